@@ -1,0 +1,38 @@
+# `cmake --install`: the library, its public headers, the program, and a CMake package, so that another
+# project writes find_package(perdure) and links perdure::perdure.
+
+include(CMakePackageConfigHelpers)
+set(perdure_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/perdure")
+
+install(TARGETS perdure EXPORT perdureTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
+if(TARGET perdure-native)
+  set_target_properties(perdure-native PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS perdure-native RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
+endif()
+
+# The contracts only: what a program or an index of another project includes.
+foreach(folder core pm)
+  install(DIRECTORY "src/${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure"
+    COMPONENT library FILES_MATCHING PATTERN "*.h" PATTERN "toml.h" EXCLUDE)
+endforeach()
+install(FILES src/pool/epoch.h src/pool/heap.h src/pool/pool.h src/pool/ptr.h src/pool/size_classes.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
+install(FILES src/index/index.h src/index/registry.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index" COMPONENT library)
+
+install(EXPORT perdureTargets NAMESPACE perdure:: DESTINATION "${perdure_package_folder}"
+  COMPONENT library)
+configure_package_config_file(cmake/perdureConfig.cmake.in
+  "${PROJECT_BINARY_DIR}/perdureConfig.cmake" INSTALL_DESTINATION "${perdure_package_folder}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/perdureConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/perdureConfig.cmake"
+  "${PROJECT_BINARY_DIR}/perdureConfigVersion.cmake" DESTINATION "${perdure_package_folder}"
+  COMPONENT library)
+install(DIRECTORY workloads platforms DESTINATION "${CMAKE_INSTALL_DATADIR}/perdure"
+  COMPONENT program FILES_MATCHING PATTERN "*.toml")
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT library)
+
+add_library(perdure::perdure ALIAS perdure)

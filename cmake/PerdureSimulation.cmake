@@ -1,0 +1,119 @@
+# perdure-sim: the sources of perdure-native compiled a second time, with the compiler's access hooks
+# and without its race detector's library, and linked with our own runtime.
+#
+#   perdure_sim_code      OBJECT  everything but the simulator: hooked
+#   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
+#   perdure_sim_flags     what a program or test needs to be hooked and linked with both
+#
+# Only g++ hooks every access (clang misses vector ones), and sanitized builds have no use for it.
+
+option(PERDURE_SIM "Build perdure-sim (g++ only)" ON)
+
+if(NOT PERDURE_SIM)
+  return()
+endif()
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR PERDURE_SANITIZE OR PERDURE_FUZZ)
+  message(STATUS "perdure-sim is left out: it takes g++ and no sanitizer")
+  return()
+endif()
+
+find_package(CLI11 REQUIRED)  # imported targets of other folders are not seen here
+find_package(absl CONFIG REQUIRED)
+find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/detail/fcontext.hpp REQUIRED)
+find_library(BOOST_CONTEXT_LIBRARY boost_context REQUIRED)
+
+# Instrumentation at compile time only. Volatile accesses get hooks of their own names; memory
+# functions stay calls, so that the linker can route them through the runtime.
+set(perdure_sim_compile_options -fsanitize=thread --param tsan-distinguish-volatile=1 -fno-builtin
+  -fno-omit-frame-pointer)
+set(perdure_sim_wrapped memcpy memmove memset memcmp strlen memchr strcmp strncmp)
+set(perdure_sim_link_options -rdynamic -Wl,--wrap=main)
+foreach(function IN LISTS perdure_sim_wrapped)
+  list(APPEND perdure_sim_link_options "-Wl,--wrap=${function}")
+endforeach()
+
+set(folders)
+foreach(layer core pm pool index index/* structure/* pibench workload probe driver cli crash/toys)
+  file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
+  list(APPEND folders ${found})
+endforeach()
+# Foreign libraries are not hooked, so their indexes are native only; so are programs' mains, tests,
+# what is a library of its own, and the native half of the facade.
+list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
+list(FILTER folders EXCLUDE REGEX "/index/(lmdb|rocksdb|tbbmap)/|/pibench/export_")
+
+# Tests among the sources of other folders link these instead of the native objects.
+add_library(perdure_sim_flags INTERFACE)
+target_link_libraries(perdure_sim_flags INTERFACE perdure_flags nlohmann_json::nlohmann_json
+  PkgConfig::PMEM Threads::Threads CLI11::CLI11 absl::btree gomp ${CMAKE_DL_LIBS})
+target_compile_definitions(perdure_sim_flags INTERFACE PERDURE_SIM)
+if(TOMLPLUSPLUS_INCLUDE_DIR)
+  target_include_directories(perdure_sim_flags SYSTEM INTERFACE "${TOMLPLUSPLUS_INCLUDE_DIR}")
+endif()
+
+add_library(perdure_sim_code OBJECT ${folders}
+  "${PROJECT_BINARY_DIR}/src/driver/build_info.cpp")
+set_source_files_properties("${PROJECT_BINARY_DIR}/src/driver/build_info.cpp"
+  PROPERTIES GENERATED TRUE)
+add_dependencies(perdure_sim_code perdure_build_info)
+# Of a probe only the kernels are the measured program. What surrounds them would be seen at
+# addresses that depend on the environment and the command line.
+foreach(file probe/measure probe/tracks driver/probe_target_simulated)
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/${file}.cpp"
+    PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
+endforeach()
+target_link_libraries(perdure_sim_code PUBLIC perdure_sim_flags)
+target_compile_options(perdure_sim_code PRIVATE ${perdure_sim_compile_options})
+
+# -fno-weak: inline functions and templates of the runtime stay its own. Merged with the hooked ones
+# of other objects, the linker would keep either copy: unseen accesses, or hooks within hooks.
+file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/*/*.cpp"
+  "${PROJECT_SOURCE_DIR}/src/crash/*.cpp")
+list(FILTER runtime EXCLUDE REGEX "_test\\.cpp$")
+add_library(perdure_sim_runtime OBJECT ${runtime})
+target_link_libraries(perdure_sim_runtime PUBLIC perdure_sim_flags)
+# g++ warns of every inline constant then, and has no name for that warning: -w. The same sources are
+# compiled with all warnings in checked builds.
+target_compile_options(perdure_sim_runtime PRIVATE -fno-weak -w -fno-omit-frame-pointer
+  "SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/runtime/own_memory_functions.h")
+if(PERDURE_CHECKED)
+  set(strict ${runtime})
+  list(FILTER strict INCLUDE REGEX "/runtime/|/crash/")
+  add_library(perdure_sim_runtime_warnings OBJECT ${strict})
+  target_link_libraries(perdure_sim_runtime_warnings PRIVATE perdure_sim_flags)
+  target_compile_options(perdure_sim_runtime_warnings PRIVATE -fsyntax-only)
+endif()
+target_include_directories(perdure_sim_runtime SYSTEM PRIVATE "${BOOST_CONTEXT_INCLUDE_DIR}")
+# The crash explorer names lines of source.
+target_compile_options(perdure_sim_code PRIVATE -g1)
+
+# A hooked program: its own sources, the code under simulation, and the runtime.
+function(perdure_sim_executable name)
+  add_executable(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE ${perdure_sim_compile_options})
+  target_link_options(${name} PRIVATE ${perdure_sim_link_options})
+  target_link_libraries(${name} PRIVATE perdure_sim_code perdure_sim_runtime perdure_sim_flags
+    "${BOOST_CONTEXT_LIBRARY}")
+endfunction()
+
+perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+set_target_properties(perdure-sim PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/src/cli")
+install(TARGETS perdure-sim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
+
+if(PERDURE_TESTS)
+  file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/runtime/*_test.cpp")
+  if(tests)
+    find_package(GTest REQUIRED)
+    include(GoogleTest)
+    perdure_sim_executable(test_platform_runtime ${tests})
+    target_link_libraries(test_platform_runtime PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(test_platform_runtime DISCOVERY_TIMEOUT 60)
+  endif()
+  file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/crash/*_test.cpp")
+  if(tests)
+    perdure_sim_executable(test_crash ${tests})
+    target_link_libraries(test_crash PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(test_crash DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+endif()

@@ -1,0 +1,103 @@
+# How the folders of src/ become targets.
+#
+#   perdure_layer(NAME [LINK lib...])   src/NAME/*.cpp      -> object library perdure_NAME
+#   perdure_platform_model()            src/platform/model -> object library perdure_platform
+#   perdure_plugin(FOLDER)              one index folder    -> object library perdure_index_<name>;
+#                                       a CMakeLists.txt there may add to it (find_package, link)
+#   perdure_libraries()                 all of them         -> libperdure.so
+#
+# A file *_test.cpp beside the source becomes part of the test program test_<layer or index>.
+# Object libraries, because the registrations of a static library would be dropped.
+
+include(GNUInstallDirs)
+
+add_library(perdure_flags INTERFACE)
+target_include_directories(perdure_flags INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
+target_include_directories(perdure_flags SYSTEM INTERFACE
+  "$<BUILD_INTERFACE:${TOMLPLUSPLUS_INCLUDE_DIR}>")
+target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wconversion -Werror
+  -fno-semantic-interposition $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>
+  # g++ 12 warns of std::string + const char* at -O3 (GCC bug 105651)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
+if(PERDURE_CHECKED)
+  target_compile_definitions(perdure_flags INTERFACE PERDURE_CHECKED)
+endif()
+if(PERDURE_SANITIZE STREQUAL "address")
+  target_compile_options(perdure_flags INTERFACE -fsanitize=address,undefined
+    -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_link_options(perdure_flags INTERFACE -fsanitize=address,undefined)
+elseif(PERDURE_SANITIZE STREQUAL "thread")
+  target_compile_options(perdure_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer -g)
+  target_link_options(perdure_flags INTERFACE -fsanitize=thread)
+endif()
+
+define_property(GLOBAL PROPERTY PERDURE_OBJECT_LIBRARIES)
+
+function(perdure_layer name)
+  cmake_parse_arguments(layer "" "" "LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  perdure_objects(perdure_${name} "${sources}" ${layer_LINK})
+endfunction()
+
+# The machine model: never compiled with access hooks, in either build. Tests: test_platform_model.
+function(perdure_platform_model)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/model/*.cpp"
+    "${PROJECT_SOURCE_DIR}/src/platform/model/testing/*.cpp")
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  perdure_objects(perdure_platform "${sources}")
+  perdure_objects(perdure_platform_model "${tests}")
+endfunction()
+
+function(perdure_plugin folder)
+  get_filename_component(name "${folder}" NAME)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  if(sources)
+    perdure_objects(perdure_index_${name} "${sources}")
+  endif()
+  if(EXISTS "${folder}/CMakeLists.txt")
+    add_subdirectory("${folder}")
+  endif()
+endfunction()
+
+# target, its sources (tests among them), the libraries it links
+function(perdure_objects target sources)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cpp$")
+  if(sources)
+    add_library(${target} OBJECT ${sources})
+    target_link_libraries(${target} PUBLIC perdure_flags nlohmann_json::nlohmann_json
+      PkgConfig::PMEM Threads::Threads ${ARGN})
+    set_property(GLOBAL APPEND PROPERTY PERDURE_OBJECT_LIBRARIES ${target})
+  endif()
+  if(tests AND PERDURE_TESTS)
+    string(REPLACE "perdure_" "test_" test_target ${target})
+    set_property(GLOBAL APPEND PROPERTY PERDURE_TEST_TARGETS ${test_target})
+    set_property(GLOBAL PROPERTY PERDURE_TEST_SOURCES_${test_target} ${tests})
+  endif()
+endfunction()
+
+function(perdure_libraries)
+  get_property(objects GLOBAL PROPERTY PERDURE_OBJECT_LIBRARIES)
+  add_library(perdure SHARED)
+  set_target_properties(perdure PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+  target_link_libraries(perdure PRIVATE ${objects})
+  target_include_directories(perdure PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/perdure>")
+  target_compile_features(perdure PUBLIC cxx_std_20)
+  if(PERDURE_TESTS)
+    enable_testing()
+    find_package(GTest REQUIRED)
+    include(GoogleTest)
+    get_property(tests GLOBAL PROPERTY PERDURE_TEST_TARGETS)
+    foreach(test IN LISTS tests)
+      get_property(sources GLOBAL PROPERTY PERDURE_TEST_SOURCES_${test})
+      add_executable(${test} ${sources})
+      target_link_libraries(${test} PRIVATE perdure perdure_flags GTest::gtest GTest::gmock
+        GTest::gtest_main nlohmann_json::nlohmann_json PkgConfig::PMEM)
+      gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60)
+    endforeach()
+  endif()
+endfunction()

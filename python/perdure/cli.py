@@ -1,0 +1,410 @@
+"""The command line: `perdure COMMAND`. stdout carries results, stderr everything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from perdure import __version__, cli_simulator, native, profile, record, tables
+from perdure import compare as comparing
+from perdure import doctor as doctoring
+from perdure import study as studies
+from perdure.campaign import Campaign, Outcome
+from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean, one_of
+from perdure.progress import Progress, duration
+from perdure.stats import Verdict
+
+EPILOG = (
+    "Exit codes: 0 ok, 1 a cell failed, 2 usage or bad input, 3 regression, 4 inconclusive "
+    "(with --strict), 5 crash-consistency violation, 130 interrupted with everything finished "
+    "saved."
+)
+
+app = typer.Typer(
+    name="perdure",
+    help="Measure, compare and report indexes on persistent memory.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+study_app = typer.Typer(
+    help="Run a study: a matrix of cells.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(study_app, name="study")
+cli_simulator.register(app)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands; run nothing.")]
+
+
+def main() -> None:
+    """Runs the command line and exits; every error becomes one line on stderr."""
+    try:
+        code = app(standalone_mode=False, prog_name="perdure")
+        sys.stdout.flush()
+        if code == ExitCode.INTERRUPTED:  # typer's answer to KeyboardInterrupt
+            raise KeyboardInterrupt
+        sys.exit(int(code or 0))
+    except PerdureError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except typer.TyperException as error:
+        # A command group without its command: what it offers is the best answer.
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
+        print(error, file=sys.stderr) if is_help else _complain(_usage_line(error))
+        sys.exit(ExitCode.USAGE)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted; what was finished is saved, run the same command to go on")
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of stdout went away, as `| head` does; Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print it.")] = False) -> None:
+    if version:
+        print(f"perdure {__version__}")
+        raise typer.Exit
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+def bench(context: typer.Context) -> None:
+    """Measure one index once; --target sim:PLATFORM simulates it, --flamegraph FILE draws why."""
+    arguments = list(context.args)
+    target = profile.value_of(arguments, "--target") or "native"
+    if "--help" in arguments or "-h" in arguments:
+        _bench_help(target)
+        return
+    raw = any(flag in arguments for flag in ("--json", "--dry-run"))
+    command = [str(native.program(native.kind_of(target))), "bench", *arguments]
+    with profile.recorded(command if raw else [*command, "--json"], target) as wrapped:
+        # stderr and the terminal's Ctrl-C go straight to the child, which reports its progress.
+        done = subprocess.run(
+            wrapped, env=native.environment(), stdout=subprocess.PIPE, text=True, check=False
+        )
+    if done.stdout and raw:
+        sys.stdout.write(done.stdout)
+    elif done.stdout:
+        _show_record(native.parse_json(done.stdout, "perdure bench"))
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+def crash(context: typer.Context) -> None:
+    """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME."""
+    # stdout is the program's result, and its exit code (5: violation) is ours.
+    command = [str(native.program("sim")), "crash", *context.args]
+    done = subprocess.run(command, env=native.environment(), check=False)
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str, typer.Argument(help="indexes, workloads, heaps, options or platforms")
+    ] = "indexes",
+    as_json: AsJson = False,
+) -> None:
+    """List the indexes, workloads, heaps, index options or platforms of this build."""
+    kinds = ("indexes", "workloads", "heaps", "options", "platforms")
+    if what not in kinds:
+        raise InputError(
+            f"unknown list '{what}'", where="perdure list",
+            remedy=did_you_mean(what, kinds, one_of(kinds)),
+        )  # fmt: skip
+    entries = native.query("list", what)
+    entries = entries.get(what, entries) if isinstance(entries, dict) else entries
+    if as_json:
+        _print_json(entries)
+    else:
+        rows = [e if isinstance(e, dict) else {"name": e} for e in entries]
+        _print_table(tables.listing(what, rows))
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Examine this machine: what it offers, and the remedy for each finding. Changes nothing."""
+    facts = native.query("environment")
+    findings = doctoring.examine(facts)
+    if as_json:
+        _print_json({"environment": facts, "findings": [f.document() for f in findings]})
+        return
+    styles = {"good": "green", "note": "yellow", "mend": "red"}
+    table = Table(title="this machine", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("", "subject", "finding"):
+        table.add_column(column)
+    for finding in findings:
+        remedy = f"\n[dim]-> {finding.remedy}[/dim]" if finding.remedy else ""
+        mark = f"[{styles[finding.level]}]{finding.level}[/]"
+        table.add_row(mark, finding.subject, finding.what + remedy)
+    _print_table(table)
+
+
+@study_app.command("run")
+def study_run(
+    file: Annotated[Path, typer.Argument(help="The study, such as studies/demo.toml.")],
+    results: Annotated[
+        Path | None, typer.Option(help="Where results go; default results/<name>.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Tiny cells: does it all run?")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a study's cells, one process each. Finished cells are not run again."""
+    study = studies.load(file, quick=quick)
+    campaign = Campaign(study, results or Path("results") / study.name)
+    if dry_run:
+        _print_plan([campaign], as_json)
+        return
+    outcome = campaign.run(Progress(_stderr(), quiet=quiet))
+    if as_json:
+        _print_json(_outcome_document(outcome, campaign))
+    else:
+        _print_outcome(outcome, campaign)
+    _exit_if_failed(outcome, campaign)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Default: report.html beside the results.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write one self-contained HTML file: figures, environment, and how to run each again."""
+    path = _write_report(directory, output, Progress(_stderr(), quiet=quiet))
+    print(path)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
+    b: Annotated[Path, typer.Argument(help="After, or the other index.")],
+    threshold: Annotated[
+        float, typer.Option(min=0.0, help="Smaller relative differences do not count.")
+    ] = 0.05,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
+    strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
+    result = comparing.compare(
+        record.load(a), record.load(b), threshold=threshold, confidence=confidence
+    )
+    if as_json:
+        _print_json(
+            {
+                "threshold": threshold,
+                "confidence": confidence,
+                "comparisons": [c.document() for c in result.comparisons],
+                "only_a": result.only_a,
+                "only_b": result.only_b,
+            }
+        )
+    else:
+        _print_table(tables.comparison(result))
+    unpaired = len(result.only_a) + len(result.only_b)
+    if unpaired and not quiet:
+        _complain(f"{unpaired} cells are on one side only and were not compared")
+    if result.count(Verdict.SLOWER):
+        raise typer.Exit(ExitCode.REGRESSION)
+    if strict and result.count(Verdict.INCONCLUSIVE):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@app.command()
+def demo(
+    results: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/demo"),
+    quick: Annotated[bool, typer.Option(help="Tiny cells: does it all run?")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """A first result in three minutes: every index, a simulated server, and a report."""
+    progress = Progress(_stderr(), quiet=quiet)
+    plan = {"demo.toml": results}
+    if native.is_built("sim"):
+        plan["demo-simulated.toml"] = results / "simulated"
+    else:
+        progress.say("perdure-sim is not built: the simulated server is left out")
+    campaigns = [
+        Campaign(studies.load(_demo_file(name), quick=quick), place) for name, place in plan.items()
+    ]
+    if dry_run:
+        _print_plan(campaigns, as_json)
+        return
+    outcomes = [campaign.run(progress) for campaign in campaigns]
+    if len(campaigns) > 1:
+        progress.say("comparing probes of the simulated server with measurements ...")
+        cli_simulator.compare_for_demo(results / "fidelity", progress, quick=quick)
+    measured = outcomes[0].total > outcomes[0].failed
+    page = _write_report(results, None, progress) if measured else None
+    documents = [_outcome_document(o, c) for o, c in zip(outcomes, campaigns, strict=True)]
+    if as_json:
+        simulated = documents[1] if len(documents) > 1 else None
+        _print_json(documents[0] | {"simulated": simulated, "report": str(page) if page else None})
+    else:
+        for outcome, campaign in zip(outcomes, campaigns, strict=True):
+            _print_outcome(outcome, campaign)
+        if page:
+            print(f"report: {page}")
+    for outcome, campaign in zip(outcomes, campaigns, strict=True):
+        _exit_if_failed(outcome, campaign)
+
+
+def _demo_file(name: str) -> Path:
+    file = Path(__file__).resolve().parents[2] / "studies" / name
+    if not file.is_file():
+        raise InputError("not found", where=str(file), remedy="run demo from a source tree")
+    return file
+
+
+def _write_report(directory: Path, output: Path | None, progress: Progress) -> Path:
+    try:
+        from perdure import report as reporting
+    except ImportError as error:
+        raise InputError(
+            f"the report needs the package {error.name}", where="perdure report",
+            remedy="pip install 'perdure[report]'",
+        ) from error  # fmt: skip
+    folder = directory if directory.is_dir() else directory.parent
+    path = output or folder / "report.html"
+    runs = record.load(directory)
+    progress.say("drawing the report ...")
+    reporting.write(directory, runs, path)
+    return path
+
+
+def _show_record(document: Any) -> None:
+    for one in document if isinstance(document, list) else [document]:
+        _print_table(tables.bench(one))
+        verification = one.get("verification")
+        if verification:
+            print(f"verified {verification['checked']:,} answers, {verification['wrong']:,} wrong")
+            for example in verification.get("examples", []):
+                print(f"  {example}")
+
+
+def _bench_help(target: str) -> None:
+    print(
+        "Usage: perdure bench FLAGS [--json] [--dry-run]\n\n"
+        "Measures one index once and prints a table; --json prints the run record instead.\n"
+        "Example: perdure bench --index fptree --records 1M --mix lookup=0.9,insert=0.1 "
+        "--threads 2 --seconds 2 --pool /dev/shm/p.pool\n\n"
+        "--target sim:PLATFORM simulates the run; --flamegraph FILE draws where its time went "
+        "(.svg, or .folded stacks).\n"
+        "Every other flag goes to the program, which says of them:\n",
+        flush=True,
+    )
+    program = native.program(native.kind_of(target))
+    subprocess.run([str(program), "bench", "--help"], check=False)
+
+
+def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
+    tasks = [task for campaign in campaigns for task in campaign.tasks]
+    pending = {task.key for campaign in campaigns for task in campaign.pending()}
+    if as_json:
+        _print_json(
+            [
+                {"key": t.key, "labels": t.cell.labels, "repetition": t.repetition,
+                 "command": t.shell(), "finished": t.key not in pending}
+                for t in tasks
+            ]
+        )  # fmt: skip
+        return
+    for task in tasks:
+        print(("" if task.key in pending else "# finished: ") + task.shell())
+
+
+def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
+    if outcome.total > outcome.failed:
+        _print_table(tables.runs(campaign.study.title, record.load(campaign.results)))
+    print(
+        f"{outcome.finished} cells run in {duration(outcome.seconds)}, {outcome.reused} reused, "
+        f"{outcome.failed} failed"
+    )
+
+
+def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:
+    return {
+        "study": campaign.study.name,
+        "results": str(campaign.results),
+        "total": outcome.total,
+        "finished": outcome.finished,
+        "reused": outcome.reused,
+        "failed": outcome.failed,
+        "seconds": round(outcome.seconds, 3),
+        "failures": outcome.failures,
+    }
+
+
+def _exit_if_failed(outcome: Outcome, campaign: Campaign) -> None:
+    if outcome.failed:
+        first = outcome.failures[0]
+        _complain(
+            f"{outcome.failed} cells failed, the first with {first['reason']}; run it alone: "
+            f"{first['command']} (all of them: {campaign.results / 'failed'})"
+        )
+        raise typer.Exit(ExitCode.CELL_FAILED)
+
+
+def _usage_line(error: typer.TyperException) -> str:
+    """One line for a flag or command that does not exist: what, where, remedy."""
+    context: Any = getattr(error, "ctx", None)
+    format_message: Any = getattr(error, "format_message", None)
+    where = context.command_path if context is not None else "perdure"
+    option = getattr(error, "option_name", None)
+    remedy = f"{where} --help lists what there is"
+    if option and hasattr(error, "possibilities"):
+        known = [name for p in context.command.params for name in p.opts] if context else []
+        return f"{where}: unknown flag '{option}'; {did_you_mean(option, known, remedy)}"
+    message = str(format_message() if format_message else error).strip().rstrip(".")
+    if message.startswith("No such command"):
+        given = message.split("'")[1]
+        known = list(context.command.commands) if context else []
+        return f"{where}: unknown command '{given}'; {did_you_mean(given, known, remedy)}"
+    return f"{where}: {message[:1].lower()}{message[1:]}; {remedy}".replace("\n", " ")
+
+
+def _complain(line: str) -> None:
+    print(f"perdure: {line}" if not line.startswith("perdure") else line, file=sys.stderr)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True)
+
+
+def _print_table(table: Table) -> None:
+    # Off a terminal rich would fold columns at 80; a pipe or file takes the table's own width.
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=200)
+    console.print(table)
+
+
+def _print_json(document: Any) -> None:
+    print(json.dumps(document, indent=2))

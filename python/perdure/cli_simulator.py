@@ -1,0 +1,227 @@
+"""The commands about memories: probe, describe, fidelity, classify, flamegraph."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from perdure import classify as classifying
+from perdure import fidelity as comparing
+from perdure import flame_graph, native, probes, profile, reference, simulator, simulator_tables
+from perdure.errors import InputError, PerdureError
+from perdure.progress import Progress
+
+Json = dict[str, Any]
+FIDELITY_FILE, CLASSES_FILE = "fidelity.json", "classes.json"
+# What the demo compares: a few dozen points.
+DEMO_TABLES = ("i7", "i2", "i3", "i4-local", "i4-remote", "i6")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Quick = Annotated[bool, typer.Option(help="Fewer points, each with fewer accesses.")]
+Jobs = Annotated[int, typer.Option(min=0, help="Simulations at once; 0: one per core.")]
+Ablate = Annotated[
+    str,
+    typer.Option(help="Switch these mechanisms off, separated by commas: what do they explain?"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    passing = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(context_settings=passing, add_help_option=False)(probe)
+    app.command(context_settings=passing, add_help_option=False)(describe)
+    app.command()(fidelity)
+    app.command()(classify)
+    app.command()(flamegraph)
+
+
+def describe(context: typer.Context) -> None:
+    """Show every number of a platform with unit and source: describe platform NAME."""
+    _pass_on([str(native.program()), "describe", *context.args])
+
+
+def probe(context: typer.Context) -> None:
+    """Measure a memory, native or simulated: probe I1 ... I7, bandwidth, latency, chase, ..."""
+    arguments = list(context.args)
+    target = profile.value_of(arguments, "--target") or "native"
+    plot = profile.value_of(arguments, "--plot")
+    command = [str(simulator.program_for(target)), "probe"]
+    if plot is None or "--help" in arguments:
+        _pass_on([*command, *arguments])
+        return
+    # The figure is drawn from what the program says as JSON.
+    plain = [a for a in profile.without(arguments, "--plot") if a != "--json"]
+    ended = subprocess.run(
+        [*command, *plain, "--json"], env=native.environment(), stdout=subprocess.PIPE, text=True,
+        check=False,
+    )  # fmt: skip
+    if ended.returncode != 0:
+        raise typer.Exit(ended.returncode if ended.returncode > 0 else 128 - ended.returncode)
+    document = native.parse_json(ended.stdout, "perdure probe")
+    path = Path(plot)
+    path.write_text(_probe_figure(document, path))
+    if "--json" in arguments:
+        sys.stdout.write(ended.stdout)
+    else:
+        print(path)
+
+
+def fidelity(
+    experiments: Annotated[
+        str, typer.Option(help="Names or sets of tables, separated by commas; default: all.")
+    ] = "",
+    tables: Annotated[
+        list[Path] | None,
+        typer.Option("--reference", help="A table of measurements, or a folder of them."),
+    ] = None,
+    ablate: Ablate = "",
+    quick: Quick = False,
+    jobs: Jobs = 0,
+    results: Annotated[Path, typer.Option(help="Where answers are kept.")] = Path(
+        "results/fidelity"
+    ),
+    plot: Annotated[Path | None, typer.Option(help="Draw an SVG per experiment there.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands only.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare simulated probes with measurements of real memory, point by point."""
+    loaded = reference.load_all(tables)
+    chosen = comparing.choose(loaded, _names(experiments))
+    if dry_run:
+        for table in chosen:
+            points = comparing.thinned(table.points) if quick else table.points
+            for task, _ in comparing.grouped(table, points, quick, _names(ablate)):
+                print(task.shell())
+        return
+    found = comparing.compare(
+        chosen, results / "probes", _progress(quiet), quick=quick, jobs=jobs, ablate=_names(ablate)
+    )
+    document = comparing.document(found) | {"quick": quick, "ablate": _names(ablate)}
+    _write(results / FIDELITY_FILE, document)
+    if plot:
+        _draw(document, plot)
+    if as_json:
+        print(json.dumps(document, indent=2))
+    else:
+        for table_ in simulator_tables.fidelity(document):
+            _print(table_)
+        for line in simulator_tables.fidelity_notes(document):
+            print(line)
+    failed = sum(p.simulated is None and p.why_not.startswith("exit code")
+                 for e in found for p in e.pairs)  # fmt: skip
+    if failed:
+        raise PerdureError(f"{failed} points have no answer, because their probe failed",
+                           remedy="run one of the commands of --dry-run")  # fmt: skip
+
+
+def classify(
+    target: Annotated[str, typer.Option(help="native, or sim:PLATFORM.")],
+    quick: Quick = False,
+    jobs: Jobs = 0,
+    results: Annotated[Path, typer.Option(help="Where answers are kept.")] = Path(
+        "results/classify"
+    ),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which idiosyncrasies I1-I7 a memory shows, why, and which design rules pay there."""
+    probes.check_target(target)
+    document = classifying.classify(
+        target, results / "probes", _progress(quiet), quick=quick, jobs=jobs
+    )
+    _write(results / CLASSES_FILE, document)
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    for table in simulator_tables.classes(document):
+        _print(table)
+    for line in document["notes"]:
+        print(line)
+
+
+def flamegraph(
+    source: Annotated[Path, typer.Argument(help="Folded stacks, or a perf.data file.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Default: beside the source.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Above the graph.")] = "",
+) -> None:
+    """Draw folded stacks ("a;b;c 123" lines) or a recording of perf as an SVG."""
+    recorded = source.suffix == ".data"
+    try:
+        folded = flame_graph.fold_perf(source) if recorded else source.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not text"
+        raise InputError(reason, where=str(source), remedy="give folded stacks") from error
+    path = output or source.with_suffix(".svg")
+    unit = "samples" if recorded else "ps"
+    path.write_text(flame_graph.render(folded, title or source.stem, unit=unit, where=str(source)))
+    print(path)
+
+
+def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
+    """A thinned comparison of the probes that the study `pmidio` is known for."""
+    tables = comparing.choose(reference.load_all(), DEMO_TABLES[:1] if quick else DEMO_TABLES)
+    found = comparing.compare(tables, results / "probes", progress, quick=True)
+    _write(results / FIDELITY_FILE, comparing.document(found) | {"quick": True, "ablate": []})
+
+
+def _pass_on(command: list[str]) -> None:
+    ended = subprocess.run(command, env=native.environment(), check=False)
+    raise typer.Exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)
+
+
+def _probe_figure(document: Json, path: Path) -> str:
+    try:
+        import perdure.probe_plots as drawing
+    except ImportError as error:
+        raise InputError(f"figures need the package {error.name}", where="--plot",
+                         remedy="pip install 'perdure[report]'") from error  # fmt: skip
+    try:
+        return drawing.probe(document)
+    except ValueError as error:
+        raise PerdureError(str(error), where=str(path), remedy="see --json") from error
+
+
+def _draw(document: Json, folder: Path) -> None:
+    try:
+        import perdure.probe_plots as drawing
+    except ImportError as error:
+        raise InputError(f"figures need the package {error.name}", where="--plot",
+                         remedy="pip install 'perdure[report]'") from error  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    for experiment in document["experiments"]:
+        for name, svg in drawing.experiment(experiment):
+            (folder / f"{name}.svg").write_text(svg)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _write(path: Path, document: Json) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(document, indent=1))
+    temporary.replace(path)
+
+
+def _progress(quiet: bool) -> Progress:
+    return Progress(Console(stderr=True), quiet=quiet)
+
+
+def _print(table: Any) -> None:
+    # Without emoji: a target such as sim:x is no code for one.
+    console = Console(emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=200, emoji=False)
+    console.print(table)

@@ -1,0 +1,199 @@
+"""What this machine offers, what makes its figures doubtful, and the command that would mend it.
+
+Reads only: nothing here changes a setting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from perdure.tables import size
+
+
+class Level(StrEnum):
+    GOOD = "good"
+    NOTE = "note"  # a fact to know; nothing needs mending
+    MEND = "mend"  # figures are worse or noisier than they need be
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: Level
+    subject: str
+    what: str
+    remedy: str = ""
+
+    def document(self) -> dict[str, str]:
+        return {name: str(value) for name, value in asdict(self).items()}
+
+
+def examine(facts: dict[str, Any], root: Path = Path("/")) -> list[Finding]:
+    """All findings. `facts`: `perdure-native environment --json`; `root`: for tests."""
+    checks = (_processor, _transactions, _devices, _numa, _governor, _turbo, _huge_pages, _perf,
+              _shared_memory)  # fmt: skip
+    return [finding for check in checks for finding in check(facts, root)]
+
+
+def _processor(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    features = set(facts.get("cpu_features") or _cpu_flags(root))
+    yield Finding(
+        Level.GOOD, "processor", f"{facts.get('cpu', 'unknown')}, {facts.get('cores', '?')} cores"
+    )
+    flush = str(facts.get("flush", "unknown"))
+    if flush == "clwb":
+        yield Finding(Level.GOOD, "flush", "clwb: writes a line back and keeps it cached")
+    else:
+        yield Finding(
+            Level.NOTE, "flush", f"{flush}: every flush also evicts the line, so rereads miss",
+            "use a processor with clwb for figures that resemble a server with PM",
+        )  # fmt: skip
+    yield Finding(Level.GOOD, "SIMD", str(facts.get("simd", "unknown")))
+    if "hypervisor" in features:
+        yield Finding(
+            Level.NOTE, "virtual machine", "neighbours and page-table tracking add noise",
+            "use a machine of your own, or more repetitions",
+        )  # fmt: skip
+
+
+def _transactions(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    features = set(facts.get("cpu_features") or _cpu_flags(root))
+    if facts.get("transactions") == "rtm":
+        yield Finding(Level.GOOD, "RTM", "hardware transactions are used")
+    elif "rtm" in features or (facts.get("rtm") or {}).get("reported"):
+        yield Finding(
+            Level.NOTE, "RTM", "the processor has it, but it is off or always aborts",
+            "boot with tsx=on (a security trade-off; see the kernel's tsx_async_abort page)",
+        )  # fmt: skip
+    else:
+        yield Finding(Level.NOTE, "RTM", "absent: optimistic versions take its place")
+
+
+def _devices(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    entries = [*(facts.get("pm_devices") or []), *(facts.get("cxl_devices") or [])]
+    found = [str(entry.get("path", entry)) for entry in entries if isinstance(entry, dict)]
+    found = found or [f"/dev/{p.name}" for pattern in ("pmem*", "dax*")
+                      for p in sorted((root / "dev").glob(pattern))]  # fmt: skip
+    found = found or [p.name for p in sorted((root / "sys/bus/cxl/devices").glob("mem*"))]
+    if not found:
+        yield Finding(
+            Level.NOTE, "PM and CXL", "no device: tmpfs stands in, so media costs are DRAM's",
+            "emulate one with the kernel parameter memmap=4G!12G, then ndctl create-namespace",
+        )  # fmt: skip
+    for device in found:
+        yield Finding(Level.GOOD, "PM and CXL", device)
+        node = root / device.lstrip("/")
+        if device.startswith("/dev/") and node.exists() and not os.access(node, os.R_OK | os.W_OK):
+            yield Finding(
+                Level.MEND, "PM and CXL", f"{device} may not be opened by this user",
+                f"sudo setfacl -m u:{os.environ.get('USER', '$USER')}:rw {device}",
+            )  # fmt: skip
+
+
+def _numa(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    nodes = int(facts.get("numa_nodes", 1))
+    if nodes <= 1:
+        yield Finding(Level.GOOD, "NUMA", "one node")
+        return
+    yield Finding(
+        Level.NOTE, "NUMA", f"{nodes} nodes: remote accesses mix into the figures",
+        "numactl --cpunodebind=0 --membind=0 ./perdure bench ...",
+    )  # fmt: skip
+    if _read(root / "proc/sys/kernel/numa_balancing") not in ("", "0"):
+        yield Finding(
+            Level.MEND, "NUMA", "automatic balancing migrates pages during a run",
+            "sudo sysctl kernel.numa_balancing=0",
+        )  # fmt: skip
+
+
+def _governor(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+    governor = str(facts.get("governor", "unknown"))
+    if governor == "performance":
+        yield Finding(Level.GOOD, "frequency", "governor performance")
+    elif governor in ("unknown", ""):
+        yield Finding(Level.NOTE, "frequency", "the governor is not visible (a virtual machine?)")
+    else:
+        yield Finding(
+            Level.MEND, "frequency", f"governor {governor}: the clock follows the load",
+            "sudo cpupower frequency-set --governor performance",
+        )  # fmt: skip
+
+
+def _turbo(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    base = root / "sys/devices/system/cpu"
+    intel, others = base / "intel_pstate/no_turbo", base / "cpufreq/boost"
+    if _read(intel) == "0":
+        switch = f"echo 1 | sudo tee /{intel.relative_to(root)}"
+    elif _read(others) == "1":
+        switch = f"echo 0 | sudo tee /{others.relative_to(root)}"
+    else:
+        return
+    yield Finding(Level.NOTE, "turbo", "on: the clock depends on temperature and load", switch)
+
+
+def _huge_pages(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    folder = root / "sys/kernel/mm/transparent_hugepage"
+    for name, subject, wanted in (
+        ("enabled", "huge pages (DRAM)", "madvise"),
+        ("shmem_enabled", "huge pages (tmpfs pools)", "advise"),
+    ):
+        chosen = _chosen(_read(folder / name))
+        if chosen in ("always", "madvise", "advise", "within_size", "force"):
+            yield Finding(Level.GOOD, subject, chosen)
+        elif not chosen:
+            yield Finding(Level.NOTE, subject, "the kernel does not offer them")
+        else:
+            yield Finding(
+                Level.MEND, subject, f"{chosen}: dependent misses cost 15 to 35 % more",
+                f"echo {wanted} | sudo tee /sys/kernel/mm/transparent_hugepage/{name}",
+            )  # fmt: skip
+
+
+def _perf(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    level = _read(root / "proc/sys/kernel/perf_event_paranoid")
+    if level.lstrip("-").isdigit() and (int(level) <= 1 or os.geteuid() == 0):
+        yield Finding(Level.GOOD, "perf access", f"perf_event_paranoid {level}")
+    else:
+        yield Finding(
+            Level.MEND, "perf access", f"perf_event_paranoid {level or 'unknown'}: no counters",
+            "sudo sysctl kernel.perf_event_paranoid=1",
+        )  # fmt: skip
+
+
+def _shared_memory(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    place = root / "dev/shm"
+    if not place.is_dir():
+        yield Finding(Level.MEND, "/dev/shm", "absent", "sudo mount -t tmpfs tmpfs /dev/shm")
+        return
+    room = os.statvfs(place)
+    free = room.f_bavail * room.f_frsize
+    if free >= 2 * 2**30:
+        yield Finding(Level.GOOD, "/dev/shm", f"{size(free)} free")
+    else:
+        yield Finding(
+            Level.MEND, "/dev/shm", f"only {size(free)} free: pools of 10 M records do not fit",
+            "sudo mount -o remount,size=8G /dev/shm",
+        )  # fmt: skip
+
+
+def _cpu_flags(root: Path) -> list[str]:
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        if line.startswith("flags"):
+            return line.split(":", 1)[1].split()
+    return []
+
+
+def _chosen(text: str) -> str:
+    """`always [madvise] never` -> `madvise`."""
+    return text.split("[", 1)[1].split("]", 1)[0] if "[" in text else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,183 @@
+"""The flags of `perdure bench` that a study may set, and how their values are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.errors import did_you_mean, one_of
+from perdure.record import OPERATIONS
+
+COUNT = re.compile(r"^\d+(\.\d+)?[KMGT]?i?B?$")
+RANGE = re.compile(r"^\d+-\d+$")
+MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+# name in a study -> kind of value, or the names to choose from
+FLAGS: dict[str, str | tuple[str, ...]] = {
+    "target": "target",
+    "index": "text",
+    "plugin": "text",
+    "option": "options",
+    "workload": "text",
+    "records": "count",
+    "mix": "shares",
+    "distribution": "text",
+    "keys": "text",
+    "key_kind": ("integer", "bytes"),
+    "value_bytes": "count",
+    "scan_count": "range",
+    "load_order": ("random", "sequential"),
+    "seed": "count",
+    "threads": "count",
+    "operations": "count",
+    "seconds": "number",
+    "warmup_seconds": "number",
+    "repetitions": "count",
+    "rate": "count",
+    "arrivals": ("constant", "poisson"),
+    "no_pin": "switch",
+    "bulk_load": "switch",
+    "verify": "switch",
+    "check": "switch",
+    "no_histograms": "switch",
+    "export_histograms": "switch",
+    "pool_bytes": "count",
+    "heap": ("slab", "pmdk", "dram"),
+    "durability": ("adr", "eadr", "none"),
+    "huge_pages": "switch",
+    "transactions": ("auto", "off"),
+    "simd": ("sse2", "avx2", "avx512"),
+    "flush": ("clwb", "clflushopt", "clflush"),
+    # Of simulated targets only.
+    "cpus": "text",
+    "pool_node": "count",
+    "dram_node": "count",
+    "carrier": ("fibers", "threads"),
+    "warm": "switch",
+    "guard": "switch",
+    "ablate": "text",
+}
+AXES_BESIDE_FLAGS = ("medium", "workload")
+
+
+@dataclass(frozen=True)
+class Problem:
+    what: str
+    remedy: str
+
+
+def check_flag(name: str, value: Any) -> Problem | None:
+    """What is wrong with `name = value` in a study; the name is known to exist."""
+    kind = FLAGS[name]
+    if isinstance(kind, tuple):
+        if value in kind:
+            return None
+        return Problem(f"unknown {name} '{value}'", did_you_mean(str(value), kind, one_of(kind)))
+    return _CHECKS[kind](name, value)
+
+
+def command_line(flags: dict[str, Any]) -> list[str]:
+    """The flags as arguments, in a stable order."""
+    arguments: list[str] = []
+    for name in FLAGS:
+        if name not in flags:
+            continue
+        value, flag = flags[name], "--" + name.replace("_", "-")
+        if value is True:
+            arguments.append(flag)
+        elif name == "mix":
+            arguments += [flag, ",".join(f"{op}={share:g}" for op, share in value.items())]
+        elif name == "option":
+            arguments += [a for key, number in value.items() for a in (flag, f"{key}={number}")]
+        elif name == "huge_pages" and value is False:
+            arguments.append("--no-huge-pages")  # the only switch that is on by default
+        elif value is not False:
+            arguments += [flag, str(value)]
+    return arguments
+
+
+def count_of(value: int | str) -> int:
+    """10_000 or "10K" or "1.5M" (decimal multiples) as a number."""
+    if isinstance(value, int):
+        return value
+    match = re.match(r"^([\d.]+)([KMGT]?)", value)
+    assert match, value
+    return round(float(match.group(1)) * MULTIPLIERS[match.group(2)])
+
+
+def _text(name: str, value: Any) -> Problem | None:
+    if isinstance(value, str) and value:
+        return None
+    return Problem(f"{name} must be a name, not {value!r}", f'write {name} = "..."')
+
+
+def _target(name: str, value: Any) -> Problem | None:
+    if value == "native" or isinstance(value, str) and re.fullmatch(r"sim:.+", value):
+        return None
+    return Problem(
+        f"unknown {name} {value!r}", 'write "native" or "sim:PLATFORM" (perdure list platforms)'
+    )
+
+
+def _count(name: str, value: Any) -> Problem | None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return None
+    if isinstance(value, str) and COUNT.match(value):
+        return None
+    return Problem(f"{name} must be a count, not {value!r}", 'write 10000 or "10K"')
+
+
+def _range(name: str, value: Any) -> Problem | None:
+    if _count(name, value) is None or (isinstance(value, str) and RANGE.match(value)):
+        return None
+    return Problem(f"{name} must be a count or a range, not {value!r}", 'write 100 or "1-100"')
+
+
+def _number(name: str, value: Any) -> Problem | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return None
+    return Problem(f"{name} must be a number of at least 0, not {value!r}", "write 0.5")
+
+
+def _switch(name: str, value: Any) -> Problem | None:
+    return None if isinstance(value, bool) else Problem(f"{name} must be true or false", "mend it")
+
+
+def _shares(name: str, value: Any) -> Problem | None:
+    if not isinstance(value, dict) or not value:
+        return Problem(f"{name} must be a table of shares", "write { lookup = 0.9, insert = 0.1 }")
+    unknown = _first(op for op in value if op not in OPERATIONS)
+    if unknown is not None:
+        return Problem(
+            f"unknown operation '{unknown}'", did_you_mean(unknown, OPERATIONS, one_of(OPERATIONS))
+        )
+    if any(isinstance(s, bool) or not isinstance(s, int | float) for s in value.values()):
+        return Problem(f"the shares of {name} must be numbers", "write { lookup = 1.0 }")
+    total = sum(value.values())
+    if abs(total - 1) > 1e-9:
+        return Problem(f"the shares of {name} add up to {total:g}, not 1", "mend the shares")
+    return None
+
+
+def _options(name: str, value: Any) -> Problem | None:
+    if isinstance(value, dict) and all(type(v) is int for v in value.values()):
+        return None
+    return Problem(f"{name} must be a table of numbers", "write { leaf_entries = 64 }")
+
+
+def _first(names: Iterable[str]) -> str | None:
+    return next(iter(names), None)
+
+
+_CHECKS = {
+    "target": _target,
+    "text": _text,
+    "count": _count,
+    "range": _range,
+    "number": _number,
+    "switch": _switch,
+    "shares": _shares,
+    "options": _options,
+}

@@ -1,0 +1,149 @@
+"""Run records: what the programs print, and what campaigns keep of it.
+
+A finished cell is one line of JSON in `cells/<key>.json`: the study's labels for it, the command,
+and the run record (schema/run-record.schema.json) under "record". Everything that reads results
+goes through `load`, which also accepts bare run records, one per line or one per file.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import InputError
+
+SCHEMA = "perdure-run/1"
+MANIFEST = "manifest.json"
+OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process's run record with the labels that tell cells apart."""
+
+    labels: dict[str, str]
+    record: Json
+    command: str = ""
+    key: str = ""
+    samples: tuple[float, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        throughputs = (float(r["throughput_ops_s"]) for r in self.record["repetitions"])
+        object.__setattr__(self, "samples", tuple(throughputs))
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.record["target"] != "native")
+
+
+def load(path: Path) -> list[Run]:
+    """Reads a results directory, a JSON Lines file or a single record. Errors: InputError."""
+    if not path.exists():
+        raise InputError("no such file or directory", where=str(path))
+    runs = [_run(document, path) for document in documents(path)]
+    if not runs:
+        raise InputError(
+            "holds no finished cells", where=str(path), remedy="run `perdure study run` first"
+        )
+    return runs
+
+
+def documents(path: Path) -> Iterator[Json]:
+    """The parsed cells or run records below `path`, in a stable order."""
+    for file in cell_files(path) if path.is_dir() else [path]:
+        yield from _parse(file)
+
+
+def cell_files(directory: Path) -> list[Path]:
+    """The finished cells of the directory's latest study run; all JSON files without a manifest."""
+    manifest = directory / MANIFEST
+    if manifest.is_file():
+        keys = json.loads(manifest.read_text())["cells"]
+        files = [directory / "cells" / f"{key}.json" for key in keys]
+        return [file for file in files if file.is_file()]
+    places = [directory / "cells", directory]
+    return sorted(file for place in places for file in place.glob("*.json*") if file.is_file())
+
+
+def labels_of(record: Json) -> dict[str, str]:
+    """The labels of a bare run record: everything that may differ between two runs of a table."""
+    configuration = record["configuration"]
+    workload = configuration.get("workload", {})
+    labels = {
+        "index": record["index"],
+        "key_kind": record["key_kind"],
+        "threads": str(record["threads"]),
+        "heap": configuration.get("heap"),
+        "target": record["target"] if record["target"] != "native" else None,
+        "medium": (record["environment"] or {}).get("medium"),
+        "workload": workload.get("name") or mix_text(workload.get("mix", {})),
+    }
+    return {name: str(value) for name, value in labels.items() if value}
+
+
+def mix_text(mix: dict[str, float]) -> str:
+    """`lookup 90 %, insert 10 %`."""
+    shares = [(name, share) for name, share in mix.items() if share]
+    if len(shares) == 1:
+        return shares[0][0]
+    return ", ".join(f"{name} {share * 100:g} %" for name, share in shares)
+
+
+def group(runs: Iterable[Run]) -> dict[tuple[tuple[str, str], ...], list[Run]]:
+    """Runs with the same labels, that is the repetitions of one cell, in first-seen order."""
+    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(tuple(sorted(run.labels.items())), []).append(run)
+    return groups
+
+
+def samples_of(runs: Iterable[Run]) -> list[float]:
+    """The throughput samples of one cell's runs, in operations per second.
+
+    Repetitions inside one process share its memory layout, so with three processes or more each
+    process counts once, with its median; with fewer, every repetition counts.
+    """
+    per_process = [list(run.samples) for run in runs]
+    if len(per_process) >= 3:
+        return [statistics.median(samples) for samples in per_process]
+    return [sample for samples in per_process for sample in samples]
+
+
+def _parse(file: Path) -> Iterator[Json]:
+    text = file.read_text()
+    try:
+        whole = json.loads(text)
+        yield from whole if isinstance(whole, list) else [whole]
+        return
+    except json.JSONDecodeError:
+        pass
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"not JSON ({error.msg})",
+                where=f"{file}:{number}",
+                remedy="give a run record, one record per line, or a results directory",
+            ) from error
+
+
+def _run(document: Json, source: Path) -> Run:
+    record = document.get("record", document) if isinstance(document, dict) else None
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise InputError(
+            f"not a run record (schema {SCHEMA!r} missing)",
+            where=str(source),
+            remedy="give what `perdure bench --json` printed, or a results directory",
+        )
+    labels = document.get("labels") or labels_of(record)
+    command = document.get("command", "")
+    return Run(dict(labels), record, command, document.get("key", ""))

@@ -1,0 +1,449 @@
+"""The report: one HTML file that needs no network: every figure's drawing, data and command."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from perdure import __version__, plots, record, results, simulated_report, stats, tables
+from perdure.plots import Palette
+from perdure.record import Run
+from perdure.results import Cell, Results
+
+KIND_TITLES = {"integer": "8-byte integer keys", "bytes": "Byte-string keys"}
+# Percentile bootstrap over fewer samples spans their range and says little more.
+FEW_SAMPLES = 5
+WIDE_DISPERSION = 0.15
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with what is needed to check it and to make it again."""
+
+    identifier: str
+    title: str
+    caption: str
+    svg: str
+    columns: list[str]
+    rows: list[list[str]]
+    csv_uri: str
+    svg_uri: str
+
+
+def write(source: Path, runs: list[Run], path: Path) -> None:
+    """Draws the report of `runs`, which were read from the results directory or file `source`."""
+    page = _environment().get_template("report.html.j2").render(_page(source, runs))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page)
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("perdure", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["rate"] = tables.rate
+    environment.filters["percent"] = lambda share: f"{share * 100:.1f} %"
+    return environment
+
+
+def _page(source: Path, runs: list[Run]) -> dict[str, Any]:
+    """What was measured and what was simulated, apart: they never share a table or an axis."""
+    measured = [run for run in runs if not run.simulated]
+    simulated = [run for run in runs if run.simulated]
+    own = (source if source.is_dir() else source.parent) / simulated_report.FOLDER
+    if source.is_dir() and (own / record.MANIFEST).is_file() and record.cell_files(own):
+        simulated += record.load(own)
+    section = simulated_report.section(source, simulated, _figure)
+    if measured:
+        return _context(source, results.read(measured)) | {"simulated": section}
+    return _head(source, simulated) | {"cells": [], "simulated": section}
+
+
+def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
+    manifest = _manifest(source)
+    return {
+        "title": manifest.get("title") or f"{runs[0].record['index']} and others",
+        "description": manifest.get("description", ""),
+        "version": __version__,
+        "command": _rerun(manifest),
+        "targets": sorted({run.record["target"] for run in runs}),
+        "process_count": len(runs),
+        "cell_count": len({json.dumps(run.labels, sort_keys=True) for run in runs}),
+        "record_counts": [f"{n:,}" for n in sorted({int(r.record["records"]) for r in runs})],
+        "environments": [],
+        "memory": None,
+        "glossary": GLOSSARY,
+    }
+
+
+def _context(source: Path, data: Results) -> dict[str, Any]:
+    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    return {
+        **_head(source, data.runs),
+        "overviews": [_overview(data, kind) for kind in _kinds(data)],
+        "leaders": [leader for kind in _kinds(data) for leader in _leaders(data, kind)],
+        "environments": _environments(data),
+        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in _kinds(data)],
+        "memory": _memory_figure(data),
+        "cells": data.cells,
+        "cell_rows": [_cell_row(cell) for cell in data.cells],
+        "quality": _quality(source, data),
+    }
+
+
+def _manifest(source: Path) -> dict[str, Any]:
+    file = source / record.MANIFEST
+    loaded: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    return loaded
+
+
+def _rerun(manifest: dict[str, Any]) -> str:
+    if "file" not in manifest:
+        return ""
+    return f"./perdure study run {manifest['file']} --results results/again"
+
+
+def _kinds(data: Results) -> list[str]:
+    present = {cell.key_kind for cell in data.cells}
+    return [kind for kind in KIND_TITLES if kind in present]
+
+
+def _workloads(cells: Iterable[Cell]) -> list[str]:
+    return list(dict.fromkeys(cell.workload for cell in cells))
+
+
+def _of_kind(data: Results, kind: str) -> list[Cell]:
+    return [cell for cell in data.cells if cell.key_kind == kind]
+
+
+def _overview(data: Results, kind: str) -> dict[str, Any]:
+    """Throughput at the most threads: a line per index and medium, a column per workload.
+
+    Bars in the table are relative to the best of the column; the harness alone (`null`) is left
+    out, because it measures what is not an index.
+    """
+    cells = [cell for cell in _of_kind(data, kind) if cell.index_class != "harness"]
+    threads = max((cell.threads for cell in cells), default=1)
+    cells = [cell for cell in cells if cell.threads == threads]
+    workloads = _workloads(cells)
+    best = {w: max(c.throughput.value for c in cells if c.workload == w) for w in workloads}
+    lines: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        line = lines.setdefault(
+            cell.name, {"name": cell.name, "index_class": cell.index_class, "cells": {}}
+        )
+        share = cell.throughput.value / best[cell.workload] if best[cell.workload] else 0.0
+        line["cells"][cell.workload] = {
+            "rate": tables.rate(cell.throughput.value),
+            "share": round(share * 100, 1),
+            "best": share == 1.0,
+            "number": cell.number,
+        }
+    return {
+        "title": KIND_TITLES[kind],
+        "threads": threads,
+        "workloads": workloads,
+        "lines": list(lines.values()),
+    }
+
+
+def _leaders(data: Results, kind: str) -> Iterable[dict[str, Any]]:
+    """Per workload: the fastest recoverable index beside the fastest one of the other classes."""
+    cells = _of_kind(data, kind)
+    threads = max((cell.threads for cell in cells), default=1)
+    for workload in _workloads(cells):
+        here = [c for c in cells if c.workload == workload and c.threads == threads]
+        leader = _fastest(here, "persistent")
+        if leader is None or leader.throughput.value <= 0:
+            continue
+        yield {
+            "kind": KIND_TITLES[kind],
+            "workload": workload,
+            "leader": leader,
+            "rate": tables.rate(leader.throughput.value),
+            "against": [
+                _against(leader, other)
+                for other in (_fastest(here, "in_memory"), _fastest(here, "on_disk"))
+            ],
+        }
+
+
+def _fastest(cells: Sequence[Cell], index_class: str) -> Cell | None:
+    of_class = [cell for cell in cells if cell.index_class == index_class]
+    return max(of_class, key=lambda cell: cell.throughput.value, default=None)
+
+
+def _against(leader: Cell, other: Cell | None) -> dict[str, Any] | None:
+    if other is None or min(other.samples + leader.samples) <= 0:
+        return None
+    ratio = stats.ratio_interval(other.samples, leader.samples)
+    fewest = min(len(other.samples), len(leader.samples))
+    verdict = stats.verdict(ratio, 0.05, samples=fewest)
+    return {
+        "name": other.name,
+        "ratio": _short(ratio.value),
+        "interval": f"{_short(ratio.low)} to {_short(ratio.high)}",
+        "verdict": str(verdict),
+    }
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def _figures(data: Results, kind: str, colours: Palette) -> list[Figure]:
+    cells = _of_kind(data, kind)
+    # The harness is orders of magnitude faster: it would flatten every other line.
+    cells = [cell for cell in cells if cell.index_class != "harness"] or cells
+    figures = [_throughput_figure(kind, cells)]
+    if len({cell.threads for cell in cells}) > 1:
+        figures.append(_scaling_figure(kind, cells, colours))
+    latency = _latency_figure(data, kind, cells, colours)
+    return [*figures, latency] if latency else figures
+
+
+def _throughput_figure(kind: str, cells: list[Cell]) -> Figure:
+    rows = [_row(cell) for cell in cells]
+    names = list(dict.fromkeys(cell.name for cell in cells))
+    return _figure(
+        f"throughput-{kind}",
+        "Throughput by operation",
+        "Successful operations per second: the median of the repetitions with its 95 % bootstrap "
+        "interval. The axis is logarithmic.",
+        plots.throughput(rows, _workloads(cells), names),
+        rows,
+    )
+
+
+def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
+    rows = [_row(cell) for cell in cells]
+    return _figure(
+        f"scaling-{kind}",
+        "Scaling with threads",
+        "The same medians over the number of threads; bars are 95 % bootstrap intervals. "
+        "A line twice as high at twice the threads scales perfectly.",
+        plots.scaling(rows, _workloads(cells), colours),
+        rows,
+    )
+
+
+def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palette) -> Figure | None:
+    """Each operation from the workload in which it has the largest part, at the most threads."""
+    threads = max(cell.threads for cell in cells)
+    media = list(dict.fromkeys(cell.medium for cell in cells if cell.medium != "none"))
+    by_variant = {
+        cell.variant: cell
+        for cell in cells
+        if cell.threads == threads and cell.medium in ("none", *media[:1])
+    }
+    parts = {
+        (row["variant"], row["operation"]): row["succeeded"] for row in results.operations(data)
+    }
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in results.latencies(data):
+        cell = by_variant.get(row["variant"])
+        if cell is None or row["p50"] is None:
+            continue
+        key = (cell.name, row["operation"])
+        share = parts[row["variant"], row["operation"]] / max(
+            1, sum(n for (variant, _), n in parts.items() if variant == row["variant"])
+        )
+        if key not in found or share > found[key]["share"]:
+            found[key] = {**row, "cell": cell, "share": share}
+    rows = [
+        {"index": f["cell"].index, "operation": f["operation"], "percentile": label,
+         "latency_ns": f[p], "workload": f["cell"].workload, "medium": f["cell"].medium,
+         "threads": threads, "cell": f["cell"].number}
+        for f in found.values() for p, label in results.PERCENTILES.items() if f[p]
+    ]  # fmt: skip
+    if not rows:
+        return None
+    order = [op for op in record.OPERATIONS if any(row["operation"] == op for row in rows)]
+    medium = f", pools on {media[0]}" if media else ""
+    return _figure(
+        f"latency-{kind}",
+        f"Latency by percentile, {threads} thread{'' if threads == 1 else 's'}{medium}",
+        "Per operation, from the workload in which it has the largest part; medians over the "
+        "repetitions. The steeper to the right, the worse the tail.",
+        plots.latency(rows, list(results.PERCENTILES.values()), order, colours),
+        rows,
+    )
+
+
+def _memory_figure(data: Results) -> Figure | None:
+    rows = []
+    for row in results.memory(data):
+        if row["class"] not in ("persistent", "in_memory"):
+            continue
+        name = row["index"] if row["medium"] == "none" else f"{row['index']} · {row['medium']}"
+        for where, column in (("PM", "pm"), ("DRAM", "dram")):
+            rows.append(
+                {"name": name, "key_kind": KIND_TITLES[row["key_kind"]], "where": where,
+                 "bytes": row[column] or 0.0, "records": row["records"],
+                 "load_ops_s": row["load_ops_s"]}
+            )  # fmt: skip
+    if not any(row["bytes"] for row in rows):
+        return None
+    return _figure(
+        "memory",
+        "Memory per record",
+        "Bytes reserved after the load, in the pool (PM) and beside it (DRAM), divided by the "
+        "records. Small indexes pay for whole chunks, so compare figures of one size only.",
+        plots.memory(rows, list(dict.fromkeys(str(row["name"]) for row in rows))),
+        rows,
+    )
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    return {
+        "index": cell.index,
+        "medium": cell.medium,
+        "name": cell.name,
+        "workload": cell.workload,
+        "threads": cell.threads,
+        "throughput": cell.throughput.value,
+        "low": cell.throughput.low,
+        "high": cell.throughput.high,
+        "cell": cell.number,
+    }
+
+
+def _figure(
+    identifier: str, title: str, caption: str, svg: str, rows: list[dict[str, Any]]
+) -> Figure:
+    columns = [name for name in rows[0] if name != "name"] if "index" in rows[0] else list(rows[0])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[name] for name in columns] for row in rows)
+    return Figure(
+        identifier=identifier,
+        title=title,
+        caption=caption,
+        svg=svg,
+        columns=columns,
+        rows=[[_text(row[name]) for name in columns] for row in rows],
+        csv_uri=_data_uri("text/csv", text.getvalue()),
+        svg_uri=_data_uri("image/svg+xml", svg),
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
+    return str(value)
+
+
+def _data_uri(kind: str, text: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def _cell_row(cell: Cell) -> dict[str, Any]:
+    return {
+        "number": cell.number,
+        "labels": [cell.name, cell.key_kind, cell.workload, str(cell.threads)],
+        "rate": tables.rate(cell.throughput.value),
+        "low": tables.rate(cell.throughput.low),
+        "high": tables.rate(cell.throughput.high),
+        "samples": len(cell.samples),
+        "dispersion": f"{stats.dispersion(cell.samples) * 100:.1f} %",
+        "wide": stats.dispersion(cell.samples) > WIDE_DISPERSION,
+        "command": cell.command,
+    }
+
+
+def _environments(data: Results) -> list[dict[str, Any]]:
+    """One entry per distinct host and build, which a sound comparison has only one of."""
+    entries: dict[str, dict[str, Any]] = {}
+    for run in data.runs:
+        build, host = run.record["build"], dict(run.record["environment"])
+        host.pop("medium", None)
+        entries.setdefault(
+            json.dumps([host, build], sort_keys=True),
+            {"host": _readable(host), "build": _readable(build)},
+        )
+    return list(entries.values())
+
+
+def _readable(table: dict[str, Any]) -> list[tuple[str, str]]:
+    formats: dict[str, Callable[[Any], str]] = {"memory_bytes": tables.size}
+    names = {"memory_bytes": "memory"}
+    return [
+        (names.get(name, name.replace("_", " ")), formats.get(name, str)(value))
+        for name, value in table.items()
+        if value not in (None, "")
+    ]
+
+
+def _quality(source: Path, data: Results) -> dict[str, Any]:
+    spread = sorted(data.cells, key=lambda cell: -stats.dispersion(cell.samples))
+    odd = [(cell, stats.outliers(cell.samples)) for cell in data.cells]
+    failed = [r for r in results.operations(data) if r["failed"] and r["class"] != "harness"]
+    failures = sorted((source / "failed").glob("*.json")) if source.is_dir() else []
+    return {
+        "warnings": results.warnings(data),
+        "wide": [
+            (c, f"{stats.dispersion(c.samples) * 100:.0f} %")
+            for c in spread
+            if stats.dispersion(c.samples) > WIDE_DISPERSION
+        ],
+        "wide_limit": f"{WIDE_DISPERSION * 100:.0f} %",
+        "median_dispersion": stats.median_interval(
+            [stats.dispersion(c.samples) for c in data.cells]
+        ).value,
+        "outliers": [(cell, len(found)) for cell, found in odd if found],
+        "few": sum(len(cell.samples) < FEW_SAMPLES for cell in data.cells),
+        "few_limit": FEW_SAMPLES,
+        "failed_operations": sum(row["failed"] for row in failed),
+        "failed_operation_kinds": sorted({row["operation"] for row in failed}),
+        "harness": _harness(data),
+        "failures": [json.loads(file.read_text()) for file in failures],
+    }
+
+
+def _harness(data: Results) -> list[str]:
+    """What an operation costs before any index does anything, per kind of key and threads."""
+    costs: dict[tuple[str, int], list[float]] = {}
+    for cell in data.cells:
+        if cell.index_class == "harness" and cell.throughput.value > 0:
+            cost = 1e9 * cell.threads / cell.throughput.value
+            costs.setdefault((cell.key_kind, cell.threads), []).append(cost)
+    return [
+        f"{min(found):.0f} to {max(found):.0f} ns ({kind} keys, "
+        f"{threads} thread{'' if threads == 1 else 's'})"
+        for (kind, threads), found in costs.items()
+    ]
+
+
+GLOSSARY = [
+    ("cell", "One configuration of a study, measured by a process of its own."),
+    ("repetition", "One measurement of a cell. Repetitions of all cells are shuffled together."),
+    ("interval", "95 % bootstrap interval of the median: resampling the repetitions moves the "
+     "median within it. With three samples it is simply their range."),
+    ("dispersion", "(largest - smallest) / median over a cell's samples."),
+    ("outlier", "A sample more than 3.5 scaled median absolute deviations off. Kept, and counted."),
+    ("measured, native", "Timed on the machine named above, not simulated."),
+    ("simulated, sim:…", "Counted in the virtual time of a model of that server."),
+    ("measured by others", "Published figures of real servers; the source stands beside them."),
+    ("persistent", "An index that lives in a pool and recovers from it."),
+    ("in memory", "A reference in DRAM. It keeps nothing over a restart."),
+    ("on disk", "A storage engine with files of its own and durable commits."),
+    ("tmpfs, file", "Where the pool lies: in memory (/dev/shm), or in a file on a disk. A mapped "
+     "file is cached by the kernel: flushes reach memory and not the disk."),
+    ("adr, eadr", "What survives a power cut: what was flushed (adr), or all that is visible "
+     "(eadr)."),
+    ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow."),
+    ("PM, DRAM", "Bytes in the pool, and bytes allocated beside it."),
+]  # fmt: skip

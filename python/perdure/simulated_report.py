@@ -1,0 +1,335 @@
+"""The report's section about simulated servers: scaling, why, predictions, fidelity.
+
+Whatever is simulated says so, with the platform; what was measured by others says by whom. The two
+share an axis only in the figures of fidelity, whose marks are told apart by a legend.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from perdure import plots, probe_plots, results, simulator_tables, tables
+from perdure.record import Run
+from perdure.results import Cell
+
+Json = dict[str, Any]
+Rows = list[dict[str, Any]]
+FOLDER = "simulated"  # below a results folder: the results of a simulated study of its own
+# (identifier, title, caption, svg, rows): report.Figure of it.
+Draw = Callable[[str, str, str, str, Rows], Any]
+
+# Time split of a run record, in reading order, with what the parts mean.
+PARTS = {
+    "compute": "instructions", "l1": "L1", "l2": "L2", "llc": "LLC",
+    "memory_queueing": "queueing for memory", "media": "latency of DRAM and PM",
+    "flush_fence": "flushes and fences", "lock_wait": "waiting for locks",
+    "aborted_transactions": "aborted transactions",
+}  # fmt: skip
+# Per operation, from the run record: heading and what stands for it there.
+COUNTERS = {
+    "LLC misses": "llc_misses", "flushes": "flushes", "fences": "fences",
+    "PM read B": "pm_controller_read_bytes", "PM written B": "pm_controller_write_bytes",
+    "media read B": "pm_media_read_bytes", "media written B": "pm_media_write_bytes",
+    "aborts": "transaction_aborts",
+}  # fmt: skip
+RATIOS = {"EWR": "ewr", "RWR": "rwr"}
+HEAT_MAPS = (
+    ("i4-local", "i4-remote", "remote is faster", "remote is slower", "I4: remote p-stores"),
+    ("i4-local", "i5", "plain stores are faster", "plain stores are slower", "I5: plain stores"),
+)
+DRAWN = ("i2", "i3", "i6", "u-write-buffer", "u-chase")
+
+
+def section(source: Path, runs: Sequence[Run], draw: Draw) -> Json | None:
+    """The context of the section for `source`, a results folder; None when nothing is simulated.
+
+    `runs` are the simulated runs of the folder itself. A folder may also hold `simulated/`, the
+    results of a study of its own, and what `perdure fidelity` and `classify` wrote.
+    """
+    folder = source if source.is_dir() else source.parent
+    servers = [s for s in (_server(group, draw) for group in _by_target(runs)) if s]
+    fidelity = _read(folder, "fidelity.json")
+    classes = _read(folder, "classes.json")
+    if not servers and fidelity is None and classes is None:
+        return None
+    return {
+        "servers": servers,
+        "command": _command(folder),
+        "claims": claims(_claims_of(folder), runs),
+        "fidelity": _fidelity(fidelity, draw) if fidelity else None,
+        "classes": _classes(classes) if classes else None,
+    }
+
+
+def claims(published: Sequence[Json], runs: Iterable[Run]) -> list[Json]:
+    """Published ratios beside the predicted ones: `of` over `over`, cells named by labels."""
+    rates = {
+        tuple(sorted(run.labels.items())): max(run.samples) for run in runs
+    }  # a simulated cell has one value
+    return [
+        {
+            "what": claim["what"],
+            "published": _published(claim),
+            "source": claim["source"],
+            "predicted": _predicted(claim, rates),
+            "agrees": _agrees(claim, _predicted(claim, rates)),
+        }
+        for claim in published
+    ]
+
+
+def _predicted(claim: Json, rates: dict[Any, float]) -> float | None:
+    upper, lower = (_rate(claim[side], rates) for side in ("of", "over"))
+    return upper / lower if upper and lower else None
+
+
+def _rate(wanted: dict[str, Any], rates: dict[Any, float]) -> float | None:
+    texts = {name: str(value) for name, value in wanted.items()}
+    for labels, rate in rates.items():
+        if texts.items() <= dict(labels).items():
+            return rate
+    return None
+
+
+def _published(claim: Json) -> str:
+    if "value" in claim:
+        return f"{claim['value']:g}x"
+    words = {"above": "above 1x", "below": "below 1x"}
+    return words[claim["direction"]] + (f" ({claim['note']})" if claim.get("note") else "")
+
+
+def _agrees(claim: Json, predicted: float | None) -> str:
+    """A word on the side of 1 that the ratio falls on: the size is for the reader to compare."""
+    if predicted is None:
+        return "not predicted"
+    above = claim["value"] > 1 if "value" in claim else claim["direction"] == "above"
+    return "same side" if (predicted > 1) == above else "other side"
+
+
+def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.record["target"], []).append(run)
+    return list(groups.values())
+
+
+def _server(runs: list[Run], draw: Draw) -> Json | None:
+    data = results.read(runs)
+    cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
+    if not cells:
+        return None
+    target = runs[0].record["target"]
+    name = target.removeprefix("sim:")
+    identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
+    platform = runs[0].record.get("platform") or {}
+    details = {c.number: _simulation(c, runs) for c in cells}
+    figures = [_scaling(cells, identifier, draw)]
+    if any(details.values()):
+        figures += _why(cells, details, identifier, draw)
+    return {
+        "target": target,
+        "title": platform.get("title", name),
+        "domain": platform.get("persistence_domain", ""),
+        "records": sorted({f"{c.records:,}" for c in cells}),
+        "figures": [f for f in figures if f],
+        "counters": _counters(cells, details),
+        "headings": [*RATIOS, *COUNTERS],
+        "cells": [
+            {"name": c.name, "workload": c.workload, "threads": c.threads,
+             "rate": tables.rate(c.throughput.value), "command": c.command}
+            for c in cells
+        ],
+    }  # fmt: skip
+
+
+def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
+    for run in runs:
+        if run.labels == cell.labels:
+            found: Json | None = run.record["repetitions"][0].get("simulation")
+            return found
+    return None
+
+
+def _scaling(cells: list[Cell], identifier: str, draw: Draw) -> Any:
+    rows = [
+        {"index": c.index, "medium": c.medium, "name": c.name, "workload": c.workload,
+         "threads": c.threads, "throughput": c.throughput.value, "low": c.throughput.low,
+         "high": c.throughput.high}
+        for c in cells
+    ]  # fmt: skip
+    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+    workloads = list(dict.fromkeys(c.workload for c in cells))
+    return draw(
+        f"simulated-scaling-{identifier}",
+        "Scaling with threads",
+        "Successful operations per simulated second. A simulation is exact: the same command gives "
+        "the same number, so there are no intervals.",
+        plots.scaling(rows, workloads, colours),
+        rows,
+    )
+
+
+def _why(
+    cells: list[Cell], details: dict[int, Json | None], identifier: str, draw: Draw
+) -> list[Any]:
+    """Where an operation's time goes, at the fewest and at the most threads."""
+    threads = sorted({c.threads for c in cells})
+    rows: Rows = []
+    for cell in cells:
+        detail = details[cell.number]
+        if detail is None or cell.threads not in (threads[0], threads[-1]):
+            continue
+        split = detail["per_operation"]["time_ns"]
+        counted = f"{cell.threads} thread{'' if cell.threads == 1 else 's'}"
+        rows += [
+            {"index": cell.index, "bar": f"{cell.index}, {counted}", "workload": cell.workload,
+             "threads": cell.threads, "part": label, "position": position,
+             "time_ns": round(float(split.get(part) or 0), 2)}
+            for position, (part, label) in enumerate(PARTS.items())
+        ]  # fmt: skip
+    if not rows:
+        return []
+    return [
+        draw(
+            f"simulated-time-{identifier}",
+            "Where the time goes",
+            "Nanoseconds of a thread per operation, by what it was doing or waiting for. The parts "
+            "add up to the whole.",
+            probe_plots.time_split(rows, list(PARTS.values())),
+            rows,
+        )
+    ]
+
+
+def _counters(cells: list[Cell], details: dict[int, Json | None]) -> list[Json]:
+    most = max(c.threads for c in cells)
+    lines = []
+    for cell in cells:
+        detail = details[cell.number]
+        if detail is None or cell.threads != most:
+            continue
+        ratios, per_operation = detail.get("ratios", {}), detail["per_operation"]
+        values = [_number(ratios.get(key)) for key in RATIOS.values()]
+        values += [_number(per_operation.get(key)) for key in COUNTERS.values()]
+        lines.append({"name": cell.name, "workload": cell.workload, "threads": cell.threads,
+                      "values": values})  # fmt: skip
+    return lines
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _fidelity(document: Json, draw: Draw) -> Json:
+    by_name = {e["name"]: e for e in document["experiments"] if e["values"]}
+    figures = []
+    if by_name:
+        figures.append(
+            draw(
+                "fidelity-errors",
+                "Every point: simulated over measured",
+                "A tick per point, at 1 where both are equal. Colours say what was fitted: "
+                "calibration tables were, predictions and unexplained ones were not.",
+                probe_plots.errors(document),
+                [
+                    {"experiment": e["name"], "role": e["role"], "points": e["points"],
+                     "median_error": e["median_error"], "p90_error": e["p90_error"]}
+                    for e in by_name.values()
+                ],
+            )
+        )  # fmt: skip
+    for upper, lower, cold, hot, title in HEAT_MAPS:
+        if upper in by_name and lower in by_name:
+            first, second = by_name[upper], by_name[lower]
+            svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
+            caption = (
+                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
+                f"access; left as published ({second['paper']}, {second['figure']}), right as "
+                "simulated."
+            )
+            figures.append(draw(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
+    for name in DRAWN:
+        if name in by_name:
+            one = by_name[name]
+            for label, svg in probe_plots.experiment(one):
+                caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
+                figures.append(
+                    draw(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
+                )
+    return {
+        "experiments": [_line(e) for e in document["experiments"]],
+        "sets": [_line(s) for s in document["summary"]["sets"]],
+        "total": _line({"name": "all", **document["summary"]}),
+        "quick": bool(document.get("quick")),
+        "figures": figures,
+        "notes": list(simulator_tables.fidelity_notes(document)),
+    }
+
+
+def _line(one: Json) -> Json:
+    return {
+        "name": one["name"],
+        "title": one.get("title", ""),
+        "role": one.get("role", ""),
+        "platform": str(one.get("platform", "")).rsplit("/", 1)[-1],
+        "source": ", ".join(filter(None, (one.get("paper", ""), one.get("figure", "")))),
+        "figures": simulator_tables.figures(one),
+    }
+
+
+def _value_rows(experiment: Json) -> Rows:
+    names = [n for n in ("memory", "op", "pattern", "access_size", "threads", "region", "node")
+             if any(n in v["inputs"] for v in experiment["values"])]  # fmt: skip
+    return [
+        {**{n: v["inputs"].get(n, "") for n in names}, "metric": v["metric"], "unit": v["unit"],
+         "measured": v["measured"], "simulated": v["simulated"], "error": v["error"]}
+        for v in experiment["values"]
+    ]  # fmt: skip
+
+
+def _classes(document: Json) -> Json:
+    return {
+        "target": document["target"],
+        "simulated": document["target"].startswith("sim:"),
+        "names": document["classes"]["names"],
+        "idiosyncrasies": [
+            {**one, "factor": simulator_tables.times(one["factor"]),
+             "on_dram": simulator_tables.times(one["factor_on_dram"]),
+             "verdict": {True: "yes", False: "no", None: "unknown"}[one["shown"]]}
+            for one in document["idiosyncrasies"]
+        ],
+        "rules": [
+            {**rule, "factor": simulator_tables.times(rule["factor"])}
+            for rule in document["rules"]
+        ],
+    }  # fmt: skip
+
+
+def _command(folder: Path) -> str:
+    """How to run the simulated study again."""
+    for place in (folder / FOLDER, folder):
+        file = place / "manifest.json"
+        if file.is_file() and (study := json.loads(file.read_text()).get("file")):
+            return f"./perdure study run {study} --results results/again"
+    return ""
+
+
+def _claims_of(folder: Path) -> list[Json]:
+    for file in (folder / "manifest.json", folder / FOLDER / "manifest.json"):
+        if file.is_file() and (found := json.loads(file.read_text()).get("published")):
+            return list(found)
+    return []
+
+
+def _read(folder: Path, name: str) -> Json | None:
+    for file in (folder / name, folder / name.removesuffix(".json") / name,
+                 folder / "fidelity" / name):  # fmt: skip
+        if file.is_file():
+            document: Json = json.loads(file.read_text())
+            return document
+    return None

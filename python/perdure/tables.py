@@ -1,0 +1,193 @@
+"""Tables for the terminal. Figures are rounded for reading; --json has them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from perdure import stats
+from perdure.compare import Result
+from perdure.record import Json, Run, group, mix_text, samples_of
+from perdure.stats import Interval, Verdict
+
+VERDICT_STYLE = {
+    Verdict.FASTER: "green",
+    Verdict.SLOWER: "red",
+    Verdict.SAME: "dim",
+    Verdict.INCONCLUSIVE: "yellow",
+}
+
+
+def rate(ops_s: float) -> str:
+    """Three digits with a unit: `4.21 M/s`, `812 k/s`, `36 /s`."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if ops_s >= size:
+            return f"{_three(ops_s / size)} {unit}/s"
+    return f"{_three(ops_s)} /s"
+
+
+def nanoseconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if value >= size:
+            return f"{_three(value / size)} {unit}"
+    return f"{_three(value)} ns"
+
+
+def size(value: float) -> str:
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= scale:
+            return f"{_three(value / scale)} {unit}"
+    return f"{value:.0f} B"
+
+
+def bench(record: Json) -> Table:
+    """One run record: a line per operation, with the medians over the repetitions."""
+    workload = record["configuration"].get("workload", {})
+    repetitions = record["repetitions"]
+    total = stats.median_interval([r["throughput_ops_s"] for r in repetitions])
+    title = (
+        f"{record['index']}, {record['key_kind']} keys, {record['records']:,} records, "
+        f"{_counted(record['threads'], 'thread')}, {record['target']}"
+    )
+    caption = (
+        f"{mix_text(workload.get('mix', {}))}; {_counted(len(repetitions), 'repetition')}: "
+        f"median {rate(total.value)} ({rate(total.low)} to {rate(total.high)})\n"
+        f"load {rate(record['load']['throughput_ops_s'])}; "
+        f"PM {size(record['memory']['pm_bytes'])}, DRAM {size(record['memory']['dram_bytes'])}"
+    )
+    table = Table(
+        title=title,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("operation")
+    for column in ("throughput", "p50", "p99", "p99.9", "max", "failed"):
+        table.add_column(column, justify="right")
+    for name in repetitions[0]["operations"]:
+        operations = [(r["operations"][name], r["seconds"]) for r in repetitions]
+        latencies = [o["latency_ns"] for o, _ in operations if o.get("latency_ns")]
+        table.add_row(
+            name,
+            rate(_median(o["succeeded"] / s for o, s in operations if s > 0)),
+            *(
+                nanoseconds(_median(latency[p] for latency in latencies) if latencies else None)
+                for p in ("p50", "p99", "p999", "max")
+            ),
+            f"{sum(o['failed'] for o, _ in operations):,}",
+        )
+    return table
+
+
+def runs(title: str, runs_: Sequence[Run]) -> Table:
+    """A campaign: a line per configuration, a column per workload; repeated labels are left out."""
+    names = list(dict.fromkeys(name for run in runs_ for name in run.labels if name != "workload"))
+    varying = [n for n in names if len({run.labels.get(n) for run in runs_}) > 1] or names[:1]
+    workloads = list(dict.fromkeys(run.labels.get("workload", "throughput") for run in runs_))
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for repeated in group(runs_).values():
+        labels = repeated[0].labels
+        line = tuple(labels.get(name, "none") for name in varying)
+        median = stats.median_interval(samples_of(repeated)).value
+        lines.setdefault(line, {})[labels.get("workload", "throughput")] = rate(median)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in varying:
+        table.add_column(name.replace("_", " "))
+    for workload in workloads:
+        table.add_column(workload, justify="right")
+    before: tuple[str, ...] = ()
+    for line, figures in sorted(lines.items(), key=lambda item: _order(runs_, varying, item[0])):
+        if before and line[0] != before[0]:
+            table.add_section()
+        shown = [
+            "" if line[: i + 1] == before[: i + 1] else value.replace("none", "-")
+            for i, value in enumerate(line)
+        ]
+        table.add_row(*shown, *(figures.get(workload, "") for workload in workloads))
+        before = line
+    return table
+
+
+def comparison(result: Result) -> Table:
+    table = Table(
+        title="B against A: ratio of median throughput", title_justify="left", box=box.SIMPLE_HEAD
+    )
+    names = list(dict.fromkeys(n for c in result.comparisons for n in c.labels))
+    shown = [n for n in names if len({c.labels.get(n) for c in result.comparisons}) > 1]
+    shown = shown or names[:1]
+    for name in shown:
+        table.add_column(name.replace("_", " "))
+    for column in ("A", "B", "B/A", "interval"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for c in result.comparisons:
+        table.add_row(
+            *(c.labels.get(name, "") for name in shown),
+            rate(c.a.value),
+            rate(c.b.value),
+            f"{c.ratio.value:.3f}",
+            interval(c.ratio),
+            Text(str(c.verdict), style=VERDICT_STYLE[c.verdict])
+            + Text(f" ({c.remark})" if c.remark else "", style="dim"),
+        )
+    return table
+
+
+def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
+    """Any list of objects with plain values: a column per name that occurs."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    names = list(dict.fromkeys(name for entry in entries for name in entry))
+    for name in names:
+        table.add_column(name.replace("_", " "))
+    for entry in entries:
+        table.add_row(*(_plain(entry.get(name, "")) for name in names))
+    return table
+
+
+def interval(value: Interval) -> str:
+    return f"{value.low:.3f} .. {value.high:.3f}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        if value and isinstance(value[0], dict):
+            return "\n".join(_option(entry) for entry in value)
+        return ", ".join(str(entry) for entry in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={entry}" for name, entry in value.items())
+    return "" if value is None else str(value)
+
+
+def _option(entry: dict[str, Any]) -> str:
+    default = entry.get("default", entry.get("fallback"))
+    return f"{entry.get('name', '')}" + (f"={default}" if default is not None else "")
+
+
+def _three(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _median(values: Iterable[float]) -> float:
+    ordered = list(values)
+    return stats.median_interval(ordered).value if ordered else 0.0
+
+
+def _first_seen(runs_: Sequence[Run], label: str, value: str) -> int:
+    return list(dict.fromkeys(run.labels.get(label, "none") for run in runs_)).index(value)
+
+
+def _order(runs_: Sequence[Run], names: Sequence[str], line: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(_first_seen(runs_, n, v) for n, v in zip(names, line, strict=True))

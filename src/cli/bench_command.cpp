@@ -1,0 +1,68 @@
+#include <cstdio>
+
+#include "cli/bench_flags.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/table.h"
+#include "driver/interrupt.h"
+#include "driver/run_record.h"
+
+namespace perdure::cli {
+namespace {
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  // Keys in examples and paths may be any bytes.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void warn(const driver::BenchResult& result) {
+  for (const std::string& warning : result.warnings)
+    std::fprintf(stderr, "perdure: warning: %s\n", warning.c_str());
+}
+
+Error wrong_answers(const driver::BenchConfig& config,
+                    const workload::Verifier::Summary& verification) {
+  std::string what = std::to_string(verification.wrong) + " of " +
+                     std::to_string(verification.checked) + " answers were wrong";
+  if (!verification.examples.empty()) what += ", the first: " + verification.examples.front();
+  return {ErrorCode::failed, what, config.index.name, ""};
+}
+
+}  // namespace
+
+int bench_command(const Arguments& arguments) {
+  CLI::App app("Runs one benchmark: load, warm-up, repetitions.", "bench");
+  BenchFlags flags;
+  declare(app, flags);
+  const auto parsed = parse(app, arguments);
+  if (!parsed) return report(parsed.error());
+  if (*parsed == Parsed::help_printed) return exit_ok;
+  const auto config = resolve(flags);
+  if (!config) return report(config.error());
+  if (flags.dry_run) return print_result(text_of(driver::configuration_of(*config)));
+
+  driver::watch_for_interrupts();
+  auto result = [&] {
+    driver::Progress progress(flags.quiet);
+    return driver::run_bench(*config, progress);
+  }();
+  if (!result) return report(result.error());
+  if (result->interrupted) {
+    std::fprintf(stderr, "perdure: interrupted: the pool is closed, no result is printed\n");
+    return exit_interrupted;
+  }
+  int code = exit_ok;
+  if (flags.json) {
+    std::optional<driver::Environment> environment;
+    if (!config->simulated) environment = driver::read_environment();
+    code = print_result(text_of(driver::record_of(*config, *result, environment)));
+  } else {
+    code = print_result(table_of(*config, *result));
+    if (!flags.quiet) warn(*result);
+  }
+  if (result->verification && result->verification->wrong != 0)
+    return report(wrong_answers(*config, *result->verification));
+  return code;
+}
+
+}  // namespace perdure::cli

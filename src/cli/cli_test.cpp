@@ -1,0 +1,343 @@
+// Runs the program as a user does and looks at exit code, stdout, stderr and what it left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+
+namespace perdure::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+struct Finished {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+std::string content(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// A folder of its own, in which the program runs.
+class Cli : public ::testing::Test {
+ protected:
+  Cli() : folder_(fs::temp_directory_path() / ("perdure_cli_" + std::to_string(getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  ~Cli() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string command(const std::string& arguments) const {
+    return "cd '" + folder_.string() + "' && PMEM_IS_PMEM_FORCE=1 exec " PERDURE_NATIVE " " +
+           arguments + " >stdout 2>stderr";
+  }
+
+  Finished run(const std::string& arguments) {
+    const int status = std::system(command(arguments).c_str());
+    Finished finished{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / "stdout"),
+                      content(folder_ / "stderr")};
+    fs::remove(folder_ / "stdout");
+    fs::remove(folder_ / "stderr");
+    return finished;
+  }
+
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+
+  fs::path folder_;
+};
+
+constexpr const char* small_run =
+    "bench --records 20k --operations 10k --repetitions 1 --quiet --json ";
+
+struct Bad {
+  const char* arguments;
+  const char* says;
+};
+
+constexpr Bad bad_flags[] = {
+    {"", "a sub-command is missing"},
+    {"bensh --index null", "did you mean 'bench'?"},
+    {"bench", "--index: an index is missing"},
+    {"bench --index fptre --pool p", "did you mean 'fptree'?"},
+    {"bench --index null --index stdmap", "--index: is given more than once"},
+    {"bench --indx null", "--indx: there is no such flag; did you mean '--index'?"},
+    {"bench --index", "--index: needs a value"},
+    {"bench --index null extra", "'extra': was not expected here"},
+    {"bench --index null --records ten", "--records"},
+    {"bench --index null --records -5", "--records"},
+    {"bench --index null --records 1.5", "--records"},
+    {"bench --index null --mix lookup=0.9", "--mix"},
+    {"bench --index null --mix lokup=1", "did you mean 'lookup'?"},
+    {"bench --index null --distribution ziphian", "did you mean 'zipfian'?"},
+    {"bench --index null --distribution zipfian:-1", "--distribution"},
+    {"bench --index null --keys random:9999", "--keys"},
+    {"bench --index null --keys mixed --key-kind bytes", "--key-kind bytes"},
+    {"bench --index null --key-kind text", "give one of integer, bytes"},
+    {"bench --index null --value-bytes 16", "values of 8 bytes"},
+    {"bench --index null --scan-count 0", "--scan-count"},
+    {"bench --index null --load-order random1", "did you mean 'random'?"},
+    {"bench --index null --seed x", "--seed"},
+    {"bench --index null --threads 0", "--threads 0: out of range"},
+    {"bench --index null --threads 100000", "--threads 100000: out of range"},
+    {"bench --index null --threads two", "--threads"},
+    {"bench --index null --seconds 0", "--seconds 0"},
+    {"bench --index null --seconds nan", "--seconds"},
+    {"bench --index null --seconds 1 --operations 5", "give one of the two"},
+    {"bench --index null --operations 0", "--operations 0"},
+    {"bench --index null --warmup-seconds=-1", "--warmup-seconds"},
+    {"bench --index null --repetitions 0", "--repetitions 0: out of range"},
+    {"bench --index null --rate 0", "--rate 0"},
+    {"bench --index null --arrivals poisson", "--arrivals: is for an open loop"},
+    {"bench --index null --rate 5 --arrivals pois", "--arrivals"},
+    {"bench --index null --target sim:optane", "this program has no simulator"},
+    {"bench --index null --target natve", "did you mean 'native'?"},
+    {"bench --index null --option a=1", "--option a=1"},
+    {"bench --index null --verify", "--verify"},
+    {"bench --index null --reuse", "--reuse"},
+    {"bench --index null --export-histograms", "add --json"},
+    {"bench --index null --json --export-histograms --no-histograms", "--no-histograms"},
+    {"bench --index null --workload nowhere.toml", "nowhere.toml"},
+    {"bench --index null --keys file:nowhere.txt", "nowhere.txt"},
+    {"bench --index null --plugin x.so", "give one of the two"},
+    {"bench --plugin x.so", "x.so: there is no such file"},
+    {"bench --index null --quiet=maybe", "--quiet"},
+    {"bench --index fptree", "--pool: fptree needs a place"},
+    {"bench --index fptree --pool p --heap slap", "did you mean 'slab'?"},
+    {"bench --index fptree --pool p --pool-bytes 1k", "is smaller than a pool can be"},
+    {"bench --index fptree --pool p --pool-bytes many", "--pool-bytes"},
+    {"bench --index fptree --pool p --durability adrr", "did you mean 'adr'?"},
+    {"bench --index fptree --pool p --transactions always", "give one of auto, off"},
+    {"bench --index fptree --pool p --simd avx", "did you mean 'avx2'?"},
+    {"bench --index fptree --pool p --flush clwbb", "did you mean 'clwb'?"},
+    {"bench --index fptree --pool p --durability none --flush clflush", "leave --flush out"},
+    {"bench --index fptree --pool p --option leaf=64", "--option leaf=64"},
+    {"bench --index fptree --pool p --reuse", "does not exist"},
+    {"bench --index fptree --pool p --reuse --force", "give one of the two"},
+    {"bench --index fptree --heap dram --reuse", "outlives a run"},
+    {"bench --index fptree --pool nowhere/p --records 1k", "nowhere"},
+    {"list", "says nothing to list"},
+    {"list index", "did you mean 'indexes'?"},
+    {"list indexes heaps", "lists one thing"},
+    {"environment --jsn", "did you mean '--json'?"},
+    {"version 7", "'7'"},
+};
+
+TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
+  for (const Bad& bad : bad_flags) {
+    const Finished finished = run(bad.arguments);
+    EXPECT_EQ(finished.code, 2) << bad.arguments << "\n" << finished.err;
+    EXPECT_EQ(finished.out, "") << bad.arguments;
+    EXPECT_TRUE(finished.err.starts_with("perdure: ")) << bad.arguments << "\n" << finished.err;
+    EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << bad.arguments << "\n" << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(bad.says)) << bad.arguments;
+    EXPECT_EQ(files(), 0U) << bad.arguments << " left a file";
+  }
+}
+
+TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {
+  write("bad.toml", "name = \"bad\"\nrecords = 10\n[mix]\nlookup = 0.5\n");
+  const Finished finished = run("bench --index null --workload bad.toml");
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("bad.toml:"));
+}
+
+TEST_F(Cli, FlagsOverrideTheWorkloadFile) {
+  write("mine.toml",
+        "name = \"mine\"\nrecords = 1000\noperations = 500\nseed = 3\n[mix]\nlookup = 1.0\n");
+  const Finished finished =
+      run("bench --index stdmap --workload mine.toml --records 2k --seconds 0.5 --dry-run");
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto configuration = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(configuration["workload"]["name"], "mine");
+  EXPECT_EQ(configuration["workload"]["records"], 2000);
+  EXPECT_EQ(configuration["workload"]["seed"], 3);
+  EXPECT_EQ(configuration["seconds"], 0.5);
+  EXPECT_TRUE(configuration["operations"].is_null());
+}
+
+TEST_F(Cli, ADryRunCreatesNothing) {
+  const Finished finished = run("bench --index fptree --pool p --dry-run --threads all");
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(nlohmann::json::parse(finished.out)["pool"], "p");
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(Cli, StdoutHoldsTheRecordAndNothingElse) {
+  const Finished finished = run(std::string(small_run) + "--index stdmap --verify --threads 2");
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  const auto record = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(record["schema"], "perdure-run/1");
+  EXPECT_EQ(record["repetitions"][0]["operations"]["lookup"]["attempted"], 10'000);
+  EXPECT_EQ(record["verification"]["wrong"], 0);
+}
+
+TEST_F(Cli, TheTableSaysTheSameAndWarningsGoToStderr) {
+  const Finished finished =
+      run("bench --index stdmap --records 20k --operations 10k --repetitions 1");
+  ASSERT_EQ(finished.code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("lookup"));
+  EXPECT_THAT(finished.out, HasSubstr("10000"));
+  EXPECT_THAT(finished.err, HasSubstr("perdure: warning: "));
+  EXPECT_THAT(finished.out, ::testing::Not(HasSubstr("warning")));
+}
+
+TEST_F(Cli, TheSameSeedGivesTheSameOperations) {
+  const std::string arguments =
+      std::string(small_run) +
+      "--index stdmap --threads 1 --mix lookup=0.5,remove=0.3,update=0.2 --seed ";
+  const auto failures = [&](const char* seed) {
+    const Finished finished = run(arguments + seed);
+    return nlohmann::json::parse(finished.out)["repetitions"][0]["operations"]["update"]["failed"]
+        .get<int>();
+  };
+  const int first = failures("5");
+  EXPECT_EQ(first, failures("5"));
+  EXPECT_NE(first, failures("6"));
+}
+
+TEST_F(Cli, AnExistingFileIsNotOverwritten) {
+  write("p", "precious");
+  const std::string arguments = std::string(small_run) + "--index fptree --pool p";
+  const Finished refused = run(arguments);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("p: exists already; open it with --reuse"));
+  EXPECT_EQ(content(folder_ / "p"), "precious");
+  EXPECT_EQ(run(arguments + " --force").code, 0);
+}
+
+TEST_F(Cli, AReusedPoolHoldsWhatTheRunBeforeLeft) {
+  for (const char* heap : {"slab", "pmdk"})
+    for (const char* kind : {"integer", "bytes"}) {
+      const std::string common = std::string(small_run) + "--index fptree --pool p --verify " +
+                                 "--mix lookup=0.5,insert=0.5 --key-kind " + kind;
+      const Finished first = run(common + " --heap " + heap + " --force");
+      ASSERT_EQ(first.code, 0) << first.err;
+      const Finished second = run(common + " --reuse --check");
+      ASSERT_EQ(second.code, 0) << heap << kind << second.err;
+      const auto record = nlohmann::json::parse(second.out);
+      EXPECT_EQ(record["recovery"]["records"], 25'000);
+      EXPECT_EQ(record["recovery"]["clean"], true);
+      EXPECT_EQ(record["configuration"]["heap"], heap);
+      EXPECT_EQ(record["repetitions"][0]["operations"]["insert"]["failed"], 0);
+      EXPECT_EQ(record["verification"]["wrong"], 0);
+    }
+}
+
+TEST_F(Cli, AFileThatIsNoPoolIsRefusedAndKept) {
+  write("p", std::string(1 << 20, 'x'));
+  const Finished finished = run("bench --index fptree --pool p --reuse --records 1k");
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+  EXPECT_EQ(content(folder_ / "p"), std::string(1 << 20, 'x'));
+}
+
+TEST_F(Cli, AnOnDiskIndexRunsInADirectoryOfItsOwn) {
+  const std::string arguments = std::string(small_run) + "--index lmdb --pool d --bulk-load ";
+  const Finished first = run(arguments + "--operations 200 --verify");
+  EXPECT_EQ(first.code, 2);  // --operations twice
+  const std::string once =
+      "bench --records 2k --operations 200 --repetitions 1 --quiet --json --index lmdb --pool d ";
+  const Finished created = run(once + "--bulk-load --mix lookup=0.9,upsert=0.1 --verify");
+  ASSERT_EQ(created.code, 0) << created.err;
+  EXPECT_GT(nlohmann::json::parse(created.out)["memory"]["pm_bytes"], 2000 * 16);
+  EXPECT_EQ(run(once).code, 2);
+  const Finished reused = run(once + "--reuse --verify");
+  ASSERT_EQ(reused.code, 0) << reused.err;
+  EXPECT_EQ(nlohmann::json::parse(reused.out)["recovery"]["records"], 2000);
+  EXPECT_EQ(run(once + "--bulk-load --force").code, 0);
+}
+
+#ifdef PERDURE_HONEST_WRAPPER
+TEST_F(Cli, AWrapperIsBelievedOnlyWhenItsAnswersAreRight) {
+  const std::string arguments =
+      "bench --records 2k --operations 4k --repetitions 1 --threads 2 --quiet --json --verify "
+      "--mix lookup=0.5,insert=0.2,remove=0.1,scan=0.2 --plugin ";
+  for (const char* keys : {" --keys mixed", " --keys random:16"}) {
+    const Finished honest = run(arguments + PERDURE_HONEST_WRAPPER + keys);
+    ASSERT_EQ(honest.code, 0) << honest.err;
+    EXPECT_EQ(nlohmann::json::parse(honest.out)["verification"]["wrong"], 0);
+  }
+  setenv("LYING_WRAPPER", "wrong_value", 1);
+  const Finished lying = run(arguments + PERDURE_LYING_WRAPPER);
+  unsetenv("LYING_WRAPPER");
+  EXPECT_EQ(lying.code, 1);
+  EXPECT_THAT(lying.err, HasSubstr("answers were wrong"));
+  EXPECT_GT(nlohmann::json::parse(lying.out)["verification"]["wrong"], 0);
+  const Finished lengths = run(arguments + PERDURE_HONEST_WRAPPER " --keys random:8-16");
+  EXPECT_EQ(lengths.code, 2);
+  EXPECT_THAT(lengths.err, HasSubstr("keys of one length"));
+}
+#endif
+
+// Waits until the program has created `file`, then sends the signal.
+TEST_F(Cli, AnInterruptedRunClosesItsPool) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string line =
+        command("bench --index fptree --pool p --records 20k --seconds 60 --warmup-seconds 0");
+    execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 1000 && !fs::exists(folder_ / "p"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // past the load of 20000 records
+  kill(child, SIGINT);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(content(folder_ / "stdout"), "");
+  const Finished reused = run(std::string(small_run) + "--index fptree --pool p --reuse");
+  ASSERT_EQ(reused.code, 0) << reused.err;
+  EXPECT_EQ(nlohmann::json::parse(reused.out)["recovery"]["clean"], true);
+}
+
+TEST_F(Cli, AFullStdoutIsAFailure) {
+  const int status = std::system(PERDURE_NATIVE " list heaps >/dev/full 2>/dev/null");
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST_F(Cli, ListsAndTheEnvironmentAreJson) {
+  const auto indexes = nlohmann::json::parse(run("list indexes --json").out);
+  EXPECT_TRUE(std::ranges::any_of(indexes, [](const auto& i) { return i["name"] == "null"; }));
+  EXPECT_EQ(nlohmann::json::parse(run("list heaps --json").out).size(), 3U);
+  EXPECT_TRUE(nlohmann::json::parse(run("list options --json").out).is_array());
+  EXPECT_TRUE(nlohmann::json::parse(run("list workloads --json").out).is_array());
+  const auto facts = nlohmann::json::parse(run("environment --json").out);
+  for (const char* name : {"cpu", "rtm", "pm_devices", "cxl_devices", "perf_event_paranoid"})
+    EXPECT_TRUE(facts.contains(name)) << name;
+}
+
+TEST_F(Cli, HelpIsAResult) {
+  for (const char* arguments : {"--help", "bench --help", "list --help", "environment --help"}) {
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.code, 0) << arguments;
+    EXPECT_EQ(finished.err, "") << arguments;
+    EXPECT_GT(finished.out.size(), 100U) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace perdure::cli

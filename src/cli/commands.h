@@ -1,0 +1,34 @@
+// The sub-commands of perdure-native. Each takes its arguments and returns an exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace perdure::cli {
+
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_failed = 1;
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_violation = 5;
+inline constexpr int exit_interrupted = 130;
+
+using Arguments = std::vector<std::string>;
+
+int bench_command(const Arguments& arguments);
+/// perdure-sim only; perdure-native says so.
+int crash_command(const Arguments& arguments);
+int list_command(const Arguments& arguments);
+int describe_command(const Arguments& arguments);
+int probe_command(const Arguments& arguments);
+int environment_command(const Arguments& arguments);
+int version_command(const Arguments& arguments);
+
+/// Prints "perdure: where: what; remedy" on stderr, always one line, and returns the exit code.
+int report(const Error& error);
+
+/// Writes the result to stdout. A full disk must not look like success: returns exit_failed then.
+int print_result(const std::string& text);
+
+}  // namespace perdure::cli

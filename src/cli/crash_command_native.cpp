@@ -1,0 +1,10 @@
+#include "cli/commands.h"
+
+namespace perdure::cli {
+
+int crash_command(const Arguments&) {
+  return report(
+      {ErrorCode::unsupported, "this build has no access hooks", "crash", "run perdure-sim crash"});
+}
+
+}  // namespace perdure::cli

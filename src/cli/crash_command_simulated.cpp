@@ -1,0 +1,363 @@
+// `crash`: explores what a power cut may leave of an index, replays a finding, or tries the
+// explorer on indexes whose flushes and fences are left out in turn.
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/format.h"
+#include "crash/mutation.h"
+#include "crash/report.h"
+#include "crash/shrink.h"
+#include "crash/smells.h"
+#include "crash/toys/toys.h"
+#include "driver/build_info.h"
+#include "pm/pm.h"
+
+namespace perdure::cli {
+namespace {
+
+using crash::Json;
+
+struct Flags {
+  std::string index;
+  std::vector<std::string> options;
+  std::string heap = "slab";
+  std::string domain = "adr";
+  std::string key_kind = "integer";
+  std::string threads = "1";
+  std::string operations = "24";
+  std::string keys = "32";
+  std::string preload = "12";
+  std::string seed = "1";
+  std::string budget = "10";
+  std::string states;
+  std::string out;
+  std::string replay;
+  std::string mutate;
+  bool smells = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+void declare(CLI::App& app, Flags& flags) {
+  app.add_option("--index", flags.index, "a persistent index, or toy:DEFECT[:repaired]");
+  app.add_option("--option", flags.options, "name=value, an option of the index (small nodes)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--heap", flags.heap, "slab");
+  app.add_option("--domain", flags.domain, "adr (default) or eadr");
+  app.add_option("--key-kind", flags.key_kind, "integer (default) or bytes");
+  app.add_option("--threads", flags.threads, "1 to 8 (1)");
+  app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
+  app.add_option("--keys", flags.keys, "keys of one program (32)");
+  app.add_option("--preload", flags.preload, "keys inserted before the explored part (12)");
+  app.add_option("--seed", flags.seed, "the same seed gives the same programs and schedules (1)");
+  app.add_option("--budget", flags.budget, "seconds (10)");
+  app.add_option("--states", flags.states, "stop after so many states");
+  app.add_option("--out", flags.out, "where to write the replay file of a finding");
+  app.add_option("--replay", flags.replay, "show a finding again, step by step");
+  app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
+  app.add_flag("--smells", flags.smells, "report needless flushes and fences, too");
+  app.add_flag("--json", flags.json, "as JSON");
+  app.add_flag("-q,--quiet", flags.quiet, "no progress on stderr");
+}
+
+Result<std::uint64_t> number(const std::string& text, const char* flag, std::uint64_t least,
+                             std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return Error{ErrorCode::usage,
+                 "'" + text + "' is not a whole number in " + std::to_string(least) + " .. " +
+                     std::to_string(most),
+                 flag, "give such a number"};
+  return value;
+}
+
+Result<double> seconds(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value > 0) || value > 1e7)
+    return Error{ErrorCode::usage, "'" + text + "' is no number of seconds", "--budget",
+                 "give a number above 0"};
+  return value;
+}
+
+Result<crash::Plan> plan_of(const Flags& flags) {
+  crash::Plan plan;
+  const std::string& name = flags.mutate.empty() ? flags.index : flags.mutate;
+  if (name.empty())
+    return Error{ErrorCode::usage, "no index is given", "--index", "give one, see `list indexes`"};
+  const auto found = crash::find_subject(name);
+  if (!found) return found.error();
+  if (flags.heap == "pmdk")
+    return Error{ErrorCode::unsupported, "images of libpmemobj pools cannot be explored yet",
+                 "--heap", "use slab; libpmemobj itself is trusted"};
+  const std::vector<std::string> heaps{"slab"};
+  if (flags.heap != "slab") return not_one_of(flags.heap, "--heap", heaps);
+  const std::vector<std::string> domains{"adr", "eadr"};
+  if (std::ranges::find(domains, flags.domain) == domains.end())
+    return not_one_of(flags.domain, "--domain", domains);
+  const std::vector<std::string> kinds{"integer", "bytes"};
+  if (std::ranges::find(kinds, flags.key_kind) == kinds.end())
+    return not_one_of(flags.key_kind, "--key-kind", kinds);
+  plan.domain = flags.domain == "adr" ? crash::Domain::adr : crash::Domain::eadr;
+  plan.key_kind = flags.key_kind == "integer" ? KeyKind::integer : KeyKind::bytes;
+  if (plan.key_kind == KeyKind::bytes && (*found)->create_bytes == nullptr)
+    return Error{ErrorCode::usage, "'" + name + "' has no byte-string keys", "--key-kind",
+                 "use integer"};
+  plan.subject.info = *found;
+  plan.subject.options = crash::small_options(**found);
+  const auto checked = IndexRegistry::options(**found, flags.options);
+  if (!checked) return checked.error();
+  for (const std::string& pair : flags.options) {
+    const std::string option = pair.substr(0, pair.find('='));
+    plan.subject.options.set(option, checked->get(option));
+  }
+  const auto threads = number(flags.threads, "--threads", 1, 8);
+  if (!threads) return threads.error();
+  const auto operations = number(flags.operations, "--ops", 1, 10'000);
+  if (!operations) return operations.error();
+  const auto keys = number(flags.keys, "--keys", 1, 4096);
+  if (!keys) return keys.error();
+  const auto preload = number(flags.preload, "--preload", 0, 4096);
+  if (!preload) return preload.error();
+  const auto seed = number(flags.seed, "--seed", 0, ~std::uint64_t{0});
+  if (!seed) return seed.error();
+  const auto budget = seconds(flags.budget);
+  if (!budget) return budget.error();
+  plan.threads = static_cast<unsigned>(*threads);
+  plan.operations = static_cast<unsigned>(*operations);
+  plan.keys = static_cast<std::uint16_t>(*keys);
+  plan.preload = static_cast<unsigned>(*preload);
+  plan.seed = *seed;
+  plan.seconds = *budget;
+  if (!flags.states.empty()) {
+    const auto states = number(flags.states, "--states", 1, ~std::uint64_t{0});
+    if (!states) return states.error();
+    plan.most_states = *states;
+    if (flags.budget == "10") plan.seconds = 1e6;  // the states alone decide when to stop
+  }
+  return plan;
+}
+
+/// Flushes exist under either domain: the trace is the program's, the domain is the model's.
+Result<void> configure(crash::Domain domain) {
+  pm::configure_transactions(pm::TransactionUse::off);
+  if (domain == crash::Domain::eadr) {
+    pm::configure(pm::Durability::eadr);
+    return {};
+  }
+  return pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb);
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file.good()) return Error{ErrorCode::io, "cannot write", path, "give another path"};
+  return {};
+}
+
+std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary) {
+  const crash::Coverage& c = summary.coverage;
+  const double share =
+      c.points == 0 ? 0 : 100.0 * static_cast<double>(c.exhausted) / static_cast<double>(c.points);
+  std::string text = plan.subject.info->name + ", " + crash::name_of(plan.domain) + ", " +
+                     perdure::name_of(plan.key_kind) + " keys, " + std::to_string(plan.threads) +
+                     (plan.threads == 1 ? " thread" : " threads") + ", seed " +
+                     std::to_string(plan.seed) + "\n";
+  text += print("  programs %llu, runs (schedules) %llu\n",
+                static_cast<unsigned long long>(summary.programs),
+                static_cast<unsigned long long>(summary.runs));
+  text += print("  crash points %llu, of these explored exhaustively %.1f %%, sampled %llu\n",
+                static_cast<unsigned long long>(c.points), share,
+                static_cast<unsigned long long>(c.sampled));
+  text +=
+      print("  states %llu (%llu repeats left out), %llu with continued workload and leak check\n",
+            static_cast<unsigned long long>(c.states), static_cast<unsigned long long>(c.repeats),
+            static_cast<unsigned long long>(c.deep));
+  text += print("  cuts inside recovery %llu\n", static_cast<unsigned long long>(c.recovery_cuts));
+  const double rate =
+      summary.exploring_seconds > 0
+          ? static_cast<double>(c.states + c.recovery_cuts) / summary.exploring_seconds
+          : 0;
+  text += print("  %.0f recoveries/s, %.1f s\n", rate, summary.seconds);
+  text += print("  trace digest %016llx\n", static_cast<unsigned long long>(summary.trace_digest));
+  text +=
+      std::string("  left out: hardware transactions (software paths only), schedules beyond ") +
+      "few preemptions" + (c.sampled > 0 ? ", combinations at the sampled points" : "") + "\n";
+  return text;
+}
+
+Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
+  Json json = {
+      {"index", plan.subject.info->name},
+      {"domain", crash::name_of(plan.domain)},
+      {"key_kind", perdure::name_of(plan.key_kind)},
+      {"threads", plan.threads},
+      {"seed", plan.seed},
+      {"programs", summary.programs},
+      {"runs", summary.runs},
+      {"coverage", crash::json_of(summary.coverage)},
+      {"seconds", summary.seconds},
+      {"trace_digest", print("%016llx", static_cast<unsigned long long>(summary.trace_digest))},
+      {"violation", nullptr}};
+  return json;
+}
+
+int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary& summary,
+                    crash::Bench& bench) {
+  crash::Places places;
+  crash::Verdict verdict;
+  verdict.violation = summary.violation;
+  if (!flags.quiet) std::fprintf(stderr, "perdure: violation found, shrinking ...\n");
+  crash::Case small = crash::shrink(*summary.failed, verdict, bench, 20);
+  if (verdict.run.trace.empty()) {  // shrinking could not repeat it within its time
+    const auto violation = verdict.violation;
+    verdict = crash::record(small, bench);
+    verdict.violation = violation;
+  }
+  const std::string repair = crash::find_repair(small, verdict, bench, places, 15);
+  const std::string path = flags.out.empty() ? "crash-" + plan.subject.info->name + "-" +
+                                                   crash::name_of(plan.domain) + "-" +
+                                                   std::to_string(plan.seed) + ".json"
+                                             : flags.out;
+  std::string safe = path;
+  if (flags.out.empty()) std::ranges::replace(safe, ':', '-');
+  const auto written = write_file(safe, crash::write_replay(small, verdict).dump(2) + "\n");
+  if (!written) report(written.error());
+  const std::string told = crash::tell(small, verdict, places, repair);
+  if (flags.json) {
+    Json json = json_of(plan, summary);
+    json["violation"] = {{"oracle", verdict.violation->oracle},
+                         {"what", verdict.violation->what},
+                         {"operations", small.program.operations.size()},
+                         {"threads", small.program.threads},
+                         {"repair", repair},
+                         {"text", told},
+                         {"replay", safe}};
+    print_result(json.dump(2) + "\n");
+  } else {
+    print_result(coverage_text(plan, summary) + "\n" + told + "\nreplay: " + safe + "\n");
+  }
+  return exit_violation;
+}
+
+int explore(const Flags& flags, const crash::Plan& plan) {
+  crash::Bench bench(plan.subject.pool_bytes);
+  double told = 0;
+  crash::Summary summary = crash::explore_many(plan, bench, [&](const crash::Summary& now) {
+    if (flags.quiet || now.seconds < told + 2) return;
+    told = now.seconds;
+    std::fprintf(stderr, "perdure: %.0f s, %llu programs, %llu points, %llu states\n", now.seconds,
+                 static_cast<unsigned long long>(now.programs),
+                 static_cast<unsigned long long>(now.coverage.points),
+                 static_cast<unsigned long long>(now.coverage.states));
+  });
+  if (summary.violation) return found_violation(flags, plan, summary, bench);
+  crash::Places places;
+  const auto smells =
+      flags.smells ? crash::find_smells(plan, bench, places) : std::vector<crash::Smell>{};
+  if (flags.json) {
+    Json json = json_of(plan, summary);
+    if (flags.smells) json["smells"] = crash::json_of(smells);
+    return print_result(json.dump(2) + "\n");
+  }
+  return print_result(coverage_text(plan, summary) + "  no violation\n" +
+                      (flags.smells ? crash::tell(smells) : ""));
+}
+
+int mutate(const Flags& flags, crash::Plan plan) {
+  crash::Bench bench(plan.subject.pool_bytes);
+  crash::Places places;
+  std::string text;
+  const auto results = crash::mutate(plan, bench, places, [&](const crash::MutantResult& result) {
+    if (!flags.quiet) std::fprintf(stderr, "perdure: %s\n", crash::show(result).c_str());
+  });
+  unsigned killed = 0;
+  unsigned equivalent = 0;
+  Json list = Json::array();
+  for (const crash::MutantResult& result : results) {
+    killed += result.killed ? 1 : 0;
+    equivalent += result.equivalent.empty() ? 0 : 1;
+    text += crash::show(result) + "\n";
+    list.push_back({{"kind", crash::name_of(result.mutation.kind)},
+                    {"site", result.place.show()},
+                    {"fence", result.is_fence},
+                    {"verdict", result.killed               ? "killed"
+                                : result.equivalent.empty() ? "survived"
+                                                            : "equivalent"},
+                    {"why", result.killed ? result.oracle : result.equivalent}});
+  }
+  const auto all = static_cast<unsigned>(results.size());
+  const unsigned relevant = all - equivalent;
+  text += print("%u mutants: %u killed, %u survived, %u equivalent; %.1f %% of the others killed\n",
+                all, killed, relevant - killed, equivalent,
+                relevant == 0 ? 100.0 : 100.0 * killed / relevant);
+  if (flags.json)
+    return print_result(Json{{"index", plan.subject.info->name},
+                             {"mutants", list},
+                             {"killed", killed},
+                             {"survived", relevant - killed},
+                             {"equivalent", equivalent}}
+                            .dump(2) +
+                        "\n");
+  return print_result(text);
+}
+
+int replay(const Flags& flags) {
+  std::ifstream file(flags.replay);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file.good())
+    return report({ErrorCode::not_found, "cannot be read", flags.replay, "give a replay file"});
+  const auto read = crash::read_replay(text.str(), flags.replay);
+  if (!read) return report(read.error());
+  if (const auto ready = configure(read->what.domain); !ready) return report(ready.error());
+  crash::Bench bench(read->what.subject.pool_bytes);
+  crash::Places places;
+  crash::Verdict verdict = crash::try_state(read->what, bench, read->event, read->lines);
+  if (verdict.trace_digest != read->trace_digest)
+    std::fprintf(stderr, "perdure: %s: the trace differs: the code has changed since\n",
+                 flags.replay.c_str());
+  // The answers of the run itself, and hangs, show without a cut.
+  if (!verdict.violation) verdict = crash::explore(read->what, bench, [] { return false; });
+  const bool violated = verdict.violation.has_value();
+  const std::string repair =
+      violated ? crash::find_repair(read->what, verdict, bench, places, 15) : "";
+  std::string told = crash::tell_steps(read->what, verdict, places);
+  told +=
+      violated ? "\n" + crash::tell(read->what, verdict, places, repair) : "no violation: mended\n";
+  if (flags.json)
+    print_result(Json{{"violation", violated ? Json(verdict.violation->oracle) : Json(nullptr)},
+                      {"what", violated ? verdict.violation->what : ""},
+                      {"same_trace", verdict.trace_digest == read->trace_digest},
+                      {"text", told}}
+                     .dump(2) +
+                 "\n");
+  else
+    print_result(told);
+  return violated ? exit_violation : exit_ok;
+}
+
+}  // namespace
+
+int crash_command(const Arguments& arguments) {
+  CLI::App app("Explores what a power cut may leave behind.", "crash");
+  Flags flags;
+  declare(app, flags);
+  const auto parsed = parse(app, arguments);
+  if (!parsed) return report(parsed.error());
+  if (*parsed == Parsed::help_printed) return exit_ok;
+  if (!flags.replay.empty()) return replay(flags);
+  auto plan = plan_of(flags);
+  if (!plan) return report(plan.error());
+  if (const auto ready = configure(plan->domain); !ready) return report(ready.error());
+  return flags.mutate.empty() ? explore(flags, *plan) : mutate(flags, *plan);
+}
+
+}  // namespace perdure::cli

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "core/data_files.h"
+#include "index/registry.h"
+#include "platform/description/description.h"
+#include "workload/workload.h"
+
+namespace perdure::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Heap {
+  const char* name;
+  const char* description;
+};
+constexpr std::array<Heap, 3> heaps = {
+    {{"slab", "blocks from a mapped file, allocation state rebuilt at recovery (default)"},
+     {"pmdk", "libpmemobj reserve and publish"},
+     {"dram", "an anonymous mapping, gone at the end: no --pool"}}};
+
+Json json_of(const IndexInfo& info) {
+  Json kinds = Json::array();
+  if (info.create_integer != nullptr) kinds.push_back("integer");
+  if (info.create_bytes != nullptr) kinds.push_back("bytes");
+  Json options = Json::array();
+  for (const IndexOption& option : info.options)
+    options.push_back({{"name", option.name},
+                       {"description", option.description},
+                       {"default", option.fallback},
+                       {"least", option.least},
+                       {"most", option.most}});
+  return {{"name", info.name},
+          {"title", info.title},
+          {"index_class", name_of(info.index_class)},
+          {"key_kinds", std::move(kinds)},
+          {"ordered", info.ordered},
+          {"verifiable", info.verifiable},
+          {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},
+          {"recovers", info.recover_integer != nullptr || info.recover_bytes != nullptr},
+          {"options", std::move(options)}};
+}
+
+Json indexes() {
+  Json list = Json::array();
+  for (const IndexInfo& info : IndexRegistry::all()) list.push_back(json_of(info));
+  return list;
+}
+
+Json options() {
+  Json list = Json::array();
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    const Json described = json_of(info);
+    for (const Json& option : described["options"]) {
+      Json entry = {{"index", info.name}};
+      entry.update(option);
+      list.push_back(std::move(entry));
+    }
+  }
+  return list;
+}
+
+Json workloads() {
+  Json list = Json::array();
+  const auto folder = data_folder("workloads");
+  for (const std::string& name : data_names("workloads")) {
+    const auto path = folder / (name + ".toml");
+    const auto loaded = workload::load_workload(path);
+    Json entry = {{"name", name}, {"file", path.string()}, {"mix", nullptr}, {"error", nullptr}};
+    if (loaded)
+      entry["mix"] = workload::text_of(loaded->mix);
+    else
+      entry["error"] = loaded.error().line();
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json platforms() {
+  Json list = Json::array();
+  for (const std::string& name : platform::platform_names()) {
+    const auto loaded = platform::load_platform(name);
+    Json entry = {{"name", name},
+                  {"title", nullptr},
+                  {"persistence_domain", nullptr},
+                  {"cpus", nullptr},
+                  {"file", (data_folder("platforms") / (name + ".toml")).string()},
+                  {"fingerprint", nullptr},
+                  {"error", nullptr}};
+    if (loaded) {
+      entry["title"] = loaded->platform.title;
+      entry["persistence_domain"] = platform::name_of(loaded->platform.domain);
+      entry["cpus"] = loaded->platform.cpus();
+      entry["fingerprint"] = platform::fingerprint_of(loaded->platform);
+    } else {
+      entry["error"] = loaded.error().line();
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json heap_list() {
+  Json list = Json::array();
+  for (const Heap& heap : heaps)
+    list.push_back({{"name", heap.name}, {"description", heap.description}});
+  return list;
+}
+
+std::string text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "-";
+  if (value.is_array()) {
+    std::string joined;
+    for (const Json& element : value) joined += (joined.empty() ? "" : ",") + text(element);
+    return joined;
+  }
+  return value.dump();
+}
+
+// Columns as wide as their longest text; the last column is not padded.
+std::string columns(const Json& list, const std::vector<std::string>& names) {
+  std::vector<std::size_t> widths;
+  for (const std::string& name : names) {
+    std::size_t width = name.size();
+    for (const Json& entry : list) width = std::max(width, text(entry[name]).size());
+    widths.push_back(width);
+  }
+  std::string table;
+  const auto add_line = [&](auto cell) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::string padded = cell(names[i]);
+      if (i + 1 < names.size()) padded.resize(widths[i] + 2, ' ');
+      table += padded;
+    }
+    table += "\n";
+  };
+  add_line([](const std::string& name) { return name; });
+  for (const Json& entry : list)
+    add_line([&](const std::string& name) { return text(entry[name]); });
+  return table;
+}
+
+struct Listing {
+  const char* name;
+  Json (*list)();
+  std::vector<std::string> columns;
+};
+
+const std::array<Listing, 5>& listings() {
+  static const std::array<Listing, 5> all = {
+      {{"indexes", indexes, {"name", "index_class", "key_kinds", "targets", "title"}},
+       {"workloads", workloads, {"name", "mix", "file"}},
+       {"platforms", platforms, {"name", "persistence_domain", "cpus", "title"}},
+       {"heaps", heap_list, {"name", "description"}},
+       {"options", options, {"index", "name", "default", "least", "most", "description"}}}};
+  return all;
+}
+
+}  // namespace
+
+int list_command(const Arguments& arguments) {
+  CLI::App app("Lists what there is: indexes, workloads, platforms, heaps or options.", "list");
+  std::vector<std::string> what;
+  bool json = false;
+  app.add_option("what", what, "indexes, workloads, platforms, heaps or options (of indexes)");
+  app.add_flag("--json", json, "as JSON");
+  const auto parsed = parse(app, arguments);
+  if (!parsed) return report(parsed.error());
+  if (*parsed == Parsed::help_printed) return exit_ok;
+  std::vector<std::string> names;
+  for (const Listing& listing : listings()) names.emplace_back(listing.name);
+  if (what.size() != 1)
+    return report({ErrorCode::usage, what.empty() ? "says nothing to list" : "lists one thing",
+                   "list", "give one of indexes, workloads, platforms, heaps, options"});
+  const auto& all = listings();
+  const auto found = std::ranges::find(all, what.front(), &Listing::name);
+  if (found == all.end()) return report(not_one_of(what.front(), "list", names));
+  const Json list = found->list();
+  return print_result(json ? list.dump(2) + "\n" : columns(list, found->columns));
+}
+
+}  // namespace perdure::cli

@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/probe_flags.h"
+#include "cli/probe_table.h"
+#include "driver/build_info.h"
+#include "probe/document.h"
+
+namespace perdure::cli {
+namespace {
+
+using probe::Json;
+
+Json build_of() {
+  const driver::BuildInfo& build = driver::build_info();
+  return {{"version", build.version},   {"commit", build.commit}, {"dirty", build.dirty},
+          {"compiler", build.compiler}, {"flags", build.flags},   {"type", build.type}};
+}
+
+// A probe none of whose points could be measured is skipped, with the first point's reason.
+Json experiments_of(const ProbeRequest& request, const std::vector<probe::Point>& points,
+                    const std::vector<probe::Outcome>& outcomes) {
+  Json experiments = Json::array();
+  for (const std::string& name : request.names) {
+    std::size_t number = 0;
+    std::size_t skipped = 0;
+    Json reason = nullptr;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].experiment != name) continue;
+      ++number;
+      if (!outcomes[i].skipped) continue;
+      if (skipped++ == 0) reason = *outcomes[i].skipped;
+    }
+    const auto& all = probe::probes();
+    const auto found =
+        std::ranges::find_if(all, [&](const probe::Probe& one) { return name == one.name; });
+    experiments.push_back({{"name", name},
+                           {"title", found == all.end() ? "" : found->title},
+                           {"points", number},
+                           {"points_skipped", skipped},
+                           {"skipped", skipped == number ? reason : Json(nullptr)}});
+  }
+  return experiments;
+}
+
+Json document_of(const ProbeRequest& request, const driver::ProbeTarget& target,
+                 const std::vector<probe::Point>& points,
+                 const std::vector<probe::Outcome>& outcomes) {
+  std::string probes;
+  for (const std::string& name : request.names) probes += (probes.empty() ? "" : ",") + name;
+  Json document;
+  document["schema"] = probe::document_schema;
+  document["probe"] = probes;
+  document["target"] = request.options.target;
+  document.update(target.facts());
+  document["seed"] = request.options.seed;
+  document["quick"] = request.options.quick;
+  document["build"] = build_of();
+  document["experiments"] = experiments_of(request, points, outcomes);
+  document["points"] = Json::array();
+  for (std::size_t i = 0; i < points.size(); ++i)
+    document["points"].push_back(probe::json_of(points[i], outcomes[i]));
+  probe::conclude(points, outcomes, document);
+  return document;
+}
+
+int print_plan(const std::vector<probe::Point>& points, bool json) {
+  Json plan = Json::array();
+  for (const probe::Point& point : points)
+    plan.push_back({{"experiment", point.experiment}, {"inputs", probe::json_of(point)}});
+  if (json) return print_result(plan.dump(2) + "\n");
+  std::string text;
+  for (const Json& one : plan)
+    text += one["experiment"].get<std::string>() + " " + one["inputs"].dump() + "\n";
+  return print_result(text);
+}
+
+}  // namespace
+
+int probe_command(const Arguments& arguments) {
+  CLI::App app("Measures memory: the idiosyncrasies I1 to I7, and free sweeps.", "probe");
+  ProbeFlags flags;
+  declare(app, flags);
+  const auto parsed = parse(app, arguments);
+  if (!parsed) return report(parsed.error());
+  if (*parsed == Parsed::help_printed) return exit_ok;
+  const auto request = resolve(flags);
+  if (!request) return report(request.error());
+  auto target = driver::open_probe_target(request->options);
+  if (!target) return report(target.error());
+  const auto points = points_of(*request, (*target)->defaults());
+  if (!points) return report(points.error());
+  if (flags.dry_run) return print_plan(*points, flags.json);
+
+  const auto progress = [&](std::size_t done) {
+    if (!flags.quiet) std::fprintf(stderr, "\rprobe: %zu of %zu points", done, points->size());
+    if (!flags.quiet && done == points->size()) std::fputs("\n", stderr);
+  };
+  const auto outcomes = (*target)->measure(*points, progress);
+  if (!outcomes) {
+    if (!flags.quiet) std::fputs("\n", stderr);
+    return report(outcomes.error());
+  }
+  const Json document = document_of(*request, **target, *points, *outcomes);
+  // Paths and reasons may be any bytes.
+  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (flags.output && !(std::ofstream(*flags.output) << text).flush())
+    return report({ErrorCode::failed, "cannot be written", *flags.output, "name another file"});
+  return print_result(flags.json ? text : probe_table_of(document));
+}
+
+}  // namespace perdure::cli

@@ -1,0 +1,96 @@
+// Result<T>: a value, or an Error that says what is wrong, where, and how to mend it.
+// Errors of media, files, configuration and input travel this way; "not found" is a value.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/assert.h"
+
+namespace perdure {
+
+/// What kind of thing went wrong. The CLI maps every code but `failed` to exit code 2.
+enum class ErrorCode {
+  usage,         ///< a flag or option is wrong
+  bad_input,     ///< a file's content is wrong (workload, key file, platform)
+  not_found,     ///< a file or name does not exist
+  exists,        ///< would overwrite something
+  busy,          ///< another process holds the pool
+  truncated,     ///< the pool is shorter than its header says
+  corrupt,       ///< a checksum or an invariant does not hold
+  foreign,       ///< not one of our pools, or it holds another index
+  newer,         ///< written by a later version of the layout
+  out_of_space,  ///< no room in the pool or on its file system
+  unsupported,   ///< this machine or this build lacks something
+  io,            ///< the operating system refused
+  failed,        ///< a run or a check failed
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::failed;
+  std::string what;    ///< what is wrong: "pool header checksum does not match"
+  std::string where;   ///< file, flag, line: "/dev/shm/p.pool"
+  std::string remedy;  ///< what to do: "restore the file or create a new pool with --force"
+
+  /// One line: "where: what; remedy".
+  [[nodiscard]] std::string line() const {
+    std::string text = where.empty() ? what : where + ": " + what;
+    if (!remedy.empty()) text += "; " + remedy;
+    return text;
+  }
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+
+  [[nodiscard]] T& value() & {
+    PERDURE_ASSERT(ok());
+    return *std::get_if<0>(&state_);
+  }
+  [[nodiscard]] const T& value() const& {
+    PERDURE_ASSERT(ok());
+    return *std::get_if<0>(&state_);
+  }
+  [[nodiscard]] T&& value() && {
+    PERDURE_ASSERT(ok());
+    return std::move(*std::get_if<0>(&state_));
+  }
+  [[nodiscard]] const Error& error() const {
+    PERDURE_ASSERT(!ok());
+    return *std::get_if<1>(&state_);
+  }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
+  explicit operator bool() const noexcept { return ok(); }
+  [[nodiscard]] const Error& error() const {
+    PERDURE_ASSERT(!ok());
+    return *error_;
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,365 @@
+#include "crash/explorer.h"
+
+#include <algorithm>
+
+#include "core/assert.h"
+
+namespace perdure::crash {
+namespace {
+
+/// The product of the numbers of choices, or `most` + 1 when it is more.
+template <class Lines>
+std::uint64_t product_of(const Lines& open, std::uint64_t most) {
+  std::uint64_t product = 1;
+  for (const auto& line : open) {
+    product *= line.choices.size();
+    if (product > most) return most + 1;
+  }
+  return product;
+}
+
+/// The next combination in mixed radix; false when all are through.
+template <class Lines>
+bool next_combination(const Lines& open, std::vector<std::uint32_t>& chosen) {
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (++chosen[i] < open[i].choices.size()) return true;
+    chosen[i] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Coverage::add(const Coverage& other) {
+  points += other.points;
+  exhausted += other.exhausted;
+  sampled += other.sampled;
+  states += other.states;
+  repeats += other.repeats;
+  deep += other.deep;
+  recovery_cuts += other.recovery_cuts;
+}
+
+Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& image, Watch& watch,
+                   Domain domain, Bounds bounds)
+    : subject_(subject),
+      vocabulary_(vocabulary),
+      image_(image),
+      watch_(watch),
+      domain_(domain),
+      bounds_(bounds) {}
+
+bool Explorer::begin(const Recorded& run, unsigned threads) {
+  PERDURE_ASSERT(run.before.size() == image_.bytes());
+  run_ = &run;
+  image_.load(run.before.data());
+  model_.emplace(image_, image_.lines(), domain_, threads);
+  history_.emplace(run.operations, run.answers, vocabulary_.keys());
+  created_ = creating_ = false;
+  running_ = 0;
+  now_ = 0;
+  seen_.clear();
+  return true;
+}
+
+std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads,
+                                           const std::function<bool()>& deadline_passed) {
+  begin(run, threads);
+  for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
+    now_ = event;
+    if (event >= run.explored_from && is_point(event))
+      if (Found found = point(event)) return found;
+    if (event == run.trace.size() || deadline_passed()) break;
+    if (Found found = step(event)) return found;
+  }
+  if (run.hung) return violated("time-out", "the run itself hangs: a thread waits for ever");
+  return std::nullopt;
+}
+
+bool Explorer::is_point(std::uint32_t event) const {
+  const Trace& trace = run_->trace;
+  if (event > 0 && trace[event - 1].kind == Event::Kind::ret) return true;
+  if (event == trace.size()) return !run_->hung;
+  const Event& next = trace[event];
+  switch (next.kind) {
+    case Event::Kind::fence:
+    case Event::Kind::locked:
+      return model_->fence_raises(next.thread);
+    case Event::Kind::flush:
+      return model_->flush_raises(next.at / line_bytes, static_cast<Persistency::Flush>(next.size));
+    case Event::Kind::run:
+      return next.thread != running_ && model_->switch_raises(running_);
+    default:
+      return false;
+  }
+}
+
+Explorer::Found Explorer::step(std::uint32_t number) {
+  const Event& event = run_->trace[number];
+  switch (event.kind) {
+    case Event::Kind::store:
+      model_->store(event.thread, event.at, event.size, event.value, number);
+      break;
+    case Event::Kind::stream:
+      model_->stream(event.thread, event.at, event.value, number);
+      break;
+    case Event::Kind::flush:
+      model_->flush(event.thread, event.at / line_bytes,
+                    static_cast<Persistency::Flush>(event.size));
+      break;
+    case Event::Kind::fence:
+    case Event::Kind::locked:
+      model_->fence(event.thread);
+      break;
+    case Event::Kind::run:
+      if (event.thread != running_) model_->switched(running_);
+      running_ = event.thread;
+      break;
+    case Event::Kind::call:
+      creating_ = creating_ || run_->operations[event.at].action == Action::create;
+      history_->call(event.at);
+      break;
+    case Event::Kind::ret: {
+      created_ = created_ || run_->operations[event.at].action == Action::create;
+      const std::string wrong = history_->ret(event.at);
+      if (!wrong.empty()) {
+        Found found = violated("answers of the run itself", wrong);
+        found->open = {event.at};
+        return found;
+      }
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Explorer::Open> Explorer::open_lines() const {
+  std::vector<Open> open;
+  for (const LineNumber line : model_->open_lines()) {
+    Open of{line, model_->choices(line)};
+    if (of.choices.size() > 1) open.push_back(std::move(of));
+  }
+  return open;
+}
+
+Explorer::Found Explorer::point(std::uint32_t event) {
+  ++coverage_.points;
+  buffer_.reset();
+  const std::vector<Open> open = open_lines();
+  Found found;
+  if (domain_ == Domain::eadr) {
+    ++coverage_.exhausted;
+    found = buffered(open);
+  } else if (product_of(open, bounds_.product) <= bounds_.product) {
+    ++coverage_.exhausted;
+    found = all_products(open);
+  } else {
+    bool finished = false;
+    found = lazily(open, finished);
+    if (!found && !finished) found = recent_products(open);
+    if (!found && !finished) found = linearly(open);
+    ++(finished ? coverage_.exhausted : coverage_.sampled);
+  }
+  constexpr std::uint64_t points_between_checks = 64;
+  if (!found && (coverage_.points % points_between_checks == 1 || event == run_->trace.size()))
+    if (const std::int64_t at = image_.verify(); at >= 0)
+      found = violated("completeness of the hooks",
+                       "byte " + std::to_string(at) + " of the image changed without a hook");
+  return found;
+}
+
+Explorer::Found Explorer::all_products(const std::vector<Open>& open) {
+  std::vector<std::uint32_t> chosen(open.size(), 0);
+  do {
+    if (Found found = state(open, chosen)) return found;
+  } while (next_combination(open, chosen));
+  return std::nullopt;
+}
+
+// The lines written last in every combination, the others all oldest or all newest.
+Explorer::Found Explorer::recent_products(const std::vector<Open>& open) {
+  std::vector<std::size_t> order(open.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return model_->steps(open[a].line).back().event > model_->steps(open[b].line).back().event;
+  });
+  std::vector<Open> recent;
+  std::vector<std::size_t> place;
+  std::uint64_t product = 1;
+  for (const std::size_t i : order) {
+    product *= open[i].choices.size();
+    if (product > bounds_.product) break;
+    recent.push_back(open[i]);
+    place.push_back(i);
+  }
+  std::vector<std::uint32_t> some(recent.size(), 0);
+  do {
+    for (const bool newest : {false, true}) {
+      std::vector<std::uint32_t> chosen(open.size(), 0);
+      for (std::size_t i = 0; newest && i < open.size(); ++i)
+        chosen[i] = static_cast<std::uint32_t>(open[i].choices.size() - 1);
+      for (std::size_t i = 0; i < some.size(); ++i) chosen[place[i]] = some[i];
+      if (Found found = state(open, chosen)) return found;
+    }
+  } while (next_combination(recent, some));
+  return std::nullopt;
+}
+
+Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
+  for (const bool newest : {false, true}) {
+    std::vector<std::uint32_t> others(open.size(), 0);
+    for (std::size_t i = 0; newest && i < open.size(); ++i)
+      others[i] = static_cast<std::uint32_t>(open[i].choices.size() - 1);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      std::vector<std::uint32_t> chosen = others;
+      for (std::uint32_t c = 0; c < open[i].choices.size(); ++c) {
+        chosen[i] = c;
+        if (Found found = state(open, chosen)) return found;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) {
+  std::vector<std::pair<std::size_t, std::uint32_t>> path;  // (place in open, choice)
+  std::vector<LineNumber> lines;
+  for (const Open& of : open) lines.push_back(of.line);
+  for (std::uint64_t runs = 0; runs < bounds_.lazy; ++runs) {
+    std::size_t met = 0;
+    watch_.ask_for(lines, [&](LineNumber line) {
+      const auto at =
+          static_cast<std::size_t>(std::ranges::lower_bound(lines, line) - lines.begin());
+      if (met == path.size()) path.emplace_back(at, 0);
+      PERDURE_ASSERT(path[met].first == at);
+      image_.write(line, open[at].choices[path[met].second].content);
+      ++met;
+    });
+    ++coverage_.states;
+    Found found = judge(false);
+    watch_.ask_no_more();
+    std::vector<std::uint32_t> chosen(open.size(), 0);
+    for (const auto& [at, choice] : path) chosen[at] = choice;
+    if (found) {
+      describe(*found, open, chosen);
+      return found;
+    }
+    if (runs % bounds_.deep_every == 0)
+      if (Found deep = state(open, chosen)) return deep;
+    while (!path.empty() && path.back().second + 1 == open[path.back().first].choices.size())
+      path.pop_back();
+    if (path.empty()) {
+      finished = true;
+      return std::nullopt;
+    }
+    ++path.back().second;
+  }
+  return std::nullopt;
+}
+
+// eADR: every prefix of the store buffer, with every choice of streamed words on top.
+Explorer::Found Explorer::buffered(const std::vector<Open>&) {
+  const auto waiting = model_->buffered();
+  Found found;
+  image_.mark();
+  for (std::uint32_t kept = 0; kept <= waiting.size() && !found; ++kept) {
+    if (kept > 0) image_.write(waiting[kept - 1].first, waiting[kept - 1].second);
+    buffer_ = LineState{
+        LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}, {}, {}};
+    const std::vector<Open> open = open_lines();
+    found =
+        product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
+  }
+  image_.undo();
+  return found;
+}
+
+Explorer::Found Explorer::state(const std::vector<Open>& open,
+                                const std::vector<std::uint32_t>& chosen) {
+  std::uint64_t key = image_.floor_digest() ^ mix64(history_->digest() + created_);
+  for (std::size_t i = 0; i < open.size(); ++i)
+    key ^= digest(open[i].line, open[i].choices[0].content) ^
+           digest(open[i].line, open[i].choices[chosen[i]].content);
+  if (buffer_) key = mix64(key ^ now_) + buffer_->choice;
+  if (!seen_.insert(key).second) {
+    ++coverage_.repeats;
+    return std::nullopt;
+  }
+  image_.mark();
+  for (std::size_t i = 0; i < open.size(); ++i)
+    if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
+  Found found = judge(coverage_.states++ % bounds_.deep_every == 0);
+  image_.undo();
+  if (found) describe(*found, open, chosen);
+  return found;
+}
+
+Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
+  Violation violation;
+  violation.oracle = std::move(oracle);
+  violation.what = std::move(what);
+  violation.event = now_;
+  if (history_) violation.open = history_->open();
+  return violation;
+}
+
+void Explorer::describe(Violation& violation, const std::vector<Open>& open,
+                        const std::vector<std::uint32_t>& chosen) const {
+  if (buffer_ && buffer_->choice + 1 < buffer_->choices) violation.lines.push_back(*buffer_);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const auto& choices = open[i].choices;
+    if (chosen[i] + 1 == choices.size()) continue;
+    const Choice& choice = choices[chosen[i]];
+    LineState line{open[i].line,   chosen[i], static_cast<std::uint32_t>(choices.size()),
+                   choice.content, {},        {}};
+    std::uint32_t seen = 0;
+    unsigned stream = 0;
+    for (const Step& step : model_->steps(open[i].line)) {
+      const bool there = step.streamed ? step.durable || (choice.kept_streams >> stream++ & 1) != 0
+                                       : seen++ < choice.kept_steps;
+      (there ? line.kept : line.lost).push_back(step.event);
+    }
+    violation.lines.push_back(std::move(line));
+  }
+}
+
+std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threads,
+                                             std::uint32_t event,
+                                             const std::vector<LineState>& lines) {
+  begin(run, threads);
+  for (std::uint32_t i = 0; i < event && i < run.trace.size(); ++i) {
+    now_ = i;
+    if (Found found = step(i)) return found;
+  }
+  now_ = event;
+  buffer_.reset();
+  image_.mark();
+  const auto waiting = model_->buffered();
+  std::size_t kept = waiting.size();
+  for (const LineState& line : lines)
+    if (line.line == LineState::store_buffer) kept = std::min<std::size_t>(line.choice, kept);
+  for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].first, waiting[i].second);
+  if (domain_ == Domain::eadr)
+    buffer_ = LineState{LineState::store_buffer,
+                        static_cast<std::uint32_t>(kept),
+                        static_cast<std::uint32_t>(waiting.size() + 1),
+                        {},
+                        {},
+                        {}};
+  const std::vector<Open> open = open_lines();
+  std::vector<std::uint32_t> chosen;
+  for (const Open& of : open) {
+    const auto given = std::ranges::find(lines, of.line, &LineState::line);
+    const auto newest = static_cast<std::uint32_t>(of.choices.size() - 1);
+    chosen.push_back(given == lines.end() ? newest : std::min(given->choice, newest));
+  }
+  for (std::size_t i = 0; i < open.size(); ++i)
+    if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
+  ++coverage_.states;
+  Found found = judge(true);
+  image_.undo();
+  if (found) describe(*found, open, chosen);
+  return found;
+}
+
+}  // namespace perdure::crash

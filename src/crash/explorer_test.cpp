@@ -1,0 +1,151 @@
+// The explorer against toys whose defects are known, and against every registered index.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "crash/report.h"
+#include "crash/shrink.h"
+#include "crash/toys/toys.h"
+#include "pm/pm.h"
+
+namespace perdure::crash {
+namespace {
+
+/// Toys are tiny; trees need spans of several size classes.
+constexpr std::size_t toy_bytes = std::size_t{256} << 10;
+
+Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
+  Plan plan;
+  plan.subject.info = &info;
+  plan.subject.options = small_options(info);
+  plan.threads = threads;
+  plan.most_states = states;
+  plan.seconds = 120;
+  return plan;
+}
+
+Summary run(const Plan& plan, Bench& bench) {
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  return explore_many(plan, bench, [](const Summary&) {});
+}
+
+class ToyTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  Bench bench_{toy_bytes};
+  [[nodiscard]] Defect defect() const { return static_cast<Defect>(GetParam()); }
+  [[nodiscard]] Plan plan(bool repaired) const {
+    Plan made = plan_for(toys()[GetParam() + (repaired ? defects : 0)], threads_of(defect()),
+                         repaired ? 12'000 : 60'000);
+    made.subject.pool_bytes = toy_bytes;
+    return made;
+  }
+};
+
+TEST_P(ToyTest, ThePlantedDefectIsFound) {
+  const Summary summary = run(plan(false), bench_);
+  EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
+}
+
+TEST_P(ToyTest, TheRepairedTwinIsNotObjectedTo) {
+  const Summary summary = run(plan(true), bench_);
+  EXPECT_FALSE(summary.violation.has_value())
+      << summary.violation->oracle << ": " << summary.violation->what;
+  EXPECT_GT(summary.coverage.states, 1000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
+                         [](const auto& info) {
+                           return std::string(name_of(static_cast<Defect>(info.param)));
+                         });
+
+class FindingTest : public testing::Test {
+ protected:
+  Bench bench_{toy_bytes};
+  Places places_;
+  Case small_;
+  Verdict verdict_;
+
+  void find(Defect defect) {
+    Plan plan = plan_for(toys()[static_cast<std::size_t>(defect)], threads_of(defect), 200'000);
+    plan.subject.pool_bytes = toy_bytes;
+    const Summary summary = run(plan, bench_);
+    ASSERT_TRUE(summary.violation.has_value());
+    verdict_.violation = summary.violation;
+    small_ = shrink(*summary.failed, verdict_, bench_, 30);
+  }
+};
+
+TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
+  find(Defect::missing_flush);
+  EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 3U);
+  EXPECT_EQ(small_.program.threads, 1U);
+  EXPECT_NE(find_repair(small_, verdict_, bench_, places_, 30).find("flush"), std::string::npos);
+}
+
+TEST_F(FindingTest, AMissingFenceIsRepairedByAFence) {
+  find(Defect::missing_fence);
+  EXPECT_EQ(find_repair(small_, verdict_, bench_, places_, 30).rfind("a fence", 0), 0U);
+}
+
+TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {
+  find(Defect::missing_flush);
+  const std::string text = tell(small_, verdict_, places_, "");
+  for (const char* word : {"violation: ", "insert key", "power cut", "lost", "table.cpp:"})
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
+}
+
+TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
+  find(Defect::wrong_address);
+  const std::string text = write_replay(small_, verdict_).dump();
+  const auto replay = read_replay(text, "test");
+  ASSERT_TRUE(replay.ok()) << replay.error().line();
+  const Verdict again = try_state(replay->what, bench_, replay->event, replay->lines);
+  EXPECT_EQ(again.trace_digest, replay->trace_digest);
+  ASSERT_TRUE(again.violation.has_value());
+  EXPECT_EQ(again.violation->what, verdict_.violation->what);
+}
+
+TEST_F(FindingTest, DamagedReplayFilesAreRefused) {
+  find(Defect::missing_flush);
+  const auto whole = write_replay(small_, verdict_);
+  for (const auto& [name, value] : whole.items()) {
+    auto without = whole;
+    without.erase(name);
+    EXPECT_FALSE(read_replay(without.dump(), "test").ok()) << name;
+    auto wrong = whole;
+    wrong[name] = -1;
+    EXPECT_FALSE(read_replay(wrong.dump(), "test").ok()) << name;
+  }
+  for (const char* text : {"", "[]", "{", "{\"version\":99}", "null", "7"})
+    EXPECT_FALSE(read_replay(text, "test").ok()) << text;
+}
+
+/// Every registered persistent index, without another line when one is added.
+TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
+  Bench bench(std::size_t{1} << 20);
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (info.index_class != IndexClass::persistent) continue;
+    for (const unsigned threads : {1U, 2U}) {
+      Plan plan = plan_for(info, threads, 4'000);
+      const Summary summary = run(plan, bench);
+      EXPECT_FALSE(summary.violation.has_value())
+          << info.name << ", " << threads << " threads: " << summary.violation->oracle << ": "
+          << summary.violation->what;
+    }
+  }
+}
+
+TEST(DeterminismTest, TheSameSeedGivesTheSameTraceAndStates) {
+  const IndexInfo& info = **IndexRegistry::find("lbtree");
+  Bench first(std::size_t{1} << 20);
+  Bench second(std::size_t{1} << 20);
+  const Plan plan = plan_for(info, 2, 2'000);
+  const Summary a = run(plan, first);
+  const Summary b = run(plan, second);
+  EXPECT_EQ(a.trace_digest, b.trace_digest);
+  EXPECT_EQ(a.coverage.states, b.coverage.states);
+  EXPECT_EQ(a.coverage.recovery_cuts, b.coverage.recovery_cuts);
+}
+
+}  // namespace
+}  // namespace perdure::crash

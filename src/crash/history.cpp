@@ -1,0 +1,161 @@
+#include "crash/history.h"
+
+#include <algorithm>
+
+namespace perdure::crash {
+namespace {
+
+/// The keys a scan has an answer about: from its first up to its last found, or to the end.
+std::pair<std::uint16_t, std::uint16_t> reach(const Operation& operation, const Answer& answer,
+                                              std::uint16_t keys) {
+  const bool to_the_end = answer.found.size() < operation.count;
+  const std::uint16_t end =
+      to_the_end ? keys : static_cast<std::uint16_t>(answer.found.back().key + 1);
+  return {operation.key, end};
+}
+
+}  // namespace
+
+History::History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
+                 std::uint16_t keys)
+    : operations_(operations), answers_(answers), keys_(keys) {
+  for (std::uint16_t key = 0; key < keys; ++key) settle(key);
+}
+
+std::uint64_t History::scanned(const Answer& answer, std::uint16_t key) const {
+  const auto at = std::ranges::lower_bound(answer.found, key, {}, &Answer::Found::key);
+  return at != answer.found.end() && at->key == key ? at->stamp : absent;
+}
+
+// What the operation makes of `value`, if it can have given its answer there.
+bool History::effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const {
+  const Operation& what = operations_[operation];
+  const Answer& answer = answers_[operation];
+  const bool present = value != absent;
+  const Outcome outcome = answer.returned ? answer.outcome : Outcome::ok;
+  const bool ok = outcome == Outcome::ok;
+  if (outcome == Outcome::out_of_space) return true;
+  switch (what.action) {
+    case Action::create:
+      return true;
+    case Action::insert:
+      if (ok == present || (!ok && outcome != Outcome::exists)) return false;
+      if (ok) value = what.stamp;
+      return true;
+    case Action::upsert:
+      if (ok) value = what.stamp;
+      return ok;
+    case Action::update:
+      if (ok != present || (!ok && outcome != Outcome::not_found)) return false;
+      if (ok) value = what.stamp;
+      return true;
+    case Action::remove:
+      if (ok != present || (!ok && outcome != Outcome::not_found)) return false;
+      value = absent;
+      return true;
+    case Action::lookup:
+      return ok ? value == answer.stamp : !present && outcome == Outcome::not_found;
+    case Action::scan:
+      return value == scanned(answer, key);
+  }
+  return false;
+}
+
+void History::call(std::uint32_t operation) {
+  open_.push_back(operation);
+  const Operation& what = operations_[operation];
+  if (what.action == Action::create) return;
+  if (what.action != Action::scan) return open_on(what.key, operation);
+  if (!answers_[operation].returned) return;
+  const auto [begin, end] = reach(what, answers_[operation], keys());
+  for (std::uint16_t key = begin; key < end; ++key) open_on(key, operation);
+}
+
+std::string History::ret(std::uint32_t operation) {
+  std::erase(open_, operation);
+  const Operation& what = operations_[operation];
+  const Answer& answer = answers_[operation];
+  if (!answer.wrong.empty()) return answer.wrong;
+  if (what.action == Action::create) return {};
+  if (what.action != Action::scan) {
+    if (close_on(what.key, operation)) return {};
+    return std::string(name_of(what.action)) + " came to " + name_of(answer.outcome) +
+           (answer.outcome == Outcome::ok && what.action == Action::lookup
+                ? " with stamp " + std::to_string(answer.stamp)
+                : "") +
+           ", which no order of the operations explains";
+  }
+  const auto [begin, end] = reach(what, answer, keys());
+  for (std::uint16_t key = begin; key < end; ++key)
+    if (!close_on(key, operation))
+      return "scan " +
+             std::string(scanned(answer, key) == absent ? "missed"
+                                                        : "returned the wrong value of") +
+             " key number " + std::to_string(key) + ", which no order of the operations explains";
+  return {};
+}
+
+void History::open_on(std::uint16_t key, std::uint32_t operation) {
+  Key& of = keys_[key];
+  of.open.push_back(operation);
+  std::vector<State> frontier = of.states;
+  while (!frontier.empty()) {
+    const State state = std::move(frontier.back());
+    frontier.pop_back();
+    for (const std::uint32_t candidate : of.open) {
+      if (std::ranges::binary_search(state.done, candidate)) continue;
+      State next = state;
+      if (!effect(candidate, key, next.value)) continue;
+      next.done.insert(std::ranges::upper_bound(next.done, candidate), candidate);
+      const auto at = std::ranges::lower_bound(of.states, next);
+      if (at != of.states.end() && *at == next) continue;
+      of.states.insert(at, next);
+      frontier.push_back(std::move(next));
+    }
+  }
+  settle(key);
+}
+
+bool History::close_on(std::uint16_t key, std::uint32_t operation) {
+  Key& of = keys_[key];
+  std::vector<State> kept;
+  for (State& state : of.states) {
+    const auto done = std::ranges::lower_bound(state.done, operation);
+    if (done == state.done.end() || *done != operation) continue;
+    state.done.erase(done);
+    kept.push_back(std::move(state));
+  }
+  std::erase(of.open, operation);
+  if (kept.empty()) return false;
+  std::ranges::sort(kept);
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  of.states = std::move(kept);
+  settle(key);
+  return true;
+}
+
+void History::settle(std::uint16_t key) {
+  Key& of = keys_[key];
+  const auto part = [&] {
+    std::uint64_t sum = key + 1;
+    for (const std::uint64_t value : of.allowed) sum = mix64(sum ^ value) + 1;
+    return mix64(sum);
+  };
+  if (!of.allowed.empty()) digest_ ^= part();
+  of.allowed.clear();
+  for (const State& state : of.states) of.allowed.push_back(state.value);
+  std::ranges::sort(of.allowed);
+  of.allowed.erase(std::unique(of.allowed.begin(), of.allowed.end()), of.allowed.end());
+  digest_ ^= part();
+}
+
+std::span<const std::uint64_t> History::allowed(std::uint16_t key) const {
+  return keys_[key].allowed;
+}
+
+bool History::allows(std::uint16_t key, std::uint64_t stamp) const {
+  const auto& allowed = keys_[key].allowed;
+  return allowed.size() == 1 ? allowed[0] == stamp : std::ranges::binary_search(allowed, stamp);
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,65 @@
+// History: which contents of the index a power cut at this moment may leave behind.
+//
+// Durable linearizability, decided key by key (linearizability is local): for every key all states
+// are kept that the map can be in, each with the open operations that have taken effect in it. At a
+// return the operation must have taken effect, with the answer it gave. After a cut the key may
+// hold what any of these states holds, open operations all or nothing. Source of the idea: Lowe,
+// "Testing for linearizability", CCPE 2017; Izraelevitz et al., DISC 2016.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crash/workload.h"
+
+namespace perdure::crash {
+
+class History {
+ public:
+  /// `operations` and their answers by number, as the trace's calls and returns name them.
+  History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
+          std::uint16_t keys);
+
+  void call(std::uint32_t operation);
+  /// Empty, or why no order of the operations explains the answer.
+  [[nodiscard]] std::string ret(std::uint32_t operation);
+
+  /// The stamps the key may hold now, or `absent`; never empty.
+  [[nodiscard]] std::span<const std::uint64_t> allowed(std::uint16_t key) const;
+  [[nodiscard]] bool allows(std::uint16_t key, std::uint64_t stamp) const;
+  /// Digest of what is allowed for all keys.
+  [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
+  /// Operations called and not returned.
+  [[nodiscard]] const std::vector<std::uint32_t>& open() const noexcept { return open_; }
+  [[nodiscard]] std::uint16_t keys() const noexcept {
+    return static_cast<std::uint16_t>(keys_.size());
+  }
+
+ private:
+  struct State {
+    std::uint64_t value;
+    std::vector<std::uint32_t> done;  ///< open operations that took effect, ascending
+    friend auto operator<=>(const State&, const State&) = default;
+  };
+  struct Key {
+    std::vector<State> states{{absent, {}}};  ///< closed under open operations' effects, sorted
+    std::vector<std::uint32_t> open;
+    std::vector<std::uint64_t> allowed{absent};
+  };
+
+  void open_on(std::uint16_t key, std::uint32_t operation);
+  [[nodiscard]] bool close_on(std::uint16_t key, std::uint32_t operation);
+  [[nodiscard]] bool effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const;
+  void settle(std::uint16_t key);
+  [[nodiscard]] std::uint64_t scanned(const Answer& answer, std::uint16_t key) const;
+
+  const std::vector<Operation>& operations_;
+  const std::vector<Answer>& answers_;
+  std::vector<Key> keys_;
+  std::vector<std::uint32_t> open_;
+  std::uint64_t digest_ = 0;
+};
+
+}  // namespace perdure::crash

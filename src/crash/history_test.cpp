@@ -1,0 +1,100 @@
+#include "crash/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace perdure::crash {
+namespace {
+
+using testing::ElementsAre;
+
+class HistoryTest : public testing::Test {
+ protected:
+  std::uint32_t add(Action action, std::uint64_t stamp, Outcome outcome = Outcome::ok,
+                    std::uint64_t read = 0) {
+    operations_.push_back({action, 0, 0, 8, stamp});
+    Answer answer;
+    answer.returned = true;
+    answer.outcome = outcome;
+    answer.stamp = read;
+    answers_.push_back(answer);
+    return static_cast<std::uint32_t>(operations_.size() - 1);
+  }
+
+  std::vector<Operation> operations_;
+  std::vector<Answer> answers_;
+};
+
+TEST_F(HistoryTest, AnOperationInFlightIsAllOrNothing) {
+  const auto insert = add(Action::insert, 5);
+  History history(operations_, answers_, 2);
+  EXPECT_THAT(history.allowed(0), ElementsAre(absent));
+  history.call(insert);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+  EXPECT_EQ(history.ret(insert), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5));
+  EXPECT_THAT(history.allowed(1), ElementsAre(absent));
+}
+
+TEST_F(HistoryTest, AReadMakesWhatItSawDurable) {
+  const auto insert = add(Action::insert, 5);
+  const auto lookup = add(Action::lookup, 0, Outcome::ok, 5);
+  History history(operations_, answers_, 1);
+  history.call(insert);
+  history.call(lookup);
+  EXPECT_EQ(history.ret(lookup), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5));
+}
+
+TEST_F(HistoryTest, AReadThatFoundNothingDoesNotDecide) {
+  const auto insert = add(Action::insert, 5);
+  const auto lookup = add(Action::lookup, 0, Outcome::not_found);
+  History history(operations_, answers_, 1);
+  history.call(insert);
+  history.call(lookup);
+  EXPECT_EQ(history.ret(lookup), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+}
+
+TEST_F(HistoryTest, TwoWritersLeaveEitherOrder) {
+  const auto first = add(Action::upsert, 5);
+  const auto second = add(Action::upsert, 6);
+  History history(operations_, answers_, 1);
+  history.call(first);
+  history.call(second);
+  EXPECT_EQ(history.ret(first), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
+  EXPECT_EQ(history.ret(second), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
+}
+
+TEST_F(HistoryTest, AnImpossibleAnswerIsObjectedTo) {
+  const auto lookup = add(Action::lookup, 0, Outcome::ok, 9);
+  History history(operations_, answers_, 1);
+  history.call(lookup);
+  EXPECT_NE(history.ret(lookup), "");
+}
+
+TEST_F(HistoryTest, AScanThatMissesAKeyIsObjectedTo) {
+  const auto insert = add(Action::insert, 5);
+  const auto scan = add(Action::scan, 0);
+  History history(operations_, answers_, 1);
+  history.call(insert);
+  EXPECT_EQ(history.ret(insert), "");
+  history.call(scan);
+  EXPECT_NE(history.ret(scan), "");
+}
+
+TEST_F(HistoryTest, TheDigestTellsAllowedContentsApart) {
+  const auto insert = add(Action::insert, 5);
+  History history(operations_, answers_, 1);
+  const std::uint64_t before = history.digest();
+  history.call(insert);
+  const std::uint64_t open = history.digest();
+  EXPECT_NE(before, open);
+  EXPECT_EQ(history.ret(insert), "");
+  EXPECT_NE(open, history.digest());
+}
+
+}  // namespace
+}  // namespace perdure::crash

@@ -1,0 +1,90 @@
+#include "crash/image.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/assert.h"
+
+namespace perdure::crash {
+
+Memory::Memory(std::size_t bytes) : bytes_(bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  base_ = static_cast<std::byte*>(memory);
+}
+
+Memory::~Memory() { munmap(base_, bytes_); }
+
+Image::Image(std::size_t bytes) : memory_(bytes), floor_(bytes), stamp_(bytes / line_bytes, 0) {
+  PERDURE_ASSERT(bytes % line_bytes == 0);
+}
+
+void Image::load(const std::byte* content) {
+  PERDURE_ASSERT(marks_.empty());
+  std::memcpy(memory_.base(), content, bytes());
+  std::memcpy(floor_.base(), content, bytes());
+  digest_ = 0;  // relative to this content: enough to tell the states of one run apart
+}
+
+LineContent Image::read(LineNumber line) const {
+  LineContent content;
+  const auto* const from =
+      reinterpret_cast<const std::uint64_t*>(memory_.base() + std::size_t{line} * line_bytes);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = from[i];
+  return content;
+}
+
+void Image::write(LineNumber line, const LineContent& content) {
+  auto* const to =
+      reinterpret_cast<std::uint64_t*>(memory_.base() + std::size_t{line} * line_bytes);
+  if (!marks_.empty()) {
+    save(line);
+  } else {
+    digest_ ^= digest(line, read(line)) ^ digest(line, content);
+    auto* const floor =
+        reinterpret_cast<std::uint64_t*>(floor_.base() + std::size_t{line} * line_bytes);
+    for (std::size_t i = 0; i < content.size(); ++i) floor[i] = content[i];
+  }
+  for (std::size_t i = 0; i < content.size(); ++i) to[i] = content[i];
+}
+
+void Image::mark() { marks_.push_back({saved_.size(), ++epoch_}); }
+
+void Image::undo() {
+  PERDURE_ASSERT(!marks_.empty());
+  while (saved_.size() > marks_.back().first) {
+    const Saved& saved = saved_.back();
+    auto* const to =
+        reinterpret_cast<std::uint64_t*>(memory_.base() + std::size_t{saved.line} * line_bytes);
+    for (std::size_t i = 0; i < saved.content.size(); ++i) to[i] = saved.content[i];
+    stamp_[saved.line] = saved.epoch;
+    saved_.pop_back();
+  }
+  marks_.pop_back();
+}
+
+void Image::touch(std::uint64_t at, std::size_t bytes) {
+  if (marks_.empty() || bytes == 0 || at >= this->bytes()) return;
+  const std::uint64_t last = std::min<std::uint64_t>(at + bytes, this->bytes()) - 1;
+  for (std::uint64_t line = at / line_bytes; line <= last / line_bytes; ++line)
+    save(static_cast<LineNumber>(line));
+}
+
+void Image::save(LineNumber line) {
+  if (stamp_[line] == marks_.back().epoch) return;
+  saved_.push_back({line, stamp_[line], read(line)});
+  stamp_[line] = marks_.back().epoch;
+}
+
+std::int64_t Image::verify() const {
+  PERDURE_ASSERT(marks_.empty());
+  if (std::memcmp(memory_.base(), floor_.base(), bytes()) == 0) return -1;
+  for (std::size_t i = 0;; ++i)
+    if (memory_.base()[i] != floor_.base()[i]) return static_cast<std::int64_t>(i);
+}
+
+}  // namespace perdure::crash

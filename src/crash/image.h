@@ -1,0 +1,89 @@
+// Image: the scratch copy of a pool on which crash states are made, recovered and taken back.
+//
+// I1  outside `mark` .. `undo` the memory is the floor: what is on media for certain.
+// I2  every change in between was announced by `touch` before it was made, by us or by the write
+//     hooks, so taking back what was touched restores the whole image. `verify` compares it with a
+//     second copy that nobody else writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "crash/persistency.h"
+
+namespace perdure::crash {
+
+/// Page-aligned anonymous memory at an address of its own.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* base_;
+  std::size_t bytes_;
+};
+
+class Image final : public Persistency::Media {
+ public:
+  explicit Image(std::size_t bytes);
+
+  /// Takes over a whole content as the floor.
+  void load(const std::byte* content);
+
+  [[nodiscard]] std::byte* base() const noexcept { return memory_.base(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return memory_.bytes(); }
+  [[nodiscard]] std::uint32_t lines() const noexcept {
+    return static_cast<std::uint32_t>(bytes() / line_bytes);
+  }
+
+  [[nodiscard]] LineContent read(LineNumber line) const override;
+  /// Moves the floor (no mark open) or a change on top of it.
+  void write(LineNumber line, const LineContent& content) override;
+
+  /// Digest of the floor.
+  [[nodiscard]] std::uint64_t floor_digest() const noexcept { return digest_; }
+
+  /// Opens a level of changes; `undo` takes back everything since the last `mark`.
+  void mark();
+  void undo();
+  [[nodiscard]] std::size_t level() const noexcept { return marks_.size(); }
+  /// Announces that bytes [at, at + bytes) are about to change.
+  void touch(std::uint64_t at, std::size_t bytes);
+  /// Lines touched since the last mark.
+  [[nodiscard]] std::size_t touched() const noexcept {
+    return marks_.empty() ? 0 : saved_.size() - marks_.back().first;
+  }
+
+  /// At the floor: offset of the first byte that changed unannounced, or -1.
+  [[nodiscard]] std::int64_t verify() const;
+
+ private:
+  struct Saved {
+    LineNumber line;
+    std::uint32_t epoch;  ///< what the line's stamp was before
+    LineContent content;
+  };
+  struct Mark {
+    std::size_t first;
+    std::uint32_t epoch;
+  };
+
+  void save(LineNumber line);
+
+  Memory memory_;
+  Memory floor_;
+  std::vector<std::uint32_t> stamp_;  ///< by line: the mark that saved it last
+  std::vector<Saved> saved_;
+  std::vector<Mark> marks_;
+  std::uint32_t epoch_ = 0;
+  std::uint64_t digest_ = 0;
+};
+
+}  // namespace perdure::crash

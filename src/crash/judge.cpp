@@ -1,0 +1,237 @@
+// The explorer's oracles: what is asked of one crash state.
+#include <algorithm>
+
+#include "crash/explorer.h"
+
+namespace perdure::crash {
+
+Explorer::Found Explorer::judge(bool deep) {
+  Recovered recovered;
+  std::string oracle;
+  std::string what;
+  image_.mark();
+  watch_.record(deep);
+  const Ending ending = watch_.run([&] {
+    recovered = recover(subject_, vocabulary_, memory());
+    if (deep) {
+      recovery_trace_ = watch_.take_trace();
+      watch_.record(false);
+    }
+    ask(recovered, oracle, what, deep);
+    recovered.instance.reset();
+  });
+  watch_.record(false);
+  image_.undo();
+  if (ending != Ending::returned) {
+    static_cast<void>(recovered.instance.release());  // it cannot be destroyed: see Watch::run
+    if (ending == Ending::out_of_steps)
+      return violated("time-out", "recovery, or the first use after it, does not end");
+    return violated("recovery",
+                    std::string("recovery, or the first use after it, ") + name_of(ending));
+  }
+  if (!what.empty()) return violated(std::move(oracle), std::move(what));
+  if (!deep) return std::nullopt;
+  ++coverage_.deep;
+  return cut_recovery();
+}
+
+void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep) {
+  const auto failed = [&](const char* which, std::string why) {
+    oracle = which;
+    what = std::move(why);
+    return !what.empty();
+  };
+  if (!recovered.problem.empty()) {
+    failed("recovery", recovered.problem);
+    return;
+  }
+  if (recovered.absent) {
+    if (created_) failed("durable linearizability", "the index is gone");
+    return;
+  }
+  Instance& instance = *recovered.instance;
+  if (failed("durable linearizability", compare(instance))) return;
+  if (failed("invariants", instance.check())) return;
+  if (!deep) return;
+  if (failed("continued workload", go_on(instance, now_))) return;
+  instance.quiesce();
+  if (failed("invariants", instance.check())) return;
+  const std::uint64_t live_blocks = instance.live_blocks();
+  recovered.instance.reset();
+  failed("continued workload", reopen(live_blocks));
+}
+
+std::string Explorer::compare(Instance& instance) {
+  if (std::string wrong = instance.contents(stamps_); !wrong.empty()) return wrong;
+  const auto told = [&](std::uint16_t key, std::uint64_t stamp) {
+    std::string text = "key " + vocabulary_.show(key) + " ";
+    text += stamp == absent      ? "is absent"
+            : stamp == bad_stamp ? "holds a torn value"
+                                 : "holds stamp " + std::to_string(stamp);
+    text += "; allowed:";
+    for (const std::uint64_t allowed : history_->allowed(key))
+      text += allowed == absent ? " absent" : " " + std::to_string(allowed);
+    return text;
+  };
+  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
+    if (!history_->allows(key, stamps_[key])) return told(key, stamps_[key]);
+  if (!bounds_.lookups) return {};
+  for (const std::uint32_t open : history_->open()) {
+    const Operation& operation = run_->operations[open];
+    if (operation.action == Action::create || operation.action == Action::scan) continue;
+    const std::uint64_t found = instance.lookup(operation.key);
+    if (found != stamps_[operation.key]) return "by lookup, " + told(operation.key, found);
+  }
+  return {};
+}
+
+// A short workload on the recovered index, against a map. `stamps_` holds what it starts from.
+std::string Explorer::go_on(Instance& instance, std::uint64_t seed) {
+  Rng rng(seed, 5);
+  expected_ = stamps_;
+  const std::uint16_t keys = vocabulary_.keys();
+  for (unsigned i = 0; i < bounds_.continued; ++i) {
+    Operation operation;
+    operation.action = static_cast<Action>(1 + rng.below(5));
+    operation.key = static_cast<std::uint16_t>(rng.below(keys));
+    operation.stamp = (std::uint64_t{1} << 40) + i;
+    const Answer answer = instance.perform(operation);
+    if (answer.outcome == Outcome::out_of_space) continue;
+    std::uint64_t& held = expected_[operation.key];
+    const bool present = held != absent;
+    Outcome right = Outcome::ok;
+    switch (operation.action) {
+      case Action::insert:
+        right = present ? Outcome::exists : Outcome::ok;
+        break;
+      case Action::update:
+      case Action::remove:
+      case Action::lookup:
+        right = present ? Outcome::ok : Outcome::not_found;
+        break;
+      default:
+        break;
+    }
+    const std::string who =
+        std::string(name_of(operation.action)) + " of key " + vocabulary_.show(operation.key);
+    if (answer.outcome != right)
+      return who + " after recovery came to " + perdure::name_of(answer.outcome) + ", not " +
+             perdure::name_of(right);
+    if (operation.action == Action::lookup && present && answer.stamp != held)
+      return who + " after recovery returned another value";
+    if (right != Outcome::ok || operation.action == Action::lookup) continue;
+    held = operation.action == Action::remove ? absent : operation.stamp;
+  }
+  if (std::string wrong = instance.contents(stamps_); !wrong.empty())
+    return "after recovery and a few operations: " + wrong;
+  for (std::uint16_t key = 0; key < keys; ++key)
+    if (stamps_[key] != expected_[key])
+      return "after recovery and a few operations key " + vocabulary_.show(key) +
+             " is not what they made it";
+  return {};
+}
+
+// Recovers once more, without a power cut, what the continued workload left.
+std::string Explorer::reopen(std::uint64_t live_blocks) {
+  Recovered again = recover(subject_, vocabulary_, memory());
+  if (!again.problem.empty()) return "the next recovery fails: " + again.problem;
+  if (again.absent) return "the index is gone at the next recovery";
+  if (std::string wrong = again.instance->contents(stamps_); !wrong.empty())
+    return "at the next recovery: " + wrong;
+  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
+    if (stamps_[key] != expected_[key])
+      return "at the next recovery key " + vocabulary_.show(key) + " has changed";
+  const std::uint64_t reached = again.instance->live_blocks();
+  if (reached < live_blocks)
+    return "leak: the heap held " + std::to_string(live_blocks) + " blocks, recovery reaches " +
+           std::to_string(reached);
+  if (reached > live_blocks)
+    return "double free: the heap held " + std::to_string(live_blocks) +
+           " blocks, recovery reaches " + std::to_string(reached);
+  return {};
+}
+
+// A second cut, inside the recovery that was just recorded: recovery must be idempotent.
+Explorer::Found Explorer::cut_recovery() {
+  const Trace trace = std::move(recovery_trace_);
+  recovery_trace_.clear();
+  const bool writes = std::ranges::any_of(trace, [](const Event& event) {
+    return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+  });
+  if (!writes) return std::nullopt;
+  unsigned left = bounds_.recrash_states;
+  Found found;
+  image_.mark();
+  Persistency model(image_, image_.lines(), domain_, 1);
+  for (std::uint32_t i = 0; i < trace.size() && left > 0 && !found; ++i) {
+    const Event& event = trace[i];
+    const auto flush = static_cast<Persistency::Flush>(event.size);
+    switch (event.kind) {
+      case Event::Kind::store:
+        model.store(0, event.at, event.size, event.value, i);
+        break;
+      case Event::Kind::stream:
+        model.stream(0, event.at, event.value, i);
+        break;
+      case Event::Kind::flush:
+        if (model.flush_raises(event.at / line_bytes, flush)) found = cut_here(model, left);
+        model.flush(0, event.at / line_bytes, flush);
+        break;
+      case Event::Kind::fence:
+      case Event::Kind::locked:
+        if (model.fence_raises(0)) found = cut_here(model, left);
+        model.fence(0);
+        break;
+      default:
+        break;
+    }
+  }
+  if (!found && left > 0) found = cut_here(model, left);
+  image_.undo();
+  return found;
+}
+
+Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
+  Found found;
+  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes) {
+    if (left == 0) return;
+    --left;
+    ++coverage_.recovery_cuts;
+    image_.mark();
+    for (const auto& [line, content] : changes) image_.write(line, content);
+    found = judge(false);
+    image_.undo();
+    if (found) {
+      found->what = "after a second cut, inside recovery: " + found->what;
+      for (const auto& [line, content] : changes)
+        found->recovery_lines.push_back({line, 0, 0, content, {}, {}});
+    }
+  };
+  std::vector<std::pair<LineNumber, LineContent>> prefix;
+  for (const auto& change : model.buffered()) {
+    prefix.push_back(change);
+    one(prefix);
+    if (found) return found;
+  }
+  // Each line's prefixes with the other lines at their oldest, and at their newest.
+  const std::vector<LineNumber> lines = model.open_lines();
+  std::vector<std::pair<LineNumber, LineContent>> newest;
+  std::vector<std::vector<Choice>> choices;
+  for (const LineNumber line : lines) {
+    choices.push_back(model.choices(line));
+    newest.emplace_back(line, choices.back().back().content);
+  }
+  one(newest);
+  for (std::size_t i = 0; i < lines.size() && !found; ++i)
+    for (const Choice& choice : choices[i]) {
+      if (found) break;
+      one({{lines[i], choice.content}});
+      if (found || lines.size() == 1) continue;
+      auto others = newest;
+      others[i].second = choice.content;
+      one(others);
+    }
+  return found;
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,163 @@
+#include "crash/mutation.h"
+
+namespace perdure::crash {
+
+const char* name_of(Mutation::Kind kind) noexcept {
+  static constexpr const char* names[] = {"none", "drop", "retarget", "late"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+/// What the sound runs show about one site, for arguments that hold whatever state is cut out.
+struct Evidence {
+  bool met = false;
+  bool locked_follows = true;  ///< E1
+  bool same_line = true;       ///< E2
+};
+
+bool writes(const Event& event) {
+  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+}
+
+// E1  after the fence the same thread executes a locked instruction before it stores, flushes or
+//     returns: that instruction raises the same floors, with nothing in between that could be cut.
+bool locked_follows(const Trace& trace, std::size_t fence) {
+  for (std::size_t i = fence + 1; i < trace.size(); ++i) {
+    const Event& event = trace[i];
+    if (event.kind == Event::Kind::run) return false;
+    if (event.kind == Event::Kind::locked || event.kind == Event::Kind::fence) return true;
+    if (writes(event) || event.kind == Event::Kind::flush || event.kind == Event::Kind::ret)
+      return false;
+  }
+  return false;
+}
+
+// E2  between this flush or fence and the thread's next flush and fence of the same line, only that
+//     line is stored to, and nothing else waits for the fence: the line's prefix order says the
+//     same.
+bool same_line(const Trace& trace, std::size_t site) {
+  // The line: a flush names it; a fence's is that of the flushes directly before it.
+  std::size_t flush = site;
+  while (flush > 0 && trace[flush].kind == Event::Kind::fence) --flush;
+  if (trace[flush].kind != Event::Kind::flush) return false;
+  const std::uint32_t line = trace[flush].at / line_bytes;
+  if (flush > 0 && trace[site].kind == Event::Kind::fence)
+    for (std::size_t i = flush; i-- > 0;) {  // every capture since the fence before
+      if (trace[i].kind == Event::Kind::fence || trace[i].kind == Event::Kind::locked) break;
+      if (trace[i].kind == Event::Kind::flush && trace[i].at / line_bytes != line) return false;
+    }
+  bool flushed = false;
+  for (std::size_t i = site + 1; i < trace.size(); ++i) {
+    const Event& event = trace[i];
+    if (event.kind == Event::Kind::run || event.kind == Event::Kind::ret) return false;
+    if (writes(event) && event.at / line_bytes != line) return false;
+    if (event.kind == Event::Kind::flush) {
+      if (event.at / line_bytes != line) return false;
+      flushed = true;
+    }
+    if ((event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) && flushed)
+      return true;
+  }
+  return false;
+}
+
+void look(const Trace& trace, const Site& site, Mutation::Kind kind, Evidence& evidence) {
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (trace[i].pc != site.pc) continue;
+    const bool fence = trace[i].kind == Event::Kind::fence;
+    if (!fence && trace[i].kind != Event::Kind::flush) continue;
+    evidence.met = true;
+    std::size_t next_fence = i;
+    while (!fence && next_fence < trace.size() && trace[next_fence].kind == Event::Kind::flush)
+      ++next_fence;
+    const bool at_fence = next_fence < trace.size() && trace[next_fence].kind == Event::Kind::fence;
+    const bool only_delays = fence || kind == Mutation::Kind::late;
+    if (!only_delays || !at_fence || !locked_follows(trace, next_fence))
+      evidence.locked_follows = false;
+    // A flush aimed elsewhere is one left out, and a needless one besides: fewer states, none new.
+    if (!same_line(trace, i)) evidence.same_line = false;
+  }
+}
+
+std::string argument(const Evidence& evidence) {
+  if (!evidence.met) return {};
+  if (evidence.locked_follows)
+    return "a locked instruction of the same thread follows before it stores or returns: a fence, "
+           "too";
+  if (evidence.same_line)
+    return "only the same line is stored to until its next flush and fence: its stores persist in "
+           "order anyway";
+  return {};
+}
+
+/// The traces of a few sound runs.
+std::vector<Trace> sound_traces(const Plan& plan, Bench& bench) {
+  constexpr std::uint64_t programs = 40;
+  std::vector<Trace> traces;
+  for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
+    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
+    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys,
+                             seed % 4 == 0 ? 0 : plan.preload, seed, plan.subject.info->ordered});
+    traces.push_back(record(what, bench).run.trace);
+  }
+  return traces;
+}
+
+}  // namespace
+
+std::string show(const MutantResult& result) {
+  std::string text = result.killed               ? "killed     "
+                     : result.equivalent.empty() ? "SURVIVED   "
+                                                 : "equivalent ";
+  text += std::string(name_of(result.mutation.kind)) + (result.is_fence ? " fence " : " flush ") +
+          result.place.show() + ": ";
+  return text + (result.killed ? result.oracle
+                 : result.equivalent.empty()
+                     ? std::to_string(result.states) + " states without a violation"
+                     : result.equivalent);
+}
+
+std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
+                                 const std::function<void(const MutantResult&)>& told) {
+  // The sites first: a short exploration without a change, which must be clean.
+  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
+  std::vector<MutantResult> results;
+  if (sound.violation) {
+    results.push_back(
+        {{},
+         false,
+         {},
+         true,
+         "without any change: " + sound.violation->oracle + ": " + sound.violation->what,
+         sound.coverage.states});
+    told(results.back());
+    return results;
+  }
+  const std::vector<Trace> traces = sound_traces(plan, bench);
+  std::vector<const void*> pcs;
+  for (const Site& site : sound.sites) pcs.push_back(site.pc);
+  places.prepare(pcs);
+  for (const Site& site : sound.sites)
+    for (const Mutation::Kind kind :
+         {Mutation::Kind::drop, Mutation::Kind::retarget, Mutation::Kind::late}) {
+      if (site.is_fence && kind != Mutation::Kind::drop) continue;
+      MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
+      Evidence evidence;
+      for (const Trace& trace : traces) look(trace, site, kind, evidence);
+      result.equivalent = argument(evidence);
+      if (result.equivalent.empty()) {
+        Plan changed = plan;
+        changed.mutation = result.mutation;
+        const Summary summary = explore_many(changed, bench, [](const Summary&) {});
+        result.killed = summary.violation.has_value();
+        if (result.killed) result.oracle = summary.violation->oracle;
+        result.states = summary.coverage.states;
+      }
+      results.push_back(std::move(result));
+      told(results.back());
+    }
+  return results;
+}
+
+}  // namespace perdure::crash

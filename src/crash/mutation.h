@@ -1,0 +1,34 @@
+// Mutations: every flush and fence that a run meets is left out, moved or aimed elsewhere in turn.
+// An explorer that is worth its name finds each, unless the change makes no difference.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "crash/places.h"
+#include "crash/session.h"
+
+namespace perdure::crash {
+
+[[nodiscard]] const char* name_of(Mutation::Kind kind) noexcept;
+
+struct MutantResult {
+  Mutation mutation;
+  bool is_fence = false;
+  Place place;
+  bool killed = false;
+  std::string oracle;  ///< that killed it
+  std::uint64_t states = 0;
+  std::string equivalent{};  ///< why it changes nothing, if it provably does not
+};
+/// One line: verdict, kind, site, reason.
+[[nodiscard]] std::string show(const MutantResult& result);
+
+/// All mutants of the plan's index at the sites its runs meet; each is explored as planned until it
+/// is killed. Sites are told apart by source line and kind where lines are known.
+[[nodiscard]] std::vector<MutantResult> mutate(
+    const Plan& plan, Bench& bench, Places& places,
+    const std::function<void(const MutantResult&)>& told);
+
+}  // namespace perdure::crash

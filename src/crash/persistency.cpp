@@ -1,0 +1,241 @@
+#include "crash/persistency.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/assert.h"
+
+namespace perdure::crash {
+namespace {
+
+/// Streamed words of one line whose subsets are all tried; of more, a linear number is.
+constexpr unsigned most_streams_tried_fully = 4;
+
+std::vector<std::uint64_t> subsets_of(unsigned streams) {
+  std::vector<std::uint64_t> subsets;
+  if (streams <= most_streams_tried_fully) {
+    for (std::uint64_t subset = 0; subset < std::uint64_t{1} << streams; ++subset)
+      subsets.push_back(subset);
+    return subsets;
+  }
+  const std::uint64_t all = streams >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << streams) - 1;
+  subsets.push_back(0);
+  for (unsigned i = 0; i < std::min(streams, 64U); ++i) subsets.push_back(std::uint64_t{1} << i);
+  for (unsigned i = 0; i < std::min(streams, 64U); ++i)
+    subsets.push_back(all & ~(std::uint64_t{1} << i));
+  subsets.push_back(all);
+  return subsets;
+}
+
+}  // namespace
+
+const char* name_of(Domain domain) noexcept { return domain == Domain::adr ? "adr" : "eadr"; }
+
+Persistency::Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads)
+    : media_(media), domain_(domain), index_(lines, -1), threads_(threads) {}
+
+Persistency::Line& Persistency::line_of(LineNumber line) {
+  PERDURE_ASSERT(line < index_.size());
+  if (index_[line] < 0) {
+    index_[line] = static_cast<std::int32_t>(lines_.size());
+    lines_.emplace_back();
+  }
+  return lines_[static_cast<std::size_t>(index_[line])];
+}
+
+const Persistency::Line* Persistency::find(LineNumber line) const {
+  if (line >= index_.size() || index_[line] < 0) return nullptr;
+  return &lines_[static_cast<std::size_t>(index_[line])];
+}
+
+void Persistency::apply(const Step& step, LineContent& content) noexcept {
+  content[step.word] = (content[step.word] & ~step.mask) | (step.value & step.mask);
+}
+
+void Persistency::store(unsigned thread, std::uint64_t at, unsigned size, std::uint64_t value,
+                        std::uint32_t event, std::uint32_t group) {
+  const auto shift = static_cast<unsigned>(at % word_bytes * 8);
+  PERDURE_ASSERT(size > 0 && at % word_bytes + size <= word_bytes);
+  const std::uint64_t bits =
+      size == word_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << size * 8) - 1;
+  const Step step{event,
+                  group,
+                  static_cast<std::uint8_t>(thread),
+                  static_cast<std::uint8_t>(at % line_bytes / word_bytes),
+                  false,
+                  false,
+                  bits << shift,
+                  value << shift};
+  const auto line = static_cast<LineNumber>(at / line_bytes);
+  if (domain_ == Domain::eadr) {
+    threads_[thread].buffer.push_back({line, step});
+    return;
+  }
+  Line& of = line_of(line);
+  if (of.steps.empty()) open_.push_back(line);
+  of.steps.push_back(step);
+}
+
+void Persistency::stream(unsigned thread, std::uint64_t at, std::uint64_t value,
+                         std::uint32_t event) {
+  PERDURE_ASSERT(at % word_bytes == 0);
+  const auto line = static_cast<LineNumber>(at / line_bytes);
+  Line& of = line_of(line);
+  if (of.steps.empty()) open_.push_back(line);
+  of.steps.push_back({event, 0, static_cast<std::uint8_t>(thread),
+                      static_cast<std::uint8_t>(at % line_bytes / word_bytes), true, false,
+                      ~std::uint64_t{0}, value});
+  threads_[thread].streamed.push_back(line);
+}
+
+void Persistency::flush(unsigned thread, LineNumber line, Flush kind) {
+  if (domain_ == Domain::eadr) return;
+  const Line* const of = find(line);
+  if (of == nullptr || of->steps.empty()) return;
+  const std::uint64_t upto = of->first + of->steps.size();
+  if (kind == Flush::clflush)
+    raise(line, upto);
+  else
+    threads_[thread].captured.push_back({line, upto});
+}
+
+void Persistency::fence(unsigned thread) {
+  Thread& mine = threads_[thread];
+  drain(mine);
+  for (const LineNumber line : mine.streamed) {
+    for (Step& step : line_of(line).steps)
+      if (step.streamed && step.thread == thread) step.durable = true;
+    raise(line, 0);
+  }
+  mine.streamed.clear();
+  for (const Captured& captured : mine.captured) raise(captured.line, captured.upto);
+  mine.captured.clear();
+}
+
+void Persistency::switched(unsigned from) { drain(threads_[from]); }
+
+void Persistency::drain(Thread& thread) {
+  for (const Waiting& waiting : thread.buffer) {
+    LineContent content = media_.read(waiting.line);
+    apply(waiting.step, content);
+    media_.write(waiting.line, content);
+  }
+  thread.buffer.clear();
+}
+
+// Folds what has become certain into the floor. A certain step behind an uncertain streamed word
+// stays in the list, because which of the two is newer on media is not yet known.
+void Persistency::raise(LineNumber line, std::uint64_t upto) {
+  Line& of = line_of(line);
+  if (of.steps.empty()) return;
+  of.certain = std::max(of.certain, upto);
+  LineContent content = media_.read(line);
+  std::size_t done = 0;
+  for (; done < of.steps.size(); ++done) {
+    const Step& step = of.steps[done];
+    const bool certain = step.streamed ? step.durable : of.first + done < of.certain;
+    if (!certain) break;
+    apply(step, content);
+  }
+  if (done == 0) return;
+  of.steps.erase(of.steps.begin(), of.steps.begin() + static_cast<std::ptrdiff_t>(done));
+  of.first += done;
+  media_.write(line, content);
+  if (of.steps.empty()) std::erase(open_, line);
+}
+
+bool Persistency::fence_raises(unsigned thread) const {
+  const Thread& mine = threads_[thread];
+  if (!mine.buffer.empty() || !mine.streamed.empty()) return true;
+  return std::ranges::any_of(mine.captured, [&](const Captured& captured) {
+    const Line* const of = find(captured.line);
+    return of != nullptr && !of->steps.empty() && captured.upto > std::max(of->first, of->certain);
+  });
+}
+
+bool Persistency::switch_raises(unsigned thread) const { return !threads_[thread].buffer.empty(); }
+
+bool Persistency::flush_raises(LineNumber line, Flush kind) const {
+  return domain_ == Domain::adr && kind == Flush::clflush && is_dirty(line);
+}
+
+bool Persistency::is_dirty(LineNumber line) const {
+  const Line* const of = find(line);
+  return of != nullptr && !of->steps.empty();
+}
+
+bool Persistency::has_work(unsigned thread) const {
+  const Thread& mine = threads_[thread];
+  return !mine.buffer.empty() || !mine.streamed.empty() || !mine.captured.empty();
+}
+
+std::vector<LineNumber> Persistency::open_lines() const {
+  std::vector<LineNumber> lines = open_;
+  std::ranges::sort(lines);
+  return lines;
+}
+
+std::span<const Step> Persistency::steps(LineNumber line) const {
+  const Line* const of = find(line);
+  return of == nullptr ? std::span<const Step>{} : std::span<const Step>(of->steps);
+}
+
+std::vector<Choice> Persistency::choices(LineNumber line) const {
+  std::vector<Choice> all;
+  const std::span<const Step> steps = this->steps(line);
+  const LineContent floor = media_.read(line);
+  unsigned streams = 0;
+  std::uint32_t cached = 0;
+  std::uint32_t certain = 0;
+  const Line* const of = find(line);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].streamed)
+      streams += steps[i].durable ? 0 : 1;
+    else
+      ++cached, certain += of->first + i < of->certain ? 1 : 0;
+  }
+  const std::vector<std::uint64_t> subsets = subsets_of(streams);
+  for (std::uint32_t kept = certain; kept <= cached; ++kept) {
+    bool cuts_a_group = false;
+    std::uint32_t number = 0;
+    std::uint32_t last_group = 0;
+    for (const Step& step : steps) {
+      if (step.streamed) continue;
+      if (number == kept && kept > 0) cuts_a_group = step.group != 0 && step.group == last_group;
+      last_group = step.group;
+      ++number;
+    }
+    if (cuts_a_group) continue;  // M3
+    for (const std::uint64_t subset : subsets) {
+      Choice choice{floor, kept, subset};
+      std::uint32_t seen = 0;
+      unsigned stream = 0;
+      for (const Step& step : steps) {
+        const bool there =
+            step.streamed ? step.durable || (subset >> (stream++ & 63U) & 1) != 0 : seen++ < kept;
+        if (there) apply(step, choice.content);
+      }
+      const bool known = std::ranges::any_of(
+          all, [&](const Choice& other) { return other.content == choice.content; });
+      if (!known) all.push_back(choice);
+    }
+  }
+  return all;
+}
+
+std::vector<std::pair<LineNumber, LineContent>> Persistency::buffered() const {
+  std::vector<std::pair<LineNumber, LineContent>> states;
+  for (const Thread& thread : threads_) {
+    std::vector<std::pair<LineNumber, LineContent>> latest;
+    for (const Waiting& waiting : thread.buffer) {
+      auto at = std::ranges::find(latest, waiting.line, &std::pair<LineNumber, LineContent>::first);
+      if (at == latest.end())
+        at = latest.insert(latest.end(), {waiting.line, media_.read(waiting.line)});
+      apply(waiting.step, at->second);
+      states.push_back(*at);
+    }
+  }
+  return states;
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,123 @@
+// Persistency: what a power cut may leave on media, by the Px86 model.
+//
+// A line has a floor, the content that is on media for certain, and the steps made since: stores in
+// the order they became visible, each within one aligned word. After a cut any prefix of the steps
+// may be there; lines are independent.
+//
+// M1  clwb and clflushopt remember the prefix visible when they execute; it becomes the floor at
+// that
+//     thread's next fence or locked instruction, not before. clflush raises the floor at once.
+// M2  a streamed word is there or not, whatever becomes of other words, until its thread fences. It
+//     is applied at its place among the steps, because a cached store to the same line evicts it.
+// M3  the stores of one committed hardware transaction to one line are one step.
+// M4  eADR: a store is durable when it is visible. What may be missing is the tail of a thread's
+//     stores that still waits in its store buffer: since its last fence, locked instruction, or the
+//     moment another thread ran (a lower bound: real buffers drain later, which other schedules
+//     try). Streamed words wait in write-combining buffers in either domain.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "crash/line.h"
+
+namespace perdure::crash {
+
+/// What may be on media for one line, and which steps that leaves out.
+struct Choice {
+  LineContent content;
+  std::uint32_t kept_steps;    ///< of the line's cached steps
+  std::uint64_t kept_streams;  ///< bit i: the i-th streamed word
+};
+
+/// A store, or the part of one that lies in one word.
+struct Step {
+  std::uint32_t event;  ///< place in the trace
+  std::uint32_t group;  ///< steps of one transaction share it; 0: alone
+  std::uint8_t thread;
+  std::uint8_t word;
+  bool streamed;
+  bool durable;        ///< streamed and fenced
+  std::uint64_t mask;  ///< bits of the word that are written
+  std::uint64_t value;
+};
+
+class Persistency {
+ public:
+  enum class Flush : std::uint8_t { clflush, clflushopt, clwb };
+  /// Told whenever a floor rises: (line, new content).
+  class Media {
+   public:
+    virtual ~Media() = default;
+    [[nodiscard]] virtual LineContent read(LineNumber line) const = 0;
+    virtual void write(LineNumber line, const LineContent& content) = 0;
+  };
+
+  /// `media` holds the image, all of it durable, and is kept at the floor.
+  Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads);
+
+  /// A visible store to bytes [at, at + size) of one aligned word; `value` in its low bytes.
+  void store(unsigned thread, std::uint64_t at, unsigned size, std::uint64_t value,
+             std::uint32_t event, std::uint32_t group = 0);
+  void stream(unsigned thread, std::uint64_t at, std::uint64_t value, std::uint32_t event);
+  void flush(unsigned thread, LineNumber line, Flush kind);
+  /// sfence, mfence, or a locked read-modify-write.
+  void fence(unsigned thread);
+  /// Another thread runs from here on (M4).
+  void switched(unsigned from);
+
+  /// True when `fence(thread)` would raise a floor: the moment before it is a crash point.
+  [[nodiscard]] bool fence_raises(unsigned thread) const;
+  /// True when `switched(thread)` would.
+  [[nodiscard]] bool switch_raises(unsigned thread) const;
+  /// True when a flush of this kind raises a floor at once.
+  [[nodiscard]] bool flush_raises(LineNumber line, Flush kind) const;
+  /// True when the line has steps that no flush has remembered for this thread.
+  [[nodiscard]] bool is_dirty(LineNumber line) const;
+  [[nodiscard]] bool has_work(unsigned thread) const;
+
+  /// Lines with more than one possible content, ascending.
+  [[nodiscard]] std::vector<LineNumber> open_lines() const;
+  /// ADR: the contents a line may have, the floor first, the newest last; distinct.
+  [[nodiscard]] std::vector<Choice> choices(LineNumber line) const;
+  /// eADR: stores waiting in the store buffer, oldest first, as (line, content after it).
+  [[nodiscard]] std::vector<std::pair<LineNumber, LineContent>> buffered() const;
+  [[nodiscard]] std::span<const Step> steps(LineNumber line) const;
+  [[nodiscard]] Domain domain() const noexcept { return domain_; }
+
+ private:
+  struct Line {
+    std::vector<Step> steps;
+    std::uint64_t first = 0;    ///< number of steps.front() among all the line ever had
+    std::uint64_t certain = 0;  ///< cached steps before this number are on media
+  };
+  struct Captured {
+    LineNumber line;
+    std::uint64_t upto;  ///< steps before this number are in the prefix
+  };
+  struct Waiting {
+    LineNumber line;
+    Step step;
+  };
+  struct Thread {
+    std::vector<Captured> captured;
+    std::vector<LineNumber> streamed;
+    std::vector<Waiting> buffer;
+  };
+
+  Line& line_of(LineNumber line);
+  [[nodiscard]] const Line* find(LineNumber line) const;
+  void raise(LineNumber line, std::uint64_t upto);
+  void drain(Thread& thread);
+  static void apply(const Step& step, LineContent& content) noexcept;
+
+  Media& media_;
+  Domain domain_;
+  std::vector<std::int32_t> index_;  ///< by line: its place in lines_, or -1
+  std::vector<Line> lines_;
+  std::vector<LineNumber> open_;  ///< every line with steps, unsorted
+  std::vector<Thread> threads_;
+};
+
+}  // namespace perdure::crash

@@ -1,0 +1,124 @@
+// Recorder: watches a run on a live pool. It writes the trace and decides who runs.
+//
+// Hooks come before the access and carry no value, so a store is completed at the same thread's
+// next hook. A switch to another thread happens only inside a hook, after that, so at most one
+// store is ever open.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "crash/fibers.h"
+#include "crash/schedule.h"
+#include "crash/trace.h"
+#include "platform/runtime/observer.h"
+
+namespace perdure::crash {
+
+/// Turns hooks on one range of memory into events: the part that runs and recoveries share.
+class EventSource {
+ public:
+  EventSource(const std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+
+  void begin_store(unsigned thread, const void* address, std::size_t bytes, const void* pc,
+                   bool update = false);
+  /// The open store has taken place: its value is read now.
+  void settle();
+  void add(Event::Kind kind, unsigned thread, std::uint64_t at, unsigned size, const void* pc);
+  /// A streaming store of whole words whose values come with the next `settle`.
+  void begin_stream(unsigned thread, const void* address, std::size_t bytes, const void* pc);
+
+  [[nodiscard]] std::uint32_t offset_of(const void* address) const noexcept {
+    return static_cast<std::uint32_t>(static_cast<const std::byte*>(address) - base_);
+  }
+  [[nodiscard]] bool holds(const void* address) const noexcept {
+    return static_cast<std::uintptr_t>(static_cast<const std::byte*>(address) - base_) < bytes_;
+  }
+
+  Trace trace;
+
+ private:
+  struct Open {
+    Event::Kind kind;
+    std::uint8_t thread;
+    std::uint32_t at;
+    std::size_t bytes = 0;
+    const void* pc;
+    bool update;
+    std::uint64_t before;
+  };
+
+  const std::byte* base_;
+  std::size_t bytes_;
+  Open open_{};
+};
+
+/// Places whose flush or fence is left out: a mutation, by program counter.
+struct Mutation {
+  enum class Kind : std::uint8_t {
+    none,
+    drop,      ///< does not happen
+    retarget,  ///< a flush of the line before the right one
+    late,      ///< a flush after the next fence; a fence after the next store
+  };
+  Kind kind = Kind::none;
+  const void* pc = nullptr;
+};
+
+/// A flush or fence met in a run.
+struct Site {
+  const void* pc;
+  bool is_fence;
+  friend auto operator<=>(const Site&, const Site&) = default;
+};
+
+class Recorder final : public platform::Observer {
+ public:
+  struct Options {
+    unsigned threads = 1;
+    Schedule schedule;
+    std::uint64_t most_steps = 4'000'000;  ///< more: the run hangs
+    Mutation mutation;
+  };
+  struct Run {
+    Trace trace;
+    Steps steps;
+    bool hung = false;
+    std::set<Site> sites;
+  };
+
+  Recorder(const std::byte* base, std::size_t bytes, Options options);
+  ~Recorder() override;
+
+  /// Runs `job(thread)` on every thread; call and return of operations are told by `called` and
+  /// `returned` from inside.
+  [[nodiscard]] Run run(const std::function<void(unsigned)>& job);
+  void called(std::uint32_t operation);
+  void returned(std::uint32_t operation);
+
+  void read(const void* address, std::size_t bytes, const void* pc) override;
+  void write(const void* address, std::size_t bytes, const void* pc) override;
+  void atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) override;
+  void flush(const void* line, Flush kind, const void* pc) override;
+  void fence(const void* pc) override;
+  void stream(const void* address, std::size_t bytes, const void* pc) override;
+  void pause(const void* pc) override;
+  [[nodiscard]] std::size_t thread_slot() noexcept override;
+
+ private:
+  /// A place where another thread may go on.
+  void meet();
+  void hand_over(unsigned to);
+  [[nodiscard]] unsigned next_alive(unsigned after) const;
+
+  Options options_;
+  EventSource source_;
+  Fibers fibers_;
+  Run run_;
+  std::size_t next_preemption_ = 0;
+  std::vector<Event> postponed_;  ///< by a mutation
+};
+
+}  // namespace perdure::crash

@@ -1,0 +1,202 @@
+#include "crash/report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace perdure::crash {
+namespace {
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string stamp_text(std::uint64_t stamp) {
+  return stamp == absent ? "nothing" : "value " + std::to_string(stamp);
+}
+
+std::string answer_text(const Operation& operation, const Answer& answer) {
+  if (!answer.returned) return "in flight";
+  std::string text = perdure::name_of(answer.outcome);
+  if (operation.action == Action::lookup && answer.outcome == Outcome::ok)
+    text += ", " + stamp_text(answer.stamp);
+  if (operation.action == Action::scan) text = std::to_string(answer.found.size()) + " records";
+  return text;
+}
+
+/// One store as a line of text: where in the pool, what, and from which source line.
+std::string store_text(const Event& event, Places& places) {
+  return "line " + std::to_string(event.at / line_bytes) + " + " +
+         std::to_string(event.at % line_bytes) + ", " + std::to_string(event.size) +
+         (event.size == 1 ? " byte = " : " bytes = ") + hex(event.value) + "  at " +
+         places.of(event.pc).show();
+}
+
+/// The place of stores in the trace, one text per source line.
+void tell_stores(std::string& text, const char* head, const std::vector<std::uint32_t>& events,
+                 const Recorded& run, Places& places) {
+  constexpr std::size_t most = 6;
+  if (events.empty()) return;
+  text += std::string("    ") + head + ":\n";
+  for (std::size_t i = 0; i < std::min(events.size(), most); ++i)
+    text += "      " + store_text(run.trace[events[i]], places) + "\n";
+  if (events.size() > most) text += "      and " + std::to_string(events.size() - most) + " more\n";
+}
+
+std::string bytes_text(const LineContent& content) {
+  std::string text;
+  for (std::size_t word = 0; word < content.size(); ++word)
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      char two[4];
+      std::snprintf(two, sizeof two, "%02x",
+                    static_cast<unsigned>(content[word] >> 8 * byte & 0xff));
+      text += two;
+      if (byte == 7 && word + 1 < content.size()) text += ' ';
+    }
+  return text;
+}
+
+/// The last stores before the cut that were made after the oldest lost one and are on media: what
+/// overtook it.
+std::vector<std::uint32_t> overtakers(const Verdict& verdict) {
+  const Violation& violation = *verdict.violation;
+  std::uint32_t oldest_lost = violation.event;
+  std::vector<bool> lost(verdict.run.trace.size(), false);
+  for (const LineState& line : violation.lines)
+    for (const std::uint32_t event : line.lost) {
+      lost[event] = true;
+      oldest_lost = std::min(oldest_lost, event);
+    }
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = oldest_lost; i < violation.event && i < verdict.run.trace.size(); ++i) {
+    const Event& event = verdict.run.trace[i];
+    const bool store = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+    if (store && !lost[i]) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<const void*> all_places(const Verdict& verdict) {
+  std::vector<const void*> pcs;
+  for (const Event& event : verdict.run.trace)
+    if (event.pc != nullptr) pcs.push_back(event.pc);
+  return pcs;
+}
+
+}  // namespace
+
+std::string show(const Operation& operation, const Vocabulary& vocabulary) {
+  std::string text = name_of(operation.action);
+  if (operation.action == Action::create) return text;
+  text += " key " + vocabulary.show(operation.key);
+  if (operation.action == Action::scan) return text + ", " + std::to_string(operation.count);
+  if (operation.action != Action::lookup && operation.action != Action::remove)
+    text += " := value " + std::to_string(operation.stamp);
+  return text;
+}
+
+std::string tell(const Case& what, const Verdict& verdict, Places& places,
+                 const std::string& repair) {
+  const Violation& violation = *verdict.violation;
+  const Recorded& run = verdict.run;
+  const Vocabulary vocabulary(what.program);
+  places.prepare(all_places(verdict));
+  std::string text = "violation: " + violation.oracle + ": " + violation.what + "\n\noperations\n";
+  std::vector<bool> called(run.operations.size(), false);
+  for (std::uint32_t i = 0; i < violation.event && i < run.trace.size(); ++i)
+    if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
+  for (std::uint32_t i = 0; i < run.operations.size(); ++i) {
+    if (!called[i]) continue;
+    const bool open = std::ranges::find(violation.open, i) != violation.open.end();
+    text += "  thread " + std::to_string(run.operations[i].thread) + "  " +
+            show(run.operations[i], vocabulary) + "  -> " +
+            (open ? "in flight" : answer_text(run.operations[i], run.answers[i])) + "\n";
+  }
+  text += "\npower cut";
+  if (violation.event > 0 && violation.event <= run.trace.size() &&
+      run.trace[violation.event - 1].kind == Event::Kind::ret) {
+    text += " after the return of " +
+            show(run.operations[run.trace[violation.event - 1].at], vocabulary);
+  } else if (violation.event < run.trace.size()) {
+    const Event& next = run.trace[violation.event];
+    text += std::string(" just before the next ") + name_of(next.kind);
+    if (next.pc != nullptr) text += " at " + places.of(next.pc).show();
+  } else {
+    text += " after the last operation";
+  }
+  text += " (event " + std::to_string(violation.event) + ")\n";
+  for (const LineState& line : violation.lines) {
+    if (line.line == LineState::store_buffer) {
+      text += "  store buffer: the last " + std::to_string(line.choices - 1 - line.choice) +
+              " stores are lost\n";
+      continue;
+    }
+    text += "  line " + std::to_string(line.line) + " (pool offset " +
+            std::to_string(std::uint64_t{line.line} * line_bytes) + ") keeps an older content\n" +
+            "    bytes " + bytes_text(line.content) + "\n";
+    tell_stores(text, "lost", line.lost, run, places);
+    tell_stores(text, "kept", line.kept, run, places);
+  }
+  const std::vector<std::uint32_t> later = overtakers(verdict);
+  if (!violation.lines.empty() && !later.empty())
+    text += "  on media although stored after the first loss:\n      " +
+            store_text(run.trace[later.back()], places) + "\n";
+  for (const LineState& line : violation.recovery_lines)
+    text += "  second cut: recovery's line " + std::to_string(line.line) + " is " +
+            bytes_text(line.content) + "\n";
+  text += "\nrepair: " +
+          (repair.empty() ? std::string("no single flush or fence makes this trace pass; the order "
+                                        "of the stores, or recovery, is at fault")
+                          : repair + " makes this trace pass") +
+          "\n";
+  return text;
+}
+
+std::string tell_steps(const Case& what, const Verdict& verdict, Places& places) {
+  const Recorded& run = verdict.run;
+  const Vocabulary vocabulary(what.program);
+  places.prepare(all_places(verdict));
+  const std::uint32_t end =
+      verdict.violation ? verdict.violation->event : static_cast<std::uint32_t>(run.trace.size());
+  std::string text;
+  for (std::uint32_t i = 0; i < end && i < run.trace.size(); ++i) {
+    const Event& event = run.trace[i];
+    text +=
+        std::to_string(i) + "  thread " + std::to_string(event.thread) + "  " + name_of(event.kind);
+    switch (event.kind) {
+      case Event::Kind::store:
+      case Event::Kind::stream:
+        text += " " + store_text(event, places);
+        break;
+      case Event::Kind::flush:
+        text += " of line " + std::to_string(event.at / line_bytes) + "  at " +
+                places.of(event.pc).show();
+        break;
+      case Event::Kind::fence:
+      case Event::Kind::locked:
+        text += "  at " + places.of(event.pc).show();
+        break;
+      case Event::Kind::call:
+        text += " " + show(run.operations[event.at], vocabulary);
+        break;
+      case Event::Kind::ret:
+        text += " " + show(run.operations[event.at], vocabulary) + "  -> " +
+                answer_text(run.operations[event.at], run.answers[event.at]);
+        break;
+      case Event::Kind::run:
+        break;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+Json json_of(const Coverage& coverage) {
+  return {{"crash_points", coverage.points},        {"exhausted_points", coverage.exhausted},
+          {"sampled_points", coverage.sampled},     {"states", coverage.states},
+          {"repeated_states", coverage.repeats},    {"deep_states", coverage.deep},
+          {"recovery_cuts", coverage.recovery_cuts}};
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,41 @@
+// Reports: what the explorer found, for people and for programs.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "crash/places.h"
+#include "crash/session.h"
+
+namespace perdure::crash {
+
+using Json = nlohmann::ordered_json;
+
+/// A counterexample as a person reads it: operations, the cut, the stores that were lost and those
+/// that were not, the verdict, and the smallest repair, if `repair` names one.
+[[nodiscard]] std::string tell(const Case& what, const Verdict& verdict, Places& places,
+                               const std::string& repair);
+
+/// The run event by event up to the cut, as `--replay` shows it.
+[[nodiscard]] std::string tell_steps(const Case& what, const Verdict& verdict, Places& places);
+
+[[nodiscard]] Json json_of(const Coverage& coverage);
+[[nodiscard]] std::string show(const Operation& operation, const Vocabulary& vocabulary);
+
+// Replay files: a case and the cut of its violation.
+
+inline constexpr unsigned replay_version = 1;
+
+struct Replay {
+  Case what;
+  std::uint32_t event = 0;
+  std::vector<LineState> lines;
+  std::uint64_t trace_digest = 0;
+  std::string oracle;
+};
+
+[[nodiscard]] Json write_replay(const Case& what, const Verdict& verdict);
+/// Errors: bad_input, naming the field; not_found (no such index); newer.
+[[nodiscard]] Result<Replay> read_replay(const std::string& text, const std::string& where);
+
+}  // namespace perdure::crash

@@ -1,0 +1,183 @@
+#include "crash/session.h"
+
+#include <chrono>
+
+namespace perdure::crash {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+constexpr std::uint32_t operations_between_quiesces = 3;
+
+/// The operations in the order their numbers name them: creation, preload, then the explored ones.
+std::vector<Operation> number(const Program& program) {
+  std::vector<Operation> all{{Action::create, 0, 0, 0, 0}};
+  all.insert(all.end(), program.preload.begin(), program.preload.end());
+  all.insert(all.end(), program.operations.begin(), program.operations.end());
+  return all;
+}
+
+}  // namespace
+
+Bench::Bench(std::size_t pool_bytes) : live_(pool_bytes), image_(pool_bytes), watch_(image_) {}
+
+Verdict record(const Case& what, Bench& bench) {
+  const Program& program = what.program;
+  Verdict verdict;
+  Recorded& run = verdict.run;
+  run.operations = number(program);
+  run.answers.resize(run.operations.size());
+  const std::size_t first_explored = 1 + program.preload.size();
+
+  const std::span<std::byte> memory = bench.live();
+  // Free memory holds what was there before: whoever relies on zeros must write and flush them.
+  Rng garbage(1, 7);
+  for (std::size_t i = 0; i + word_bytes <= memory.size(); i += word_bytes) {
+    const std::uint64_t word = garbage();
+    std::memcpy(memory.data() + i, &word, word_bytes);
+  }
+  const Vocabulary vocabulary(program);
+  auto instance = start_new(what.subject, vocabulary, memory);
+  if (!instance) {
+    verdict.violation.emplace();
+    verdict.violation->oracle = "creation";
+    verdict.violation->what = instance.error().line();
+    return verdict;
+  }
+  run.before.assign(memory.begin(), memory.end());
+
+  const auto perform = [&](Recorder& recorder, std::uint32_t operation) {
+    recorder.called(operation);
+    run.answers[operation] = (*instance)->perform(run.operations[operation]);
+    recorder.returned(operation);
+  };
+  // Creation and preload by one thread, then all threads at once; one trace.
+  Recorder alone(memory.data(), memory.size(),
+                 {.threads = 1, .schedule = {}, .mutation = what.mutation});
+  Recorder::Run prologue = alone.run([&](unsigned) {
+    for (std::uint32_t i = 0; i < first_explored; ++i) {
+      perform(alone, i);
+      if (!run.answers[i].wrong.empty()) return;
+    }
+  });
+  Recorder together(
+      memory.data(), memory.size(),
+      {.threads = program.threads, .schedule = what.schedule, .mutation = what.mutation});
+  Recorder::Run main;
+  if (!prologue.hung && run.answers[0].wrong.empty())
+    main = together.run([&](unsigned thread) {
+      for (auto i = static_cast<std::uint32_t>(first_explored); i < run.operations.size(); ++i)
+        if (run.operations[i].thread == thread) {
+          perform(together, i);
+          // Retired blocks are freed and used again, or a link to one would never be noticed.
+          if (program.threads == 1 && i % operations_between_quiesces == 0) (*instance)->quiesce();
+        }
+    });
+  run.hung = prologue.hung || main.hung;
+  if (run.hung)
+    static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
+  run.trace = std::move(prologue.trace);
+  // The creation is explored too where there is no preload to pass over.
+  run.explored_from = program.preload.empty() ? 0 : static_cast<std::uint32_t>(run.trace.size());
+  run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
+  verdict.steps = main.steps;
+  verdict.sites = std::move(prologue.sites);
+  verdict.sites.insert(main.sites.begin(), main.sites.end());
+  verdict.trace_digest = digest(run.trace);
+  return verdict;
+}
+
+Verdict explore(const Case& what, Bench& bench, const Stop& stop) {
+  Verdict verdict = record(what, bench);
+  if (verdict.violation) return verdict;
+  const Vocabulary vocabulary(what.program);
+  bench.watch().mutate(what.mutation);
+  Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
+                    what.bounds);
+  verdict.violation = explorer.explore(verdict.run, what.program.threads, stop);
+  verdict.coverage = explorer.coverage();
+  return verdict;
+}
+
+Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
+                  const std::vector<LineState>& lines) {
+  Verdict verdict = record(what, bench);
+  if (verdict.violation) return verdict;
+  const Vocabulary vocabulary(what.program);
+  bench.watch().mutate(what.mutation);
+  Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
+                    what.bounds);
+  verdict.violation = explorer.judge_one(verdict.run, what.program.threads, event, lines);
+  verdict.coverage = explorer.coverage();
+  return verdict;
+}
+
+Summary explore_many(const Plan& plan, Bench& bench,
+                     const std::function<void(const Summary&)>& progress) {
+  Summary summary;
+  const double began = now_seconds();
+  const double end = began + plan.seconds;
+  // No run takes more than its share: variety finds more than depth.
+  double run_end = end;
+  const Stop stop = [&] { return now_seconds() > run_end; };
+  const auto spent = [&] {
+    summary.seconds = now_seconds() - began;
+    return summary.seconds >= plan.seconds || summary.coverage.states >= plan.most_states;
+  };
+  const auto one = [&](const Case& what) {
+    Verdict verdict = record(what, bench);
+    if (!verdict.violation) {
+      const double from = now_seconds();
+      run_end =
+          plan.most_states == ~std::uint64_t{0} ? std::min(end, from + plan.seconds / 8) : end;
+      const Vocabulary vocabulary(what.program);
+      bench.watch().mutate(what.mutation);
+      Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
+                        what.bounds);
+      verdict.violation = explorer.explore(verdict.run, what.program.threads, stop);
+      verdict.coverage = explorer.coverage();
+      summary.exploring_seconds += now_seconds() - from;
+    }
+    ++summary.runs;
+    summary.coverage.add(verdict.coverage);
+    summary.events += verdict.run.trace.size();
+    summary.trace_digest = mix64(summary.trace_digest ^ verdict.trace_digest);
+    summary.sites.insert(verdict.sites.begin(), verdict.sites.end());
+    if (verdict.violation) {
+      summary.failed = what;
+      summary.violation = std::move(verdict.violation);
+    }
+    spent();
+    progress(summary);
+    return verdict.steps;
+  };
+  for (std::uint64_t seed = plan.seed; !summary.violation && !spent(); ++seed) {
+    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation};
+    // Now and then the creation itself is explored: nothing is preloaded then.
+    const unsigned preload = seed % 4 == 0 ? 0 : plan.preload;
+    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys, preload, seed,
+                             plan.subject.info->ordered});
+    ++summary.programs;
+    const Steps steps = one(what);
+    if (plan.threads == 1) continue;
+    Rng rng(seed, 6);
+    std::vector<Schedule> schedules;
+    for (unsigned i = 0; i < plan.schedules; ++i)
+      schedules.push_back(draw_schedule(steps, plan.threads, 3, rng));
+    std::vector<Schedule> systematic = enumerate_schedules(steps, plan.threads);
+    std::shuffle(systematic.begin(), systematic.end(), rng);
+    systematic.resize(std::min<std::size_t>(systematic.size(), plan.schedules));
+    schedules.insert(schedules.end(), systematic.begin(), systematic.end());
+    for (const Schedule& schedule : schedules) {
+      if (summary.violation || spent()) break;
+      what.schedule = schedule;
+      one(what);
+    }
+  }
+  summary.time_up = !summary.violation && summary.seconds >= plan.seconds;
+  return summary;
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,92 @@
+// Session: one program under one schedule, run and explored; and many of them within a budget.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crash/explorer.h"
+
+namespace perdure::crash {
+
+/// Everything that makes a run: the same case gives the same trace and verdict on every machine.
+struct Case {
+  Subject subject;
+  Program program;
+  Schedule schedule;
+  Domain domain = Domain::adr;
+  Bounds bounds;
+  Mutation mutation;
+};
+
+struct Verdict {
+  std::optional<Violation> violation;
+  Coverage coverage;
+  std::uint64_t trace_digest = 0;
+  Steps steps;
+  std::set<Site> sites;
+  Recorded run;
+};
+
+/// Memory that cases of one pool size share.
+class Bench {
+ public:
+  explicit Bench(std::size_t pool_bytes);
+  [[nodiscard]] std::span<std::byte> live() const { return {live_.base(), live_.bytes()}; }
+  [[nodiscard]] Image& image() noexcept { return image_; }
+  [[nodiscard]] Watch& watch() noexcept { return watch_; }
+
+ private:
+  Memory live_;
+  Image image_;
+  Watch watch_;
+};
+
+using Stop = std::function<bool()>;  ///< true when time is up
+
+/// Runs the program without a cut and records it. `hung` and wrong answers are found by exploring.
+[[nodiscard]] Verdict record(const Case& what, Bench& bench);
+/// record + explore.
+[[nodiscard]] Verdict explore(const Case& what, Bench& bench, const Stop& stop);
+/// record + one state.
+[[nodiscard]] Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
+                                const std::vector<LineState>& lines);
+
+struct Plan {
+  Subject subject;
+  KeyKind key_kind = KeyKind::integer;
+  Domain domain = Domain::adr;
+  unsigned threads = 1;
+  unsigned operations = 24;
+  std::uint16_t keys = 32;
+  unsigned preload = 12;
+  std::uint64_t seed = 1;
+  double seconds = 10;
+  std::uint64_t most_states = ~std::uint64_t{0};
+  unsigned schedules = 4;  ///< random ones per program, after the first
+  Bounds bounds;
+  Mutation mutation;
+};
+
+struct Summary {
+  Coverage coverage;
+  std::uint64_t programs = 0;
+  std::uint64_t runs = 0;
+  std::uint64_t events = 0;
+  std::uint64_t trace_digest = 0;  ///< of all runs
+  double seconds = 0;
+  double exploring_seconds = 0;
+  bool time_up = false;
+  std::optional<Case> failed;
+  std::optional<Violation> violation;
+  std::set<Site> sites;
+};
+
+/// Programs from the seed on, each under several schedules, until time or states are spent or a
+/// violation is found. `progress` is told now and then.
+[[nodiscard]] Summary explore_many(const Plan& plan, Bench& bench,
+                                   const std::function<void(const Summary&)>& progress);
+
+}  // namespace perdure::crash

@@ -1,0 +1,115 @@
+#include "crash/smells.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+namespace perdure::crash {
+namespace {
+
+using Key = std::tuple<Smell::Kind, const void*, Action>;
+
+void count_smells(const Recorded& run, unsigned threads, Image& image,
+                  std::map<Key, std::uint64_t>& counts) {
+  image.load(run.before.data());
+  Persistency model(image, image.lines(), Domain::adr, threads);
+  std::vector<Action> doing(threads, Action::create);
+  std::vector<std::uint32_t> unflushed(image.lines(), 0);  // 1 + the last store's event
+  for (std::uint32_t i = 0; i < run.trace.size(); ++i) {
+    const Event& event = run.trace[i];
+    const LineNumber line = event.at / static_cast<std::uint32_t>(line_bytes);
+    const Action during = doing[event.thread];
+    switch (event.kind) {
+      case Event::Kind::store:
+        model.store(event.thread, event.at, event.size, event.value, i);
+        unflushed[line] = i + 1;
+        break;
+      case Event::Kind::stream:
+        model.stream(event.thread, event.at, event.value, i);
+        break;
+      case Event::Kind::flush:
+        if (unflushed[line] == 0) ++counts[{Smell::Kind::clean_line_flushed, event.pc, during}];
+        unflushed[line] = 0;
+        model.flush(event.thread, line, static_cast<Persistency::Flush>(event.size));
+        break;
+      case Event::Kind::fence:
+        if (!model.has_work(event.thread)) ++counts[{Smell::Kind::empty_fence, event.pc, during}];
+        model.fence(event.thread);
+        break;
+      case Event::Kind::locked:
+        model.fence(event.thread);
+        break;
+      case Event::Kind::call:
+        doing[event.thread] = run.operations[event.at].action;
+        break;
+      case Event::Kind::ret:
+      case Event::Kind::run:
+        break;
+    }
+  }
+  for (const std::uint32_t last : unflushed)
+    if (last != 0) {
+      const Event& event = run.trace[last - 1];
+      ++counts[{Smell::Kind::never_flushed, event.pc, Action::create}];
+    }
+}
+
+}  // namespace
+
+const char* name_of(Smell::Kind kind) noexcept {
+  static constexpr const char* names[] = {"flush of a clean line", "fence with nothing pending",
+                                          "store never flushed"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::vector<Smell> find_smells(const Plan& plan, Bench& bench, Places& places) {
+  constexpr std::uint64_t programs = 20;
+  std::map<Key, std::uint64_t> counts;
+  for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
+    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
+    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys, plan.preload,
+                             seed, plan.subject.info->ordered});
+    const Verdict verdict = record(what, bench);
+    if (!verdict.violation) count_smells(verdict.run, plan.threads, bench.image(), counts);
+  }
+  std::vector<const void*> pcs;
+  for (const auto& [key, times] : counts) pcs.push_back(std::get<1>(key));
+  places.prepare(pcs);
+  std::map<std::tuple<Smell::Kind, std::string, Action>, Smell> merged;
+  for (const auto& [key, times] : counts) {
+    const auto& [kind, pc, during] = key;
+    const Place& place = places.of(pc);
+    Smell& smell = merged.try_emplace({kind, place.show(), during}, Smell{kind, place, during, 0})
+                       .first->second;
+    smell.times += times;
+  }
+  std::vector<Smell> smells;
+  for (auto& [key, smell] : merged) smells.push_back(std::move(smell));
+  std::ranges::stable_sort(smells, std::greater<>(), &Smell::times);
+  return smells;
+}
+
+std::string tell(const std::vector<Smell>& smells) {
+  std::string text = smells.empty() ? "  no smells\n" : "  smells, over 20 programs\n";
+  for (const Smell& smell : smells) {
+    text += "    " + std::to_string(smell.times) + " x " + name_of(smell.kind) + " at " +
+            smell.place.show();
+    if (smell.kind != Smell::Kind::never_flushed)
+      text += std::string(", during ") + name_of(smell.during);
+    text += "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const std::vector<Smell>& smells) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Smell& smell : smells)
+    list.push_back({{"kind", name_of(smell.kind)},
+                    {"site", smell.place.show()},
+                    {"during", name_of(smell.during)},
+                    {"times", smell.times}});
+  return list;
+}
+
+}  // namespace perdure::crash

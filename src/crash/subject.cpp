@@ -1,0 +1,232 @@
+#include "crash/subject.h"
+
+#include <algorithm>
+
+#include "crash/toys/toys.h"
+
+namespace perdure::crash {
+
+struct Vocabulary::Both {
+  std::optional<Universe<IntegerKeys>> integers;
+  std::optional<Universe<ByteKeys>> bytes;
+
+  template <class Keys>
+  [[nodiscard]] const Universe<Keys>& of() const {
+    if constexpr (Keys::kind == KeyKind::integer)
+      return *integers;
+    else
+      return *bytes;
+  }
+};
+
+Vocabulary::Vocabulary(const Program& program)
+    : kind_(program.key_kind), keys_(program.keys), both_(std::make_unique<Both>()) {
+  if (kind_ == KeyKind::integer)
+    both_->integers.emplace(program);
+  else
+    both_->bytes.emplace(program);
+}
+Vocabulary::~Vocabulary() = default;
+
+std::string Vocabulary::show(std::uint16_t key) const {
+  return kind_ == KeyKind::integer ? both_->integers->show(key) : both_->bytes->show(key);
+}
+
+namespace {
+
+constexpr std::uint64_t small_node = 4;
+constexpr std::uint64_t most_of_a_table = 64;
+
+template <class Keys>
+class IndexInstance final : public Instance {
+ public:
+  IndexInstance(const Subject& subject, const Universe<Keys>& universe, std::uint16_t keys,
+                std::unique_ptr<Pool> pool)
+      : subject_(subject), universe_(universe), keys_(keys), pool_(std::move(pool)) {
+    place_.pool = pool_.get();
+    place_.options = subject.options;
+    place_.threads = 1;
+    place_.huge_pages = false;
+  }
+  ~IndexInstance() override { index_.reset(); }
+
+  [[nodiscard]] Result<void> recover() {
+    auto index = recover_index<Keys>(*subject_.info, place_);
+    if (!index) return index.error();
+    index_ = std::move(index).value();
+    return {};
+  }
+
+  [[nodiscard]] Answer perform(const Operation& operation) override {
+    Answer answer;
+    answer.returned = true;
+    const auto key =
+        operation.action == Action::create ? typename Keys::Key{} : universe_.key(operation.key);
+    const auto value = universe_.value(operation.stamp);
+    switch (operation.action) {
+      case Action::create:
+        create(answer);
+        break;
+      case Action::insert:
+        answer.outcome = index_->insert(key, value);
+        break;
+      case Action::upsert:
+        answer.outcome = index_->upsert(key, value);
+        break;
+      case Action::update:
+        answer.outcome = index_->update(key, value);
+        break;
+      case Action::remove:
+        answer.outcome = index_->remove(key);
+        break;
+      case Action::lookup: {
+        typename Keys::ValueOut found{};
+        answer.outcome = index_->lookup(key, found);
+        if (answer.outcome == Outcome::ok) answer.stamp = universe_.stamp_of(found);
+        break;
+      }
+      case Action::scan: {
+        typename Keys::Scan out;
+        index_->scan(key, operation.count, out);
+        answer.wrong = take(out, answer.found);
+        break;
+      }
+    }
+    return answer;
+  }
+
+  [[nodiscard]] std::string contents(std::vector<std::uint64_t>& stamps) override {
+    stamps.assign(keys_, absent);
+    if (!subject_.info->ordered) {
+      for (std::uint16_t key = 0; key < keys_; ++key) stamps[key] = lookup(key);
+    } else {
+      scan_.clear();
+      index_->scan(universe_.lowest(), std::size_t{keys_} + 8, scan_);
+      found_.clear();
+      if (std::string wrong = take(scan_, found_); !wrong.empty()) return wrong;
+      for (const Answer::Found& found : found_) stamps[found.key] = found.stamp;
+    }
+    const auto present = static_cast<std::uint64_t>(
+        std::ranges::count_if(stamps, [](std::uint64_t stamp) { return stamp != absent; }));
+    if (present != index_->size())
+      return "the index says it holds " + std::to_string(index_->size()) + " records, and " +
+             std::to_string(present) + " are found";
+    return {};
+  }
+
+  [[nodiscard]] std::uint64_t lookup(std::uint16_t key) override {
+    typename Keys::ValueOut value{};
+    const Outcome outcome = index_->lookup(universe_.key(key), value);
+    return outcome == Outcome::ok ? universe_.stamp_of(value) : absent;
+  }
+  [[nodiscard]] std::string check() const override {
+    const Result<void> checked = index_->check_invariants();
+    return checked ? std::string() : checked.error().what;
+  }
+  [[nodiscard]] std::uint64_t size() const override { return index_->size(); }
+  void quiesce() override { index_->quiesce(); }
+  [[nodiscard]] std::uint64_t live_blocks() const override {
+    return pool_->heap().usage().live_blocks;
+  }
+  [[nodiscard]] bool ready() const { return pool_->ready(); }
+
+ private:
+  void create(Answer& answer) {
+    auto index = create_index<Keys>(*subject_.info, place_);
+    if (index)
+      index_ = std::move(index).value();
+    else
+      answer.wrong = "cannot create the index: " + index.error().line();
+  }
+
+  /// A scan's records in our words.
+  [[nodiscard]] std::string take(const typename Keys::Scan& out,
+                                 std::vector<Answer::Found>& found) const {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const int number = universe_.number_of(out[i].key);
+      if (number < 0) return "a key that nobody inserted";
+      const auto key = static_cast<std::uint16_t>(number);
+      if (!found.empty() && found.back().key >= key) return "a scan out of order or with a repeat";
+      found.push_back({key, universe_.stamp_of(out[i].value)});
+    }
+    return {};
+  }
+
+  const Subject& subject_;
+  const Universe<Keys>& universe_;
+  std::uint16_t keys_;
+  std::unique_ptr<Pool> pool_;
+  IndexPlace place_;
+  std::unique_ptr<OrderedIndex<Keys>> index_;
+  typename Keys::Scan scan_;
+  std::vector<Answer::Found> found_;
+};
+
+template <class Keys>
+Recovered recover_as(const Subject& subject, const Universe<Keys>& universe, std::uint16_t keys,
+                     std::unique_ptr<Pool> pool) {
+  auto instance = std::make_unique<IndexInstance<Keys>>(subject, universe, keys, std::move(pool));
+  const Result<void> recovered = instance->recover();
+  if (!recovered && recovered.error().code == ErrorCode::not_found)
+    return {.instance = nullptr, .absent = true};
+  if (!recovered) return {.instance = nullptr, .problem = recovered.error().what};
+  if (!instance->ready())
+    return {.instance = nullptr, .problem = "the pool is not ready after its root was recovered"};
+  return {.instance = std::move(instance)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabulary& vocabulary,
+                                            std::span<std::byte> memory) {
+  auto pool = Pool::create_in(memory);
+  if (!pool) return pool.error();
+  const auto& both = vocabulary.both();
+  const std::uint16_t keys = vocabulary.keys();
+  if (vocabulary.kind() == KeyKind::integer)
+    return std::unique_ptr<Instance>(std::make_unique<IndexInstance<IntegerKeys>>(
+        subject, both.of<IntegerKeys>(), keys, std::move(pool).value()));
+  return std::unique_ptr<Instance>(std::make_unique<IndexInstance<ByteKeys>>(
+      subject, both.of<ByteKeys>(), keys, std::move(pool).value()));
+}
+
+Recovered recover(const Subject& subject, const Vocabulary& vocabulary,
+                  std::span<std::byte> memory) {
+  auto pool = Pool::open_in(memory);
+  if (!pool)
+    return {.instance = nullptr, .problem = "the pool does not open: " + pool.error().what};
+  const auto& both = vocabulary.both();
+  const std::uint16_t keys = vocabulary.keys();
+  if (vocabulary.kind() == KeyKind::integer)
+    return recover_as(subject, both.of<IntegerKeys>(), keys, std::move(pool).value());
+  return recover_as(subject, both.of<ByteKeys>(), keys, std::move(pool).value());
+}
+
+Result<const IndexInfo*> find_subject(const std::string& name) {
+  for (const IndexInfo& toy : toys())
+    if (toy.name == name) return &toy;
+  if (name.starts_with("toy:")) {
+    std::string names;
+    for (const IndexInfo& toy : toys().first(defects))
+      names += (names.empty() ? "" : ", ") + toy.name;
+    return Error{ErrorCode::usage, "there is no '" + name + "'", "--index", "give one of " + names};
+  }
+  auto found = IndexRegistry::find(name);
+  if (!found) return found;
+  if ((*found)->index_class != IndexClass::persistent)
+    return Error{ErrorCode::usage, "'" + name + "' is not persistent: it has nothing to recover",
+                 "--index", "give a persistent index, see `list indexes`"};
+  return found;
+}
+
+IndexOptions small_options(const IndexInfo& info) {
+  IndexOptions options;
+  for (const IndexOption& option : info.options) {
+    const bool nodes = option.name.ends_with("entries") || option.name.ends_with("buckets");
+    const std::uint64_t wanted = nodes ? small_node : std::min(option.fallback, most_of_a_table);
+    options.set(option.name, std::clamp(wanted, option.least, option.most));
+  }
+  return options;
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,80 @@
+// Subject: the index under exploration, alive on a pool image: created, operated, recovered, asked.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crash/workload.h"
+#include "index/registry.h"
+
+namespace perdure::crash {
+
+struct Subject {
+  const IndexInfo* info = nullptr;
+  IndexOptions options{};
+  std::size_t pool_bytes = std::size_t{1} << 20;
+};
+
+/// An index on a pool in memory of ours, spoken to in key numbers and stamps.
+class Instance {
+ public:
+  virtual ~Instance() = default;
+  Instance() = default;
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  [[nodiscard]] virtual Answer perform(const Operation& operation) = 0;
+  /// Every key's stamp (`absent` where there is none) by scan, or by lookups where the index has no
+  /// order. Empty, or what is wrong with the answer in itself: an unknown key, a torn value.
+  [[nodiscard]] virtual std::string contents(std::vector<std::uint64_t>& stamps) = 0;
+  /// One key by lookup.
+  [[nodiscard]] virtual std::uint64_t lookup(std::uint16_t key) = 0;
+  /// Empty, or the invariant that does not hold.
+  [[nodiscard]] virtual std::string check() const = 0;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  virtual void quiesce() = 0;
+  [[nodiscard]] virtual std::uint64_t live_blocks() const = 0;
+};
+
+/// Speaks of keys as `program` does; both outlive the instances.
+class Vocabulary {
+ public:
+  explicit Vocabulary(const Program& program);
+  ~Vocabulary();
+  struct Both;
+  [[nodiscard]] const Both& both() const noexcept { return *both_; }
+  [[nodiscard]] std::string show(std::uint16_t key) const;
+  [[nodiscard]] KeyKind kind() const noexcept { return kind_; }
+  [[nodiscard]] std::uint16_t keys() const noexcept { return keys_; }
+
+ private:
+  KeyKind kind_;
+  std::uint16_t keys_;
+  std::unique_ptr<Both> both_;
+};
+
+/// A new pool without an index: `Action::create` makes that.
+[[nodiscard]] Result<std::unique_ptr<Instance>> start_new(const Subject& subject,
+                                                          const Vocabulary& vocabulary,
+                                                          std::span<std::byte> memory);
+
+struct Recovered {
+  std::unique_ptr<Instance> instance;
+  bool absent = false;  ///< the pool is sound and holds no such index
+  std::string problem{};
+};
+/// Opens the pool and recovers the index, with one thread.
+[[nodiscard]] Recovered recover(const Subject& subject, const Vocabulary& vocabulary,
+                                std::span<std::byte> memory);
+
+/// A registered index that recovers, or a toy ("toy:missing_flush", "toy:missing_flush:repaired").
+/// Errors: usage.
+[[nodiscard]] Result<const IndexInfo*> find_subject(const std::string& name);
+
+/// The smallest value of every option that is about size, so that few keys make many nodes.
+[[nodiscard]] IndexOptions small_options(const IndexInfo& info);
+
+}  // namespace perdure::crash

@@ -1,0 +1,164 @@
+// A linked list of records in blocks of the heap.
+//
+// L1  whatever the list reaches was durable before it was linked.
+// L2  a block is freed only when the word that unlinks it is durable.
+#include "crash/toys/toy.h"
+
+namespace perdure::crash {
+namespace {
+
+using Word = std::atomic<std::uint64_t>;
+constexpr auto relaxed = std::memory_order_relaxed;
+
+struct Node {
+  Word key;
+  Word value;
+  Word next;
+};
+struct Root {
+  Word head;
+};
+
+class ListToy final : public Toy {
+ public:
+  ListToy(Pool& pool, Root& root, Defect defect, bool repaired)
+      : Toy(defect, repaired), pool_(pool), root_(root) {}
+
+  Outcome insert(std::uint64_t key, std::uint64_t value) override {
+    return locked([&] { return *link_of(key) != null_offset ? Outcome::exists : add(key, value); });
+  }
+  Outcome upsert(std::uint64_t key, std::uint64_t value) override {
+    return locked([&] {
+      Word* const link = link_of(key);
+      return *link == null_offset ? add(key, value) : replace(*link, key, value);
+    });
+  }
+  Outcome update(std::uint64_t key, std::uint64_t value) override {
+    return locked([&] {
+      Word* const link = link_of(key);
+      return *link == null_offset ? Outcome::not_found : replace(*link, key, value);
+    });
+  }
+  Outcome remove(std::uint64_t key) override {
+    return locked([&] {
+      Word* const link = link_of(key);
+      const std::uint64_t gone = link->load(relaxed);
+      if (gone == null_offset) return Outcome::not_found;
+      pm::store_persist(*link, node(gone).next.load(relaxed));
+      pool_.heap().free(gone, sizeof(Node));
+      return Outcome::ok;
+    });
+  }
+  Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
+    return locked([&] {
+      const std::uint64_t at = link_of(key)->load(relaxed);
+      if (at == null_offset) return Outcome::not_found;
+      value = node(at).value.load(relaxed);
+      return Outcome::ok;
+    });
+  }
+  [[nodiscard]] std::uint64_t size() const override {
+    std::uint64_t records = 0;
+    for (std::uint64_t at = root_.head.load(relaxed); at != null_offset; at = node(at).next)
+      ++records;
+    return records;
+  }
+  [[nodiscard]] Result<void> check_invariants() const override {
+    const std::uint64_t live = pool_.heap().usage().live_blocks;
+    if (live != size() + 1) return damaged("the heap holds other blocks than the list reaches");
+    return {};
+  }
+  [[nodiscard]] Result<void> recover() {
+    for (std::uint64_t at = root_.head.load(relaxed); at != null_offset; at = node(at).next)
+      if (!pool_.contains(at, sizeof(Node)) || !pool_.heap().mark(at, sizeof(Node)))
+        return damaged("L1: the list leads to no block, or twice to one");
+    return {};
+  }
+
+ private:
+  template <class Work>
+  Outcome locked(Work&& work) {
+    while (!lock_.lock()) {
+    }
+    const Outcome outcome = work();
+    lock_.unlock();
+    return outcome;
+  }
+  [[nodiscard]] Node& node(std::uint64_t at) const { return *pool_.at<Node>(at); }
+
+  [[nodiscard]] Word* link_of(std::uint64_t key) const {
+    Word* link = &root_.head;
+    while (*link != null_offset && node(*link).key.load(relaxed) != key) link = &node(*link).next;
+    return link;
+  }
+
+  void fill(std::uint64_t at, std::uint64_t key, std::uint64_t value, std::uint64_t next) {
+    Node& made = node(at);
+    made.key.store(key, relaxed);
+    made.value.store(value, relaxed);
+    made.next.store(next, relaxed);
+    pm::persist(&made, sizeof made);
+  }
+
+  Outcome add(std::uint64_t key, std::uint64_t value) {
+    Reservation block = pool_.heap().reserve(sizeof(Node));
+    if (!block) return Outcome::out_of_space;
+    const std::uint64_t next = root_.head.load(relaxed);
+    const std::uint64_t at = block.offset;
+    if (has(Defect::publish_before_init)) {
+      pool_.heap().publish({&block, 1}, &root_.head, at);
+      fill(at, key, value, next);
+    } else {
+      fill(at, key, value, next);
+      pool_.heap().publish({&block, 1}, &root_.head, at);
+    }
+    return Outcome::ok;
+  }
+
+  /// A new node takes the old one's place.
+  Outcome replace(Word& link, std::uint64_t key, std::uint64_t value) {
+    const std::uint64_t old = link.load(relaxed);
+    const std::uint64_t next = node(old).next.load(relaxed);
+    if (has(Defect::free_before_unlink)) {
+      pool_.heap().free(old, sizeof(Node));
+      link.store(next, relaxed);
+      const Outcome outcome = add(key, value);
+      pm::persist(&link, sizeof link);
+      return outcome;
+    }
+    Reservation block = pool_.heap().reserve(sizeof(Node));
+    if (!block) return Outcome::out_of_space;
+    fill(block.offset, key, value, next);
+    pool_.heap().publish({&block, 1}, &link, block.offset);
+    pool_.heap().free(old, sizeof(Node));
+    return Outcome::ok;
+  }
+
+  Pool& pool_;
+  Root& root_;
+  pm::VersionLock lock_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<IntegerIndex>> open_list(const IndexPlace& place, Defect defect,
+                                                bool repaired, bool create) {
+  Pool& pool = *place.pool;
+  if (create) {
+    Reservation block = pool.heap().reserve(sizeof(Root));
+    if (!block) return Error{ErrorCode::out_of_space, "no room for a toy", "", ""};
+    auto& root = *pool.at<Root>(block.offset);
+    root.head.store(null_offset, relaxed);
+    pm::persist(&root, sizeof root);
+    if (auto done = pool.add_root(place.root_name, block); !done) return done.error();
+    return std::unique_ptr<IntegerIndex>(std::make_unique<ListToy>(pool, root, defect, repaired));
+  }
+  const std::uint64_t at = toy_root(place);
+  if (at == null_offset) return Error{ErrorCode::not_found, "no toy", "", ""};
+  auto toy = std::make_unique<ListToy>(pool, *pool.at<Root>(at), defect, repaired);
+  if (auto done = toy->recover(); !done) return done.error();
+  if (auto done = pool.root_recovered(place.root_name); !done) return done.error();
+  return std::unique_ptr<IntegerIndex>(std::move(toy));
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,257 @@
+// A table of 64 records behind a commit bitmap, with a redo log for updates where the defect is in
+// one.
+//
+//   byte 0        64          128              192
+//        | commit | allocated | log of updates | record[64] of 128
+//   record: 48 bytes unused, then key, value, check: key and value in one line, check in the next.
+//
+// T1  record i exists <=> bit i of `commit` is set; then its check matches its key.
+// T2  a live record's key and check are never rewritten.
+// T3  at rest, `allocated` has the bits of `commit`.
+// T4  `lock` means nothing after a restart.
+#include <bit>
+
+#include "core/rng.h"
+#include "crash/toys/toy.h"
+
+namespace perdure::crash {
+namespace {
+
+using Word = std::atomic<std::uint64_t>;
+constexpr auto relaxed = std::memory_order_relaxed;
+
+struct Entry {
+  std::array<std::uint64_t, 6> unused;
+  Word key;
+  Word value;
+  Word check;
+  std::array<std::uint64_t, 7> unused_end;
+};
+static_assert(sizeof(Entry) == 128);
+
+struct Table {
+  static constexpr unsigned records = 64;
+  alignas(64) Word commit;
+  pm::VersionLock lock;
+  alignas(64) Word allocated;
+  Word second;  ///< of two tokens
+  struct alignas(64) Log {
+    Word valid;
+    Word slot;
+    Word value;  ///< the new one, or what is added
+  } log;
+  Entry record[records];
+};
+
+constexpr std::uint64_t bit(unsigned slot) { return std::uint64_t{1} << slot; }
+constexpr unsigned nowhere = Table::records;
+
+class TableToy final : public Toy {
+ public:
+  TableToy(Table& table, Defect defect, bool repaired) : Toy(defect, repaired), table_(table) {}
+
+  Outcome insert(std::uint64_t key, std::uint64_t value) override {
+    const Hold hold(*this);
+    return find(key) == nowhere ? add(key, value, 0) : Outcome::exists;
+  }
+  Outcome upsert(std::uint64_t key, std::uint64_t value) override {
+    const Hold hold(*this);
+    const unsigned slot = find(key);
+    return slot == nowhere ? add(key, value, 0) : change(slot, key, value);
+  }
+  Outcome update(std::uint64_t key, std::uint64_t value) override {
+    const Hold hold(*this);
+    const unsigned slot = find(key);
+    return slot == nowhere ? Outcome::not_found : change(slot, key, value);
+  }
+  Outcome remove(std::uint64_t key) override {
+    const Hold hold(*this);
+    const unsigned slot = find(key);
+    if (slot == nowhere) return Outcome::not_found;
+    commit(table_.commit.load(relaxed) & ~bit(slot));
+    return Outcome::ok;
+  }
+  Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
+    if (has(Defect::read_of_unflushed)) {
+      const unsigned slot = find(key);
+      if (slot == nowhere) return Outcome::not_found;
+      value = table_.record[slot].value.load(std::memory_order_acquire);
+      return Outcome::ok;
+    }
+    const Hold hold(*this);
+    const unsigned slot = find(key);
+    if (slot == nowhere) return Outcome::not_found;
+    value = table_.record[slot].value.load(relaxed);
+    return Outcome::ok;
+  }
+  [[nodiscard]] std::uint64_t size() const override {
+    return static_cast<std::uint64_t>(std::popcount(table_.commit.load(relaxed)));
+  }
+  [[nodiscard]] Result<void> check_invariants() const override {
+    for (unsigned slot = 0; slot < Table::records; ++slot)
+      if ((table_.commit.load(relaxed) & bit(slot)) != 0 &&
+          table_.record[slot].check.load(relaxed) != mix64(table_.record[slot].key.load(relaxed)))
+        return damaged("T1: a record does not match its check");
+    if (is(Defect::leak_in_allocation) &&
+        table_.allocated.load(relaxed) != table_.commit.load(relaxed))
+      return damaged("T3: a record is allocated and not reachable: it leaks");
+    return {};
+  }
+
+  void format() {
+    table_.commit.store(0, relaxed);
+    table_.allocated.store(0, relaxed);
+    table_.second.store(0, relaxed);
+    table_.log.valid.store(0, relaxed);
+    table_.lock.reset();
+    pm::persist(&table_, offsetof(Table, record));
+  }
+
+  [[nodiscard]] Result<void> recover() {
+    if (!has(Defect::lock_survives)) table_.lock.reset();  // T4
+    if (is(Defect::two_tokens) && has(Defect::two_tokens) &&
+        table_.second.load(relaxed) != table_.commit.load(relaxed))
+      return damaged("the two tokens disagree");
+    if (table_.log.valid.load(relaxed) == 1) {
+      apply_log();
+      table_.log.valid.store(0, relaxed);
+      pm::persist(&table_.log, sizeof table_.log);
+    }
+    if (is(Defect::leak_in_allocation) && !has(Defect::leak_in_allocation))
+      pm::store_persist(table_.allocated, table_.commit.load(relaxed));  // T3
+    return check_invariants();
+  }
+
+ private:
+  /// The lock is in DRAM, but for the toy whose lock survives.
+  class Hold {
+   public:
+    explicit Hold(TableToy& toy) : toy_(toy) { toy_.take_lock(); }
+    ~Hold() { toy_.drop_lock(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    TableToy& toy_;
+  };
+  [[nodiscard]] pm::VersionLock& lock() { return is(Defect::lock_survives) ? table_.lock : lock_; }
+  void take_lock() {
+    while (!lock().lock()) {
+    }
+    held_ = true;
+  }
+  void drop_lock() {
+    if (held_) lock().unlock();
+    held_ = false;
+    // The defect: the next thread may read and return what is not durable yet.
+    if (has(Defect::unlock_before_flush)) pm::persist(&table_.commit, sizeof table_.commit);
+  }
+
+  [[nodiscard]] unsigned find(std::uint64_t key) const {
+    for (std::uint64_t left = table_.commit.load(std::memory_order_acquire); left != 0;
+         left &= left - 1) {
+      const auto slot = static_cast<unsigned>(std::countr_zero(left));
+      if (table_.record[slot].key.load(relaxed) == key) return slot;
+    }
+    return nowhere;
+  }
+
+  /// One store makes the change visible and durable.
+  void commit(std::uint64_t bits) {
+    table_.commit.store(bits, std::memory_order_release);
+    if (has(Defect::two_tokens)) {
+      table_.second.store(bits, relaxed);
+      pm::flush(&table_.second, sizeof table_.second);
+    }
+    if (has(Defect::unlock_before_flush)) return;  // see drop_lock
+    pm::persist(&table_.commit, sizeof table_.commit);
+    if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, bits);
+  }
+
+  Outcome add(std::uint64_t key, std::uint64_t value, std::uint64_t gone) {
+    const std::uint64_t live = table_.commit.load(relaxed);
+    const auto slot = static_cast<unsigned>(std::countr_one(live));
+    if (slot == nowhere) return Outcome::out_of_space;
+    if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, live | bit(slot));
+    if (has(Defect::valid_before_payload)) commit((live | bit(slot)) & ~gone);
+    Entry& record = table_.record[slot];
+    record.key.store(key, relaxed);
+    record.value.store(value, relaxed);
+    record.check.store(mix64(key), relaxed);
+    flush_payload(record);
+    if (!has(Defect::missing_fence)) pm::fence();
+    if (has(Defect::non_atomic_move) && gone != 0) commit(live & ~gone);
+    commit((live | bit(slot)) & ~gone);
+    return Outcome::ok;
+  }
+
+  void flush_payload(const Entry& record) {
+    constexpr std::size_t bytes = 3 * sizeof(Word);
+    if (has(Defect::missing_flush)) return;
+    if (has(Defect::wrong_address)) return pm::flush(&table_.commit, bytes);
+    if (has(Defect::flush_of_a_temporary)) {
+      const std::array<std::uint64_t, 3> copy{record.key.load(relaxed), record.value.load(relaxed),
+                                              record.check.load(relaxed)};
+      return pm::flush(copy.data(), bytes);
+    }
+    if (has(Defect::last_line_missed)) {
+      const auto* const begin = reinterpret_cast<const std::byte*>(&record.key);
+      for (std::size_t done = 0; done < bytes; done += pm::cache_line_bytes)
+        pm::flush(begin + done, 1);
+      return;
+    }
+    pm::flush(&record.key, bytes);
+  }
+
+  Outcome change(unsigned slot, std::uint64_t key, std::uint64_t value) {
+    const bool logged = is(Defect::log_reset_unflushed) || is(Defect::replay_not_idempotent);
+    if (!logged) return add(key, value, bit(slot));
+    table_.log.slot.store(slot, relaxed);
+    table_.log.value.store(has(Defect::replay_not_idempotent)
+                               ? value - table_.record[slot].value.load(relaxed)
+                               : value,
+                           relaxed);
+    pm::persist(&table_.log, sizeof table_.log);
+    pm::store_persist(table_.log.valid, 1);
+    apply_log();
+    table_.log.valid.store(0, relaxed);
+    if (!has(Defect::log_reset_unflushed)) pm::persist(&table_.log, sizeof table_.log);
+    return Outcome::ok;
+  }
+
+  void apply_log() {
+    const auto slot = static_cast<unsigned>(table_.log.slot.load(relaxed)) % Table::records;
+    Entry& record = table_.record[slot];
+    const std::uint64_t value = table_.log.value.load(relaxed);
+    record.value.store(
+        has(Defect::replay_not_idempotent) ? record.value.load(relaxed) + value : value, relaxed);
+    pm::persist(&record.value, sizeof record.value);
+  }
+
+  Table& table_;
+  pm::VersionLock lock_;
+  bool held_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<IntegerIndex>> open_table(const IndexPlace& place, Defect defect,
+                                                 bool repaired, bool create) {
+  Pool& pool = *place.pool;
+  if (create) {
+    Reservation block = pool.heap().reserve(sizeof(Table));
+    if (!block) return Error{ErrorCode::out_of_space, "no room for a toy", "", ""};
+    auto toy = std::make_unique<TableToy>(*pool.at<Table>(block.offset), defect, repaired);
+    toy->format();
+    if (auto done = pool.add_root(place.root_name, block); !done) return done.error();
+    return std::unique_ptr<IntegerIndex>(std::move(toy));
+  }
+  const std::uint64_t root = toy_root(place);
+  if (root == null_offset) return Error{ErrorCode::not_found, "no toy", "", ""};
+  auto toy = std::make_unique<TableToy>(*pool.at<Table>(root), defect, repaired);
+  if (auto done = toy->recover(); !done) return done.error();
+  if (auto done = pool.root_recovered(place.root_name); !done) return done.error();
+  return std::unique_ptr<IntegerIndex>(std::move(toy));
+}
+
+}  // namespace perdure::crash

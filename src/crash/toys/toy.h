@@ -1,0 +1,45 @@
+// Toy: what all toys share: an index of integer keys without order, one lock, one root block.
+#pragma once
+
+#include "crash/toys/toys.h"
+#include "pm/pm.h"
+
+namespace perdure::crash {
+
+class Toy : public IntegerIndex {
+ public:
+  Toy(Defect defect, bool repaired) : defect_(defect), repaired_(repaired) {}
+
+  std::size_t scan(std::uint64_t, std::size_t, IntegerScan& out) final {
+    out.clear();
+    return 0;
+  }
+  Result<void> bulk_load(std::span<const IntegerRecord>) final {
+    return Error{ErrorCode::unsupported, "a toy has no bulk load", "", ""};
+  }
+  [[nodiscard]] std::uint64_t dram_bytes() const final { return sizeof *this; }
+
+ protected:
+  [[nodiscard]] bool has(Defect defect) const noexcept { return defect_ == defect && !repaired_; }
+  /// This toy's subject, planted or repaired.
+  [[nodiscard]] bool is(Defect defect) const noexcept { return defect_ == defect; }
+  [[nodiscard]] static Error damaged(const char* what) {
+    return {ErrorCode::corrupt, what, "toy", ""};
+  }
+
+ private:
+  Defect defect_;
+  bool repaired_;
+};
+
+/// The offset of the pool's root, or null.
+[[nodiscard]] std::uint64_t toy_root(const IndexPlace& place);
+
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_table(const IndexPlace& place,
+                                                               Defect defect, bool repaired,
+                                                               bool create);
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_list(const IndexPlace& place,
+                                                              Defect defect, bool repaired,
+                                                              bool create);
+
+}  // namespace perdure::crash

@@ -1,0 +1,66 @@
+#include "crash/toys/toys.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "crash/toys/toy.h"
+
+namespace perdure::crash {
+namespace {
+
+constexpr bool is_list(Defect defect) {
+  return defect == Defect::publish_before_init || defect == Defect::free_before_unlink;
+}
+
+template <Defect defect, bool repaired, bool create>
+Result<std::unique_ptr<IntegerIndex>> open(const IndexPlace& place) {
+  return is_list(defect) ? open_list(place, defect, repaired, create)
+                         : open_table(place, defect, repaired, create);
+}
+
+template <Defect defect, bool repaired>
+IndexInfo describe() {
+  IndexInfo info;
+  info.name = std::string("toy:") + name_of(defect) + (repaired ? ":repaired" : "");
+  info.title = std::string("toy: ") + name_of(defect) + (repaired ? ", repaired" : ", planted");
+  info.ordered = false;
+  info.create_integer = open<defect, repaired, true>;
+  info.recover_integer = open<defect, repaired, false>;
+  return info;
+}
+
+template <std::size_t... number>
+std::array<IndexInfo, 2 * defects> describe_all(std::index_sequence<number...>) {
+  return {describe<static_cast<Defect>(number), false>()...,
+          describe<static_cast<Defect>(number), true>()...};
+}
+
+}  // namespace
+
+const char* name_of(Defect defect) noexcept {
+  static constexpr const char* names[] = {
+      "missing_flush",         "missing_fence",        "wrong_address",      "flush_of_a_temporary",
+      "last_line_missed",      "valid_before_payload", "two_tokens",         "non_atomic_move",
+      "unlock_before_flush",   "publish_before_init",  "free_before_unlink", "log_reset_unflushed",
+      "replay_not_idempotent", "lock_survives",        "leak_in_allocation", "read_of_unflushed"};
+  static_assert(std::size(names) == defects);
+  return names[static_cast<std::size_t>(defect)];
+}
+
+std::span<const IndexInfo> toys() {
+  static const auto all = describe_all(std::make_index_sequence<defects>{});
+  return all;
+}
+
+unsigned threads_of(Defect defect) noexcept {
+  return defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ? 2 : 1;
+}
+
+std::uint64_t toy_root(const IndexPlace& place) {
+  const auto roots = place.pool->roots();
+  const auto found = std::ranges::find(roots, place.root_name, &PoolRoot::name);
+  return found == roots.end() ? null_offset : found->offset;
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,38 @@
+// Toys: small structures with one planted defect each, and their repaired twins. They prove the
+// prover: every defect must be found, and no twin objected to.
+#pragma once
+
+#include <span>
+
+#include "index/registry.h"
+
+namespace perdure::crash {
+
+enum class Defect : std::uint8_t {
+  missing_flush,
+  missing_fence,
+  wrong_address,
+  flush_of_a_temporary,
+  last_line_missed,      ///< a loop that forgets the last line of an object that straddles
+  valid_before_payload,  ///< in another line
+  two_tokens,            ///< one publication in two words
+  non_atomic_move,
+  unlock_before_flush,
+  publish_before_init,
+  free_before_unlink,  ///< is durable
+  log_reset_unflushed,
+  replay_not_idempotent,
+  lock_survives,
+  leak_in_allocation,
+  read_of_unflushed,
+};
+inline constexpr std::size_t defects = 16;
+[[nodiscard]] const char* name_of(Defect defect) noexcept;
+
+/// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
+/// the registry: nobody shall use them by accident.
+[[nodiscard]] std::span<const IndexInfo> toys();
+/// Threads a defect takes to show.
+[[nodiscard]] unsigned threads_of(Defect defect) noexcept;
+
+}  // namespace perdure::crash

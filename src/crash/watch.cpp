@@ -1,0 +1,155 @@
+#include "crash/watch.h"
+
+#include <csignal>
+
+#include "core/assert.h"
+
+namespace perdure::crash {
+namespace {
+
+Watch* active = nullptr;
+constexpr int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+}  // namespace
+
+const char* name_of(Ending ending) noexcept {
+  static constexpr const char* names[] = {"returned", "hangs", "faults", "aborts"};
+  return names[static_cast<std::size_t>(ending)];
+}
+
+Watch::Watch(Image& image)
+    : image_(image), source_(image.base(), image.bytes()), undecided_(image.lines(), 0) {
+  window_base = reinterpret_cast<std::uintptr_t>(image.base());
+  window_bytes = image.bytes();
+  all_atomics = false;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_NODEFER;  // the handler does not return
+  for (const int signal : caught) sigaction(signal, &action, nullptr);
+}
+
+Watch::~Watch() {
+  for (const int signal : caught) std::signal(signal, SIG_DFL);
+}
+
+void Watch::on_signal(int signal) {
+  if (active == nullptr) {  // our own mistake: die of it
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
+  }
+  active->stop(signal == SIGABRT ? Ending::assertion : Ending::fault);
+}
+
+void Watch::begin() {
+  PERDURE_ASSERT(active == nullptr);
+  steps_ = 0;
+  pauses_ = 0;
+  before_ = installed;
+  installed = this;
+  active = this;
+}
+
+void Watch::end() {
+  active = nullptr;
+  installed = before_;
+  total_steps_ += steps_;
+  if (recording_) source_.settle();
+}
+
+void Watch::stop(Ending why) { siglongjmp(return_, static_cast<int>(why)); }
+
+void Watch::ask_for(const std::vector<LineNumber>& lines, std::function<void(LineNumber)> decide) {
+  ask_no_more();
+  asked_ = lines;
+  for (const LineNumber line : asked_) undecided_[line] = 1;
+  decide_ = std::move(decide);
+  asking_ = !asked_.empty();
+}
+
+void Watch::ask_no_more() {
+  for (const LineNumber line : asked_) undecided_[line] = 0;
+  asked_.clear();
+  asking_ = false;
+}
+
+Trace Watch::take_trace() {
+  source_.settle();
+  return std::move(source_.trace);
+}
+
+void Watch::meet_lines(std::uint32_t at, std::size_t bytes) {
+  const std::size_t last = std::min<std::size_t>(at + bytes, image_.bytes()) - 1;
+  for (std::size_t line = at / line_bytes; line <= last / line_bytes; ++line)
+    if (undecided_[line] != 0) {
+      undecided_[line] = 0;
+      decide_(static_cast<LineNumber>(line));
+    }
+}
+
+void Watch::read(const void* address, std::size_t bytes, const void*) {
+  count();
+  if (recording_) source_.settle();
+  if (asking_ && bytes != 0) meet_lines(source_.offset_of(address), bytes);
+}
+
+void Watch::write(const void* address, std::size_t bytes, const void* pc) {
+  count();
+  if (bytes == 0) return;
+  const std::uint32_t at = source_.offset_of(address);
+  if (recording_) source_.settle();
+  if (asking_) meet_lines(at, bytes);
+  image_.touch(at, bytes);
+  if (recording_) source_.begin_store(0, address, bytes, pc);
+}
+
+void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) {
+  count();
+  if (recording_) {
+    source_.settle();
+    if (kind == Atomic::update) source_.add(Event::Kind::locked, 0, 0, 0, pc);
+  }
+  if (!source_.holds(address)) return;
+  const std::uint32_t at = source_.offset_of(address);
+  if (asking_) meet_lines(at, bytes);
+  if (kind == Atomic::load) return;
+  image_.touch(at, bytes);
+  if (recording_) source_.begin_store(0, address, bytes, pc, kind == Atomic::update);
+}
+
+void Watch::flush(const void* line, Flush kind, const void* pc) {
+  count();
+  if (!recording_ || !source_.holds(line)) return;
+  source_.settle();
+  auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) {
+    if (mutation_.kind != Mutation::Kind::retarget) return;
+    at = at >= line_bytes ? at - 64U : at + 64U;
+  }
+  source_.add(Event::Kind::flush, 0, at, static_cast<unsigned>(kind), pc);
+}
+
+void Watch::fence(const void* pc) {
+  count();
+  if (!recording_) return;
+  source_.settle();
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) return;
+  source_.add(Event::Kind::fence, 0, 0, 0, pc);
+}
+
+void Watch::stream(const void* address, std::size_t bytes, const void* pc) {
+  count();
+  if (!source_.holds(address) || bytes == 0) return;
+  const std::uint32_t at = source_.offset_of(address);
+  if (recording_) source_.settle();
+  if (asking_) meet_lines(at, bytes);
+  image_.touch(at, bytes);
+  if (recording_) source_.begin_stream(0, address, bytes, pc);
+}
+
+void Watch::pause(const void*) {
+  count();
+  if (++pauses_ > most_pauses) stop(Ending::out_of_steps);
+}
+
+}  // namespace perdure::crash

@@ -1,0 +1,90 @@
+// Watch: follows code that works on a crash state: every line it changes is saved for `undo`, every
+// line it reads first may still be decided, and it is stopped when it hangs or faults.
+#pragma once
+
+#include <csetjmp>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "crash/image.h"
+#include "crash/recorder.h"
+#include "platform/runtime/observer.h"
+
+namespace perdure::crash {
+
+enum class Ending : std::uint8_t {
+  returned,
+  out_of_steps,  ///< it waits for something that will not come, or walks in a circle
+  fault,         ///< it followed a wild pointer
+  assertion,     ///< it aborted
+};
+[[nodiscard]] const char* name_of(Ending ending) noexcept;
+
+class Watch final : public platform::Observer {
+ public:
+  explicit Watch(Image& image);
+  ~Watch() override;
+
+  /// Runs `work` under watch. What it leaves behind when it is stopped is leaked on purpose: its
+  /// stack cannot be unwound.
+  template <class Work>
+  [[nodiscard]] Ending run(Work&& work) {
+    begin();
+    const int stopped = sigsetjmp(return_, 0);
+    if (stopped == 0) work();
+    end();
+    return static_cast<Ending>(stopped);
+  }
+
+  /// Calls `decide(line)` before the first access to each of `lines`, until `run` ends.
+  void ask_for(const std::vector<LineNumber>& lines, std::function<void(LineNumber)> decide);
+  void ask_no_more();
+  /// Records stores, flushes and fences of the next runs into `trace`.
+  void record(bool on) noexcept {
+    recording_ = on;
+    all_atomics = on;
+  }
+  [[nodiscard]] Trace take_trace();
+  void mutate(const Mutation& mutation) noexcept { mutation_ = mutation; }
+
+  static constexpr std::uint64_t most_steps = 4'000'000;
+  static constexpr std::uint64_t most_pauses = 20'000;
+  [[nodiscard]] std::uint64_t steps() const noexcept { return total_steps_; }
+
+  void read(const void* address, std::size_t bytes, const void* pc) override;
+  void write(const void* address, std::size_t bytes, const void* pc) override;
+  void atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) override;
+  void flush(const void* line, Flush kind, const void* pc) override;
+  void fence(const void* pc) override;
+  void stream(const void* address, std::size_t bytes, const void* pc) override;
+  void pause(const void* pc) override;
+  [[nodiscard]] std::size_t thread_slot() noexcept override { return 0; }
+
+ private:
+  void begin();
+  void end();
+  void count() {
+    if (++steps_ > most_steps) stop(Ending::out_of_steps);
+  }
+  [[noreturn]] void stop(Ending why);
+  void meet_lines(std::uint32_t at, std::size_t bytes);
+
+  static void on_signal(int signal);
+
+  Image& image_;
+  EventSource source_;
+  bool recording_ = false;
+  bool asking_ = false;
+  std::vector<std::uint8_t> undecided_;  ///< by line
+  std::vector<LineNumber> asked_;
+  std::function<void(LineNumber)> decide_;
+  Mutation mutation_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t pauses_ = 0;
+  std::uint64_t total_steps_ = 0;
+  platform::Observer* before_ = nullptr;
+  sigjmp_buf return_;
+};
+
+}  // namespace perdure::crash

@@ -1,0 +1,148 @@
+#include "crash/workload.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace perdure::crash {
+namespace {
+
+/// What one stretch of a program is made of, in shares of 100.
+struct Style {
+  std::array<std::uint8_t, 6> share;  ///< insert, upsert, update, remove, lookup, scan
+  bool hot;                           ///< keys of one neighbourhood only
+  bool ascending;
+};
+constexpr std::array<Style, 6> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
+                                          {{10, 5, 5, 60, 15, 5}, false, false},
+                                          {{30, 10, 10, 30, 15, 5}, true, false},
+                                          {{10, 25, 40, 5, 15, 5}, false, false},
+                                          {{70, 5, 5, 5, 10, 5}, false, true},
+                                          {{25, 20, 15, 20, 12, 8}, false, false}}};
+
+}  // namespace
+
+const char* name_of(Action action) noexcept {
+  static constexpr const char* names[] = {"create", "insert", "upsert", "update",
+                                          "remove", "lookup", "scan"};
+  return names[static_cast<std::size_t>(action)];
+}
+
+Program generate(const ProgramPlan& plan) {
+  Rng rng(plan.seed, 1);
+  Program program;
+  program.key_kind = plan.key_kind;
+  program.threads = plan.threads;
+  program.keys = plan.keys;
+  program.universe = plan.seed;
+  std::uint64_t stamp = 0;
+  std::vector<std::uint16_t> order(plan.keys);
+  for (std::uint16_t i = 0; i < plan.keys; ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), rng);
+  for (unsigned i = 0; i < std::min<unsigned>(plan.preload, plan.keys); ++i)
+    program.preload.push_back({Action::insert, 0, order[i], 0, ++stamp});
+  const Style* style = nullptr;
+  std::uint16_t around = 0;
+  std::uint16_t next = 0;
+  std::uint16_t last = 0;
+  for (unsigned i = 0; i < plan.operations; ++i) {
+    if (i % std::max(1U, plan.operations / 3) == 0) {
+      style = &styles[rng.below(styles.size())];
+      around = static_cast<std::uint16_t>(rng.below(plan.keys));
+    }
+    Operation operation;
+    operation.thread = static_cast<std::uint8_t>(rng.below(plan.threads));
+    std::uint64_t draw = rng.below(100);
+    std::size_t kind = 0;
+    for (; kind + 1 < style->share.size() && draw >= style->share[kind]; ++kind)
+      draw -= style->share[kind];
+    operation.action = static_cast<Action>(kind + 1);
+    if (operation.action == Action::scan && !plan.ordered) operation.action = Action::lookup;
+    // With several threads, meeting at one key is what matters: a reader beside a writer.
+    const bool meeting = plan.threads > 1 && plan.seed % 2 == 1;
+    if (meeting && rng.below(3) == 0) operation.action = Action::lookup;
+    const std::uint64_t width = meeting ? 2 : std::max<std::uint64_t>(2, plan.keys / 6);
+    operation.key =
+        static_cast<std::uint16_t>(style->ascending && !meeting ? next++ % plan.keys
+                                   : style->hot || meeting ? (around + rng.below(width)) % plan.keys
+                                                           : rng.below(plan.keys));
+    if (plan.threads > 1 && i > 0 && rng.below(3) == 0) operation.key = last;
+    last = operation.key;
+    operation.count = static_cast<std::uint16_t>(1 + rng.below(plan.keys));
+    operation.stamp = ++stamp;
+    program.operations.push_back(operation);
+  }
+  return program;
+}
+
+Universe<IntegerKeys>::Universe(const Program& program) {
+  Rng rng(program.universe, 2);
+  std::set<std::uint64_t> keys;
+  const unsigned shape = program.keys <= 2 ? 0 : static_cast<unsigned>(program.universe % 3);
+  if (shape == 1)  // at the ends and around the sign bit
+    for (const std::uint64_t key : {0ULL, 1ULL, ~0ULL, ~0ULL - 1, 1ULL << 63, (1ULL << 63) - 1})
+      if (keys.size() < program.keys) keys.insert(key);
+  const std::uint64_t first = rng();
+  while (keys.size() < program.keys) keys.insert(shape == 0 ? first / 2 + keys.size() : rng());
+  keys_.assign(keys.begin(), keys.end());
+}
+
+int Universe<IntegerKeys>::number_of(std::uint64_t key) const {
+  const auto at = std::ranges::lower_bound(keys_, key);
+  return at != keys_.end() && *at == key ? static_cast<int>(at - keys_.begin()) : -1;
+}
+
+std::string Universe<IntegerKeys>::show(std::uint16_t number) const {
+  return std::to_string(keys_[number]);
+}
+
+Universe<ByteKeys>::Universe(const Program& program) {
+  Rng rng(program.universe, 3);
+  std::set<std::string> keys;
+  if (program.keys > 4) keys = {"", std::string(1, '\0'), "common-prefix", "common-prefix-longer"};
+  while (keys.size() < program.keys) {
+    std::string key = rng.below(2) == 0 ? "common-prefix-" : "";
+    for (std::uint64_t length = 1 + rng.below(20); length > 0; --length)
+      key += static_cast<char>(rng.below(256));
+    keys.insert(key);
+  }
+  keys_.assign(keys.begin(), keys.end());
+}
+
+int Universe<ByteKeys>::number_of(std::string_view key) const {
+  const auto at = std::ranges::lower_bound(keys_, key);
+  return at != keys_.end() && *at == key ? static_cast<int>(at - keys_.begin()) : -1;
+}
+
+std::string Universe<ByteKeys>::value(std::uint64_t stamp) const {
+  std::string value = std::to_string(stamp) + ':';
+  Rng rng(stamp, 4);
+  for (std::uint64_t length = rng.below(90); length > 0; --length)
+    value += static_cast<char>('a' + rng.below(26));
+  return value;
+}
+
+std::uint64_t Universe<ByteKeys>::stamp_of(std::string_view value) const {
+  std::uint64_t stamp = 0;
+  for (const char c : value) {
+    if (c == ':') break;
+    if (c < '0' || c > '9') return bad_stamp;
+    stamp = stamp * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return this->value(stamp) == value ? stamp : bad_stamp;
+}
+
+std::string Universe<ByteKeys>::show(std::uint16_t number) const {
+  std::string text = "\"";
+  for (const char c : keys_[number])
+    if (c >= ' ' && c <= '~' && c != '"' && c != '\\') {
+      text += c;
+    } else {
+      static constexpr const char* hex = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      text += std::string("\\x") + hex[byte >> 4] + hex[byte & 15];
+    }
+  return text + "\"";
+}
+
+}  // namespace perdure::crash

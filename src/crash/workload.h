@@ -1,0 +1,104 @@
+// What an explored run does: operations on a small universe of keys, made from a seed.
+//
+// Keys are numbers here, their place in the universe's order, and values are stamps, each used
+// once: so whatever a recovered index holds can be traced to the operation that put it there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/rng.h"
+#include "index/index.h"
+
+namespace perdure::crash {
+
+enum class Action : std::uint8_t { create, insert, upsert, update, remove, lookup, scan };
+[[nodiscard]] const char* name_of(Action action) noexcept;
+
+struct Operation {
+  Action action = Action::lookup;
+  std::uint8_t thread = 0;
+  std::uint16_t key = 0;    ///< place in the universe
+  std::uint16_t count = 0;  ///< of a scan
+  std::uint64_t stamp = 0;  ///< of what is written
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+/// What became of an operation.
+struct Answer {
+  bool returned = false;
+  Outcome outcome = Outcome::ok;
+  std::uint64_t stamp = 0;  ///< a lookup's
+  struct Found {
+    std::uint16_t key;
+    std::uint64_t stamp;
+  };
+  std::vector<Found> found;  ///< a scan's
+  std::string wrong{};       ///< what cannot be right whatever the order: an unknown key or value
+};
+
+struct Program {
+  KeyKind key_kind = KeyKind::integer;
+  unsigned threads = 1;
+  std::uint16_t keys = 32;            ///< size of the universe
+  std::uint64_t universe = 1;         ///< seed of its keys
+  std::vector<Operation> preload;     ///< by thread 0, before the explored part
+  std::vector<Operation> operations;  ///< each thread does its own in this order
+};
+
+struct ProgramPlan {
+  KeyKind key_kind = KeyKind::integer;
+  unsigned threads = 1;
+  unsigned operations = 24;
+  std::uint16_t keys = 32;
+  unsigned preload = 0;
+  std::uint64_t seed = 1;
+  bool ordered = true;
+};
+
+/// Operations that change style from seed to seed: growing, shrinking, one hot neighbourhood that
+/// splits and merges, updates in place, everything mixed.
+[[nodiscard]] Program generate(const ProgramPlan& plan);
+
+inline constexpr std::uint64_t absent = ~std::uint64_t{0};
+inline constexpr std::uint64_t bad_stamp = absent - 1;
+
+/// The universe in the vocabulary of a kind of key.
+template <class Keys>
+class Universe;
+
+template <>
+class Universe<IntegerKeys> {
+ public:
+  explicit Universe(const Program& program);
+  [[nodiscard]] std::uint64_t key(std::uint16_t number) const { return keys_[number]; }
+  /// The key's number, or -1.
+  [[nodiscard]] int number_of(std::uint64_t key) const;
+  [[nodiscard]] std::uint64_t lowest() const { return 0; }
+  [[nodiscard]] std::uint64_t value(std::uint64_t stamp) const { return stamp; }
+  [[nodiscard]] std::uint64_t stamp_of(std::uint64_t value) const { return value; }
+  [[nodiscard]] std::string show(std::uint16_t number) const;
+
+ private:
+  std::vector<std::uint64_t> keys_;  ///< ascending
+};
+
+template <>
+class Universe<ByteKeys> {
+ public:
+  explicit Universe(const Program& program);
+  [[nodiscard]] std::string_view key(std::uint16_t number) const { return keys_[number]; }
+  [[nodiscard]] int number_of(std::string_view key) const;
+  [[nodiscard]] std::string_view lowest() const { return {}; }
+  /// Length and content follow from the stamp, so that a torn mixture of two is recognised.
+  [[nodiscard]] std::string value(std::uint64_t stamp) const;
+  [[nodiscard]] std::uint64_t stamp_of(std::string_view value) const;
+  [[nodiscard]] std::string show(std::uint16_t number) const;
+
+ private:
+  std::vector<std::string> keys_;
+};
+
+}  // namespace perdure::crash

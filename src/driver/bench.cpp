@@ -1,0 +1,437 @@
+#include "driver/bench.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "driver/build_info.h"
+#include "driver/interrupt.h"
+#include "driver/load.h"
+#include "driver/pool_setup.h"
+#include "driver/records.h"
+#include "driver/target.h"
+#include "driver/warnings.h"
+#include "driver/worker.h"
+#include "pibench/plugin_index.h"
+
+namespace perdure::driver {
+namespace {
+
+// Enough to fill the last-level cache of a socket or two several times over; never more than the
+// records make sense for.
+std::uint64_t operations_that_warm(const BenchConfig& config) {
+  const platform::CoreParameters& cpu = config.simulated->platform.cpu;
+  const std::uint64_t lines = cpu.llc_per_core.bytes * cpu.cores_per_socket * cpu.sockets / 64;
+  return std::clamp<std::uint64_t>(2 * config.workload.records, 1000, lines / 4);
+}
+
+template <class Keys>
+class Session {
+ public:
+  Session(const BenchConfig& config, Progress& progress)
+      : config_(config), progress_(progress), clock_(Clock::get()) {}
+
+  Result<BenchResult> run() {
+    auto result = go();
+    if (!result.ok())
+      static_cast<void>(close());  // what is kept must open clean; the first error counts
+    return result;
+  }
+
+ private:
+  Result<BenchResult> go() {
+    auto target = Target::start(config_);
+    if (!target) return target.error();
+    target_ = std::move(target).value();
+    if (auto opened = open_index(); !opened) return opened.error();
+    if (!config_.reuse)
+      if (auto loaded = load(); !loaded) return loaded.error();
+    if (interrupted()) return finish();
+    if (!config_.scratch_pool) site_->keep();
+    Result<void> known;
+    target_->run_alone(Accounting::off, [&] {
+      index_->quiesce();
+      measure_memory();
+      prepare_verifier();
+      if (config_.reuse) known = look_at_reused();
+    });
+    if (!known) return known.error();
+    repeat();
+    if (!interrupted())
+      if (auto checked = check_everything(); !checked) return checked.error();
+    return finish();
+  }
+
+  Result<void> check_everything() {
+    Result<void> checked;
+    target_->run_alone(Accounting::off, [&] {
+      if (verifier_) check_whole_index();
+      if (config_.check) checked = check_invariants();
+    });
+    if (!checked) return checked;
+    if (auto kept = target_->check(); !kept) return kept;
+    return target_->write_profile();
+  }
+
+  Result<void> open_index() {
+    Result<void> opened;
+    const Ticks start = clock_.now();
+    target_->run_alone(Accounting::off, [&] { opened = open_site(); });
+    if (!opened) return opened;
+    if (const Pool* const pool = site_->pool()) target_->add_pool(*pool);
+    // What recovers is measured, what creates is not.
+    target_->run_alone(config_.reuse ? Accounting::on : Accounting::off,
+                       [&] { opened = make_index(); });
+    if (!opened) return opened;
+    result_.pool_bytes = site_->bytes();
+    result_.medium = site_->medium();
+    result_.heap = site_->pool() == nullptr ? "none" : name_of(site_->pool()->heap_kind());
+    if (!config_.reuse) return {};
+    RecoveryResult recovery;
+    recovery.seconds = clock_.to_seconds(clock_.now() - start);
+    recovery.simulated = target_->last_run();
+    target_->run_alone(Accounting::off, [&] { recovery.records = index_->size(); });
+    if (const Pool* const pool = site_->pool()) {
+      recovery.clean = pool->was_clean();
+      recovery.leaked_blocks_freed = pool->leaked_blocks_freed();
+    }
+    result_.recovery = recovery;
+    return {};
+  }
+
+  Result<void> open_site() {
+    auto site = PoolSite::prepare(config_);
+    if (!site) return site.error();
+    site_ = std::move(site).value();
+    return {};
+  }
+
+  Result<void> make_index() {
+    IndexPlace place;
+    place.pool = site_->pool();
+    place.path = config_.uses_path() ? config_.pool_path : "";
+    place.capacity_bytes = site_->bytes();
+    place.options = config_.options;
+    // A simulation has the threads it was given, and none that an index makes.
+    place.threads = Target::simulates ? 1 : config_.threads;
+    place.huge_pages = config_.huge_pages;
+    progress_.show(config_.reuse ? "recover" : "create", -1, 0);
+    auto index = !config_.plugin.empty() ? open_plugin()
+                 : config_.reuse         ? recover_index<Keys>(config_.index, place)
+                                         : create_index<Keys>(config_.index, place);
+    if (!index) return index.error();
+    index_ = std::move(index).value();
+    return {};
+  }
+
+  Result<std::unique_ptr<OrderedIndex<Keys>>> open_plugin() {
+    PluginOptions options;
+    options.library = config_.plugin;
+    options.pool_path = config_.pool_path;
+    options.pool_bytes = site_->bytes();
+    options.threads = config_.threads;
+    if constexpr (Keys::kind == KeyKind::bytes) {
+      options.key_bytes = workload::KeySpace(config_.workload).longest();
+      options.value_bytes = config_.workload.value_bytes;
+    }
+    return load_plugin<Keys>(options);
+  }
+
+  Result<void> load() {
+    if (config_.bulk_load) {
+      Result<void> loaded;
+      target_->run_alone(Accounting::off, [&] { loaded = load_in_bulk(); });
+      return loaded;
+    }
+    LoadFailure failure;
+    std::vector<std::unique_ptr<Loader<Keys>>> loaders(config_.threads);
+    Rounds rounds(config_.threads, clock_, target_->filling());
+    const auto job = [&](unsigned thread) {
+      // Built by its own thread, so that its memory lies on the thread's node.
+      loaders[thread] = std::make_unique<Loader<Keys>>(config_.workload, *index_, thread,
+                                                       config_.threads, failure);
+      Loader<Keys>& loader = *loaders[thread];
+      rounds.work(
+          thread, false, [&] { return loader.fill(); },
+          [&](Ticks, Ticks) { loader.run(rounds, rounds.counter(thread)); },
+          [&] { return loader.more(); });
+    };
+    static_cast<void>(target_->run_phase(Accounting::off, rounds,
+                                         {"load", 0, config_.workload.records}, progress_, job));
+    result_.load.seconds = clock_.to_seconds(rounds.active());
+    result_.load.records = rounds.operations();
+    if (failure.outcome() != Outcome::ok) return load_error(failure.outcome());
+    return {};
+  }
+
+  Result<void> load_in_bulk() {
+    progress_.show("sort records", -1, 0);
+    const SortedRecords<Keys> sorted(config_.workload);
+    progress_.show("bulk load", -1, 0);
+    const Ticks start = clock_.now();
+    if (auto loaded = index_->bulk_load(sorted.records()); !loaded) {
+      if (loaded.error().code == ErrorCode::out_of_space) return load_error(Outcome::out_of_space);
+      return loaded.error();
+    }
+    result_.load.seconds = clock_.to_seconds(clock_.now() - start);
+    result_.load.records = sorted.records().size();
+    return {};
+  }
+
+  [[nodiscard]] Error load_error(Outcome outcome) const {
+    const std::uint64_t loaded = result_.load.records;
+    const std::string progress =
+        std::to_string(loaded) + " of " + std::to_string(config_.workload.records) + " records";
+    if (outcome != Outcome::out_of_space)
+      return {ErrorCode::failed,
+              "loading a fresh key answered '" + std::string(perdure::name_of(outcome)) +
+                  "' after " + progress,
+              config_.index.name, "the index is at fault: run it with --verify"};
+    // What the loaded part took, scaled up, with a quarter to spare; twice when it says nothing.
+    const double share = static_cast<double>(std::max<std::uint64_t>(loaded, 1)) /
+                         static_cast<double>(config_.workload.records);
+    const double needed = static_cast<double>(site_->bytes()) * std::max(2.0, 1.25 / share);
+    const auto mebibytes = static_cast<std::uint64_t>(needed / 0x1p20) + 1;
+    const bool loaded_any = loaded * 100 >= config_.workload.records;
+    return {ErrorCode::out_of_space, "the pool is full after " + progress,
+            config_.pool_path.empty() ? "--heap dram" : config_.pool_path,
+            loaded_any ? "--pool-bytes " + std::to_string(mebibytes) + "MiB would do"
+                       : "leave --pool-bytes out to have it chosen"};
+  }
+
+  void measure_memory() {
+    MemoryResult& memory = result_.memory;
+    memory.dram_bytes = index_->dram_bytes();
+    memory.records = config_.reuse ? result_.recovery->records : result_.load.records;
+    if (const Pool* const pool = site_->pool()) {
+      const HeapUsage usage = pool->heap().usage();
+      memory.pm_bytes = usage.reserved_bytes;
+      memory.dram_bytes += usage.dram_bytes;
+      memory.pool_huge_page_bytes = pool->huge_page_bytes();
+    } else if (config_.uses_path()) {
+      memory.pm_bytes = site_->directory_bytes();
+    }
+  }
+
+  void prepare_verifier() {
+    if (!config_.verify) return;
+    verifier_ = std::make_unique<workload::Verifier>(config_.workload, config_.threads);
+    if (!config_.reuse) return;
+    verifier_->forget_loaded();
+  }
+
+  // What an earlier run left decides where fresh keys begin and what the verifier expects.
+  Result<void> look_at_reused() {
+    const workload::KeySpace keys(config_.workload);
+    if (auto sampled = sample_loaded(keys); !sampled) return sampled;
+    const std::uint64_t present = result_.recovery->records;
+    if (present != config_.workload.records)
+      result_.warnings.push_back("the index holds " + std::to_string(present) +
+                                 " records, the workload loads " +
+                                 std::to_string(config_.workload.records));
+    const bool inserts = config_.workload.mix.has(workload::Operation::insert);
+    if (!verifier_ && !inserts) return {};
+    if (!config_.index.ordered) {
+      if (inserts)
+        result_.warnings.emplace_back(
+            "an unordered index cannot tell which keys it holds: inserts may meet present keys");
+      return {};
+    }
+    progress_.show("read the reused records", -1, 0);
+    std::uint64_t end = 0;
+    for_each_record(*index_, [&](auto key, auto value) {
+      if (verifier_) verifier_->adopt(key, value);
+      end = std::max(end, id_end(keys, key));
+    });
+    first_fresh_id_ = std::max(end, config_.workload.records);
+    return {};
+  }
+
+  // One more than the id of a key, or 0 for a key that no run of this workload can have inserted.
+  template <class Key>
+  static std::uint64_t id_end(const workload::KeySpace& keys, Key key) {
+    constexpr std::uint64_t most = 1ULL << 56;
+    std::uint64_t id = most;
+    if constexpr (std::is_integral_v<Key>)
+      id = keys.id_of(key);
+    else
+      id = keys.id_of(key).value_or(most);
+    return id < most ? id + 1 : 0;
+  }
+
+  // A pool of another seed or key form would make every operation miss: say so instead.
+  Result<void> sample_loaded(const workload::KeySpace& keys) {
+    constexpr std::uint64_t most_samples = 1000;
+    const std::uint64_t records = config_.workload.records;
+    if (records == 0 || !config_.index.verifiable) return {};
+    const std::uint64_t step = std::max<std::uint64_t>(1, records / most_samples);
+    std::uint64_t found = 0;
+    std::string text(keys.longest(), '\0');
+    typename Keys::ValueOut value{};
+    for (std::uint64_t id = 0; id < records; id += step) {
+      if constexpr (Keys::kind == KeyKind::integer)
+        found += index_->lookup(keys.word(id), value) == Outcome::ok ? 1 : 0;
+      else
+        found += index_->lookup(std::string_view(text.data(), keys.write(id, text.data())),
+                                value) == Outcome::ok
+                     ? 1
+                     : 0;
+    }
+    if (found != 0) return {};
+    return Error{ErrorCode::bad_input, "holds none of the keys this workload loads",
+                 config_.pool_path, "give the --records, --seed and --keys it was created with"};
+  }
+
+  void repeat() {
+    workers_.resize(config_.threads);
+    target_->run(Accounting::off, [&](unsigned thread) {
+      workers_[thread] = std::make_unique<Worker<Keys>>(config_, *index_, thread, clock_,
+                                                        verifier_.get(), first_fresh_id_);
+    });
+    // Streams of their own: later than the last repetition's.
+    if (config_.simulated && config_.simulated->warm)
+      static_cast<void>(run_phase(Accounting::tags, config_.repetitions + 1,
+                                  operations_that_warm(config_), 0, "warming the caches"));
+    if (config_.warmup_seconds > 0)
+      static_cast<void>(
+          run_phase(Accounting::on, config_.repetitions, 0, config_.warmup_seconds, "warm-up"));
+    for (unsigned i = 0; i < config_.repetitions && !interrupted(); ++i)
+      result_.repetitions.push_back(run_phase(
+          Accounting::on, i, config_.workload.operations, config_.workload.seconds,
+          "repetition " + std::to_string(i + 1) + " of " + std::to_string(config_.repetitions)));
+  }
+
+  RepetitionResult run_phase(Accounting accounting, unsigned repetition, std::uint64_t operations,
+                             double seconds, std::string name) {
+    Rounds rounds(config_.threads, clock_, target_->filling());
+    const auto job = [&](unsigned thread) {
+      Worker<Keys>& worker = *workers_[thread];
+      OperationCounter& counter = rounds.counter(thread);
+      worker.begin(repetition, operations, accounting == Accounting::on);
+      rounds.work(
+          thread, true, [&] { return worker.fill(); },
+          [&](Ticks active, Ticks start) { worker.run(rounds, counter, active, start); },
+          [&] { return worker.more(); });
+      worker.finish();
+    };
+    RepetitionResult repetition_result;
+    repetition_result.timeline = target_->run_phase(
+        accounting, rounds, {std::move(name), seconds, operations}, progress_, job);
+    if (accounting == Accounting::on) repetition_result.simulated = target_->last_run();
+    repetition_result.seconds = clock_.to_seconds(rounds.active());
+    repetition_result.tally = Tally(config_.histograms, config_.open_loop());
+    for (const auto& worker : workers_) {
+      repetition_result.tally.merge(worker->tally);
+      fresh_exhausted_ = fresh_exhausted_ || worker->fresh_exhausted();
+    }
+    return repetition_result;
+  }
+
+  void check_whole_index() {
+    if (!config_.plugin.empty()) report_violations();
+    if (config_.index.ordered && hands_out_scans()) {
+      progress_.show("verify all records", -1, 0);
+      workload::FinalCheck check(*verifier_);
+      for_each_record(*index_, [&](auto key, auto value) { check.accept(key, value); });
+      static_cast<void>(check.finish());
+      const std::uint64_t size = index_->size();
+      if (size != check.records())
+        verifier_->report("size() says " + std::to_string(size) + ", a full scan finds " +
+                          std::to_string(check.records()) + " records");
+    }
+    result_.verification = verifier_->summary();
+  }
+
+  // What a wrapper did against its interface is as wrong as a wrong answer.
+  void report_violations() {
+    const PluginViolations violations = plugin_violations(*index_);
+    const auto report = [this](std::uint64_t count, const char* what) {
+      if (count != 0) verifier_->report(std::to_string(count) + what);
+    };
+    report(violations.overruns, " calls wrote outside the value buffer");
+    report(violations.exceptions, " calls threw an exception");
+    report(violations.impossible_scans, " scans returned what no scan may return");
+  }
+
+  // Some wrappers never hand out what they scanned, so there is nothing to walk.
+  bool hands_out_scans() {
+    if (config_.plugin.empty()) return true;
+    typename Keys::Scan scan;
+    index_->scan({}, 1, scan);
+    const bool handed_out = plugin_violations(*index_).scans_without_records == 0;
+    if (!handed_out)
+      result_.warnings.emplace_back(
+          "the wrapper's scans hand out no records: they are not checked");
+    return handed_out;
+  }
+
+  Result<void> check_invariants() {
+    progress_.show("check invariants", -1, 0);
+    index_->quiesce();
+    auto checked = index_->check_invariants();
+    if (checked) return {};
+    Error error = checked.error();
+    error.code = ErrorCode::failed;
+    if (error.where.empty()) error.where = config_.index.name;
+    return error;
+  }
+
+  Result<BenchResult> finish() {
+    result_.interrupted = interrupted();
+    if (verifier_ && !result_.verification) result_.verification = verifier_->summary();
+    if (fresh_exhausted_)
+      result_.warnings.emplace_back(
+          "the key file has no line left for inserts: the later ones failed");
+    add_warnings(config_, result_, target_->pinned());
+    if (auto closed = close(); !closed) return closed.error();
+    return std::move(result_);
+  }
+
+  Result<void> close() {
+    progress_.clear();
+    if (!target_) return {};
+    if (const Pool* const pool = site_ ? site_->pool() : nullptr) target_->remove_pool(*pool);
+    Result<void> closed;
+    target_->run_alone(Accounting::off, [&] {
+      workers_.clear();
+      verifier_.reset();
+      index_.reset();
+      if (site_) closed = site_->close();
+    });
+    return closed;
+  }
+
+  const BenchConfig& config_;
+  Progress& progress_;
+  const Clock& clock_;
+  std::unique_ptr<Target> target_;
+  std::unique_ptr<PoolSite> site_;  // outlives the index
+  std::unique_ptr<OrderedIndex<Keys>> index_;
+  std::unique_ptr<workload::Verifier> verifier_;
+  std::vector<std::unique_ptr<Worker<Keys>>> workers_;
+  std::uint64_t first_fresh_id_ = 0;
+  bool fresh_exhausted_ = false;
+  BenchResult result_;
+};
+
+Result<void> configure_pm(const BenchConfig& config) {
+  if (config.flush) {
+    if (auto configured = pm::configure(config.durability, *config.flush); !configured)
+      return configured;
+  } else {
+    pm::configure(config.durability);
+  }
+  pm::configure_simd(config.simd.value_or(pm::detect_simd_level()));
+  pm::configure_transactions(config.transactions);
+  return {};
+}
+
+}  // namespace
+
+Result<BenchResult> run_bench(const BenchConfig& config, Progress& progress) {
+  if (auto configured = configure_pm(config); !configured) return configured.error();
+  if (config.key_kind() == KeyKind::integer) return Session<IntegerKeys>(config, progress).run();
+  return Session<ByteKeys>(config, progress).run();
+}
+
+}  // namespace perdure::driver

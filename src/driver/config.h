@@ -1,0 +1,90 @@
+// BenchConfig: everything that decides a run, resolved. The run record repeats it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "index/registry.h"
+#include "platform/model/machine.h"
+#include "platform/model/platform.h"
+#include "platform/runtime/simulation.h"
+#include "pm/pm.h"
+#include "pool/pool.h"
+#include "workload/workload.h"
+
+namespace perdure::driver {
+
+/// When operations start in an open loop.
+enum class Arrivals : std::uint8_t { constant, poisson };
+[[nodiscard]] constexpr const char* name_of(Arrivals arrivals) noexcept {
+  return arrivals == Arrivals::constant ? "constant" : "poisson";
+}
+
+/// The machine of a simulated run.
+struct SimulatedMachine {
+  platform::Platform platform;
+  std::string fingerprint;     ///< of the platform
+  std::vector<unsigned> cpus;  ///< of the platform, one per thread
+  unsigned pool_node = 0;
+  unsigned dram_node = 0;
+  bool warm = true;  ///< fill the caches with operations of the workload after the load
+  platform::Carrier carrier = platform::Carrier::fibers;
+  platform::Ablation ablation;
+  bool guard = false;        ///< fail when a byte of the pool changes without a hook
+  std::string profile_path;  ///< where folded stacks go; empty: nowhere
+};
+
+struct BenchConfig {
+  std::optional<SimulatedMachine> simulated;  ///< perdure-sim only, and always there
+
+  IndexInfo index;  ///< from the registry or a plugin
+  IndexOptions options;
+  std::string plugin;  ///< path of a PiBench wrapper; empty: a registered index
+                       ///< (`index` then describes the wrapper and creates nothing)
+
+  workload::Workload workload;  ///< validated, key file open; operations or seconds is set
+
+  std::string pool_path;
+  bool scratch_pool = false;     ///< simulated runs: `pool_path` is made up and goes with the run
+  std::uint64_t pool_bytes = 0;  ///< 0: chosen from the workload
+  HeapKind heap = HeapKind::slab;
+  bool reuse = false;
+  bool force = false;
+  bool huge_pages = true;
+  bool bulk_load = false;
+
+  pm::Durability durability = pm::Durability::adr;
+  std::optional<pm::FlushInstruction> flush;  ///< empty: the best there is
+  std::optional<pm::SimdLevel> simd;          ///< empty: the widest there is
+  pm::TransactionUse transactions = pm::TransactionUse::automatic;
+
+  unsigned threads = 1;
+  bool pin = true;
+  unsigned repetitions = 3;
+  double warmup_seconds = 0;
+  double rate_ops_s = 0;  ///< open loop, over all threads; 0: closed loop
+  Arrivals arrivals = Arrivals::constant;
+
+  bool verify = false;
+  bool check = false;  ///< check_invariants at the end
+  bool histograms = true;
+  bool export_histograms = false;
+
+  [[nodiscard]] bool open_loop() const noexcept { return rate_ops_s > 0; }
+  [[nodiscard]] KeyKind key_kind() const noexcept {
+    return workload.is_bytes() ? KeyKind::bytes : KeyKind::integer;
+  }
+  /// True when the index lives in a Pool (of whatever heap).
+  [[nodiscard]] bool uses_pool() const noexcept {
+    return index.index_class == IndexClass::persistent && plugin.empty();
+  }
+  /// True when --pool names something this run creates or opens.
+  [[nodiscard]] bool uses_path() const noexcept {
+    return (uses_pool() && heap != HeapKind::dram) || index.index_class == IndexClass::on_disk ||
+           (!plugin.empty() && !pool_path.empty());
+  }
+};
+
+}  // namespace perdure::driver

@@ -1,0 +1,56 @@
+// Environment: what the machine is and how it is set, for run records and `perdure environment`.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace perdure::driver {
+
+/// A PM or CXL device that the kernel shows.
+struct MemoryDevice {
+  std::string kind;  ///< "devdax" | "pmem" | "nvdimm_region" | "cxl"
+  std::string path;
+  std::uint64_t bytes = 0;  ///< 0: the kernel does not say
+};
+
+struct Environment {
+  std::string cpu;
+  unsigned cores = 0;          ///< physical cores this process may use
+  unsigned logical_cores = 0;  ///< the same with their siblings
+  std::uint64_t memory_bytes = 0;
+  std::string kernel;
+  unsigned numa_nodes = 1;
+  std::string flush;             ///< instruction in use
+  std::string simd;              ///< level in use
+  std::string transactions;      ///< "rtm" | "off" | "unavailable"
+  std::string huge_pages;        ///< "anonymous madvise, shared memory advise"
+  std::string governor;          ///< of CPU 0; "unknown" where the kernel does not say
+  std::string turbo;             ///< "on" | "off" | "unknown"
+  std::string host_fingerprint;  ///< equal for runs on the same kind of machine and kernel
+
+  // Facts beyond the run record.
+  std::vector<std::string> cpu_features;  ///< those that matter here and are present
+  bool rtm_reported = false;              ///< CPUID reports RTM; it may still abort every time
+  bool invariant_counter = false;
+  int perf_event_paranoid = 99;                ///< 99: unknown
+  std::uint64_t shared_memory_free_bytes = 0;  ///< in /dev/shm
+  std::vector<MemoryDevice> devices;
+};
+
+/// Reads /proc, /sys and /dev; a file that is missing leaves "unknown" or 0. Cost: about 1 ms.
+/// Call after pm::configure: the instructions in use are part of it. `root` stands before every
+/// path, for tests.
+[[nodiscard]] Environment read_environment(const std::string& root = "");
+
+/// The `environment` object of the run record (perdure-run/1). `medium`: where the pool lives.
+[[nodiscard]] nlohmann::ordered_json record_of(const Environment& environment,
+                                               const std::string& medium);
+/// All facts, for `perdure environment --json`.
+[[nodiscard]] nlohmann::ordered_json facts_of(const Environment& environment);
+
+/// What about the machine makes figures doubtful, one line each.
+[[nodiscard]] std::vector<std::string> warnings_of(const Environment& environment);
+
+}  // namespace perdure::driver

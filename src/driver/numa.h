@@ -1,0 +1,27 @@
+// NUMA nodes, without a library: which CPUs a node has, and on which node a page lies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perdure::driver {
+
+struct NumaNode {
+  unsigned number = 0;
+  std::vector<unsigned> cpus;  ///< those that this process may use
+};
+
+/// "0-3,8,10-11" as numbers; empty when the text is not such a list.
+[[nodiscard]] std::vector<unsigned> parse_cpu_list(const std::string& text);
+
+/// The nodes that have CPUs this process may run on. A kernel that does not tell has one.
+[[nodiscard]] std::vector<NumaNode> numa_nodes(const std::string& sysfs = "/sys");
+
+/// The node of a page that is present.
+[[nodiscard]] std::optional<unsigned> node_of_page(const void* address);
+
+/// Lets the calling thread run on these CPUs only. False when the system refuses.
+bool run_on(const std::vector<unsigned>& cpus) noexcept;
+
+}  // namespace perdure::driver

@@ -1,0 +1,61 @@
+// Where a run keeps its records: size, creation or opening, and removal of what a failed run made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+#include "driver/config.h"
+#include "pool/pool.h"
+
+namespace perdure::driver {
+
+/// A generous size for everything the run may put into the pool: records at half-full leaves, the
+/// inserts of all repetitions, old versions awaiting their grace period.
+[[nodiscard]] std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept;
+
+/// Bytes that can still be written below `path` (for tmpfs: and held in memory). 0: unknown.
+[[nodiscard]] std::uint64_t free_bytes_for(const std::string& path);
+
+/// `config.pool_bytes`, or the estimate cut to what is free. Errors: out_of_space, when not even a
+/// lean pool fits.
+[[nodiscard]] Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config);
+
+/// The pool or directory of one run. What it created is removed again unless `keep` was called: a
+/// half-loaded pool would look like a loaded one.
+class PoolSite {
+ public:
+  /// Creates or opens what the index needs (nothing for in_memory, harness). An existing file is
+  /// never overwritten without `force`; nothing is created when anything is wrong.
+  /// Errors: exists, not_found, and those of Pool::create and Pool::open.
+  [[nodiscard]] static Result<std::unique_ptr<PoolSite>> prepare(const BenchConfig& config);
+
+  ~PoolSite();
+  PoolSite(const PoolSite&) = delete;
+  PoolSite& operator=(const PoolSite&) = delete;
+
+  [[nodiscard]] Pool* pool() const noexcept { return pool_.get(); }
+  /// 0 without a pool; the room given to an on-disk index.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// "tmpfs", "page_cache", ...; "disk" for a directory not on tmpfs; "none".
+  [[nodiscard]] std::string medium() const;
+  /// Bytes the files of an on-disk index take.
+  [[nodiscard]] std::uint64_t directory_bytes() const;
+
+  void keep() noexcept { kept_ = true; }
+  /// Closes the pool cleanly. The index must be gone.
+  Result<void> close();
+
+ private:
+  PoolSite() = default;
+
+  std::unique_ptr<Pool> pool_;
+  std::string path_;
+  std::uint64_t bytes_ = 0;
+  bool directory_ = false;
+  bool created_ = false;
+  bool kept_ = false;
+};
+
+}  // namespace perdure::driver

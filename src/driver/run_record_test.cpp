@@ -1,0 +1,74 @@
+#include "driver/run_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/testing/fake_index.h"
+
+namespace perdure::driver {
+namespace {
+
+nlohmann::ordered_json record(BenchConfig config) {
+  config.workload.mix = workload::parse_mix("lookup=0.5,insert=0.5").value();
+  config.repetitions = 1;
+  Progress quiet(true);
+  const auto result = run_bench(config, quiet);
+  EXPECT_TRUE(result.ok());
+  return record_of(config, *result, read_environment());
+}
+
+std::vector<std::string> keys_of(const nlohmann::ordered_json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  return names;
+}
+
+TEST(RunRecord, HoldsWhatTheContractNames) {
+  const auto run = record(testing::config_for<testing::FakeIndex>());
+  EXPECT_THAT(keys_of(run),
+              ::testing::UnorderedElementsAre(
+                  "schema", "index", "index_class", "target", "platform", "threads", "records",
+                  "key_kind", "seed", "configuration", "build", "load", "recovery", "memory",
+                  "repetitions", "verification", "environment", "warnings"));
+  EXPECT_EQ(run["schema"], "perdure-run/1");
+  EXPECT_TRUE(run["recovery"].is_null());
+  EXPECT_TRUE(run["verification"].is_null());
+  const auto& repetition = run["repetitions"][0];
+  const auto& insert = repetition["operations"]["insert"];
+  EXPECT_EQ(insert["attempted"], 10'000);
+  EXPECT_EQ(insert["succeeded"], 10'000);
+  EXPECT_THAT(keys_of(insert["latency_ns"]),
+              ::testing::ElementsAre("p50", "p90", "p99", "p999", "p9999", "max", "mean"));
+  EXPECT_TRUE(insert["service_ns"].is_null());
+  EXPECT_FALSE(repetition["operations"].contains("scan"));
+  EXPECT_GT(repetition["throughput_ops_s"], 0);
+}
+
+class Halved : public testing::FakeIndex {
+ public:
+  Outcome lookup(std::uint64_t, std::uint64_t&) override { return Outcome::not_found; }
+};
+
+TEST(RunRecord, ThroughputCountsSuccessesOnly) {
+  const auto run = record(testing::config_for<Halved>());
+  const auto& repetition = run["repetitions"][0];
+  EXPECT_EQ(repetition["operations"]["lookup"]["failed"], 10'000);
+  const double throughput = repetition["throughput_ops_s"];
+  const double attempted = repetition["attempted_ops_s"];
+  const double failed = repetition["failed_ops_s"];
+  EXPECT_NEAR(throughput, attempted / 2, attempted / 1e6);
+  EXPECT_NEAR(throughput + failed, attempted, attempted / 1e6);
+}
+
+TEST(RunRecord, ExportedHistogramsHoldEveryOperation) {
+  BenchConfig config = testing::config_for<testing::FakeIndex>();
+  config.export_histograms = true;
+  const auto run = record(config);
+  std::uint64_t count = 0;
+  for (const auto& bucket : run["repetitions"][0]["operations"]["lookup"]["histogram"])
+    count += bucket[1].get<std::uint64_t>();
+  EXPECT_EQ(count, 10'000U);
+}
+
+}  // namespace
+}  // namespace perdure::driver

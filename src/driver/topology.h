@@ -1,0 +1,30 @@
+// Topology: the cores this process may use, in the order in which threads are pinned to them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace perdure::driver {
+
+/// One logical CPU.
+struct Core {
+  unsigned number = 0;   ///< as the kernel counts
+  unsigned package = 0;  ///< socket
+  unsigned core_id = 0;  ///< physical core within the package
+  friend bool operator==(const Core&, const Core&) = default;
+};
+
+/// The logical CPUs this process may run on, from its affinity mask and `sysfs` ("/sys", or a copy
+/// in tests). A machine that does not tell its topology has one core per CPU.
+[[nodiscard]] std::vector<Core> usable_cores(const std::string& sysfs = "/sys");
+
+/// CPU numbers, one thread after the other: first one CPU of every physical core, package by
+/// package, then their siblings. Two threads on one physical core would share its caches and units
+/// while others idle.
+[[nodiscard]] std::vector<unsigned> pinning_order(std::span<const Core> cores);
+
+/// Pins the calling thread. False when the system refuses.
+bool pin_this_thread(unsigned cpu) noexcept;
+
+}  // namespace perdure::driver

@@ -1,0 +1,295 @@
+// Worker: one thread's prepared steps, scratch space and tally, and the timed loop over them.
+//
+// The loop is compiled once per combination of what it must do, so that a plain run pays for
+// nothing it does not use: a step is a load, a jump by kind of operation, and one virtual call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "driver/config.h"
+#include "driver/rounds.h"
+#include "driver/schedule.h"
+#include "driver/tally.h"
+#include "driver/target.h"
+#include "index/index.h"
+#include "workload/stream.h"
+#include "workload/verify.h"
+
+namespace perdure::driver {
+
+/// Steps prepared ahead of time; about 3 MB, so that they stream through the caches once.
+template <class Keys>
+class StepBuffer;
+
+template <>
+class StepBuffer<IntegerKeys> {
+ public:
+  using Step = workload::IntegerStep;
+  static constexpr std::size_t capacity = std::size_t{1} << 17;
+
+  explicit StepBuffer(const workload::Workload&) : steps_(capacity / Target::smaller_blocks) {}
+  template <class Stream>
+  std::size_t fill(Stream& stream) {
+    return stream.fill(steps_);
+  }
+  [[nodiscard]] const Step* data() const noexcept { return steps_.data(); }
+
+ private:
+  std::vector<Step> steps_;
+};
+
+template <>
+class StepBuffer<ByteKeys> {
+ public:
+  using Step = workload::BytesStep;
+  static constexpr std::size_t capacity = std::size_t{1} << 16;
+  static constexpr std::size_t arena_bytes = std::size_t{8} << 20;
+
+  explicit StepBuffer(const workload::Workload& workload)
+      : block_(workload, capacity / Target::smaller_blocks, arena_bytes / Target::smaller_blocks) {}
+  template <class Stream>
+  std::size_t fill(Stream& stream) {
+    return stream.fill(block_);
+  }
+  [[nodiscard]] const Step* data() const noexcept { return block_.steps().data(); }
+
+ private:
+  workload::BytesBlock block_;
+};
+
+template <class Keys>
+class Worker {
+ public:
+  using Index = OrderedIndex<Keys>;
+  using Step = typename StepBuffer<Keys>::Step;
+
+  /// `verifier` may be null. All it needs later is allocated here.
+  Worker(const BenchConfig& config, Index& index, unsigned thread, const Clock& clock,
+         workload::Verifier* verifier, std::uint64_t first_fresh_id)
+      : tally(config.histograms, config.open_loop()),
+        index_(index),
+        clock_(clock),
+        verifier_(verifier),
+        codec_(config.workload),
+        stream_(config.workload, {thread, config.threads, first_fresh_id}),
+        buffer_(config.workload) {
+    if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
+    scan_.reserve(config.workload.scan.max);
+    if constexpr (Keys::kind == KeyKind::bytes) {
+      value_.reserve(config.workload.value_bytes);
+      written_.resize(config.workload.value_bytes);
+    }
+    select_loop(config);
+  }
+
+  /// Starts a repetition of `operations` over all threads; 0: without end. Not `paced`: an open
+  /// loop's operations start at once, where time stands still.
+  void begin(unsigned repetition, std::uint64_t operations, bool paced) {
+    tally.clear();
+    paced_ = paced;
+    stream_.begin(repetition, operations);
+    if (schedule_) schedule_->restart(repetition);
+    executed_ = counted_ = size_ = 0;
+    done_before_ = 0;
+  }
+
+  /// Untimed: makes steps, unless half of the block is still to be run. False: no more steps.
+  bool fill() {
+    const Unmeasured free;
+    count();
+    if (executed_ < size_ && (size_ - executed_) * 2 > size_) return true;
+    if (executed_ < size_) stream_.settle(executed_);
+    const std::size_t executed = executed_;
+    done_before_ += executed;
+    size_ = buffer_.fill(stream_);
+    executed_ = counted_ = 0;
+    if (schedule_) schedule_->prepare(executed, size_);
+    return size_ != 0;
+  }
+
+  /// Timed: runs prepared steps until none is left or the round is over.
+  void run(Rounds& rounds, OperationCounter& counter, Ticks active_before, Ticks round_start) {
+    (this->*loop_)(rounds, counter, round_start - active_before);
+  }
+
+  [[nodiscard]] bool more() const noexcept { return executed_ < size_ || stream_.remaining() != 0; }
+
+  /// The end of a repetition: what was prepared and not run is taken back.
+  void finish() {
+    count();
+    if (executed_ < size_) stream_.settle(executed_);
+    executed_ = counted_ = size_ = 0;
+  }
+
+  [[nodiscard]] bool fresh_exhausted() const noexcept { return stream_.fresh_exhausted(); }
+
+  Tally tally;
+
+ private:
+  struct Nothing {};
+  using Loop = void (Worker::*)(Rounds&, OperationCounter&, Ticks);
+
+  void select_loop(const BenchConfig& config) {
+    const bool verify = verifier_ != nullptr;
+    if (config.open_loop())
+      loop_ = verify ? (config.histograms ? &Worker::loop<true, true, true>
+                                          : &Worker::loop<false, true, true>)
+                     : (config.histograms ? &Worker::loop<true, true, false>
+                                          : &Worker::loop<false, true, false>);
+    else
+      loop_ = verify ? (config.histograms ? &Worker::loop<true, false, true>
+                                          : &Worker::loop<false, false, true>)
+                     : (config.histograms ? &Worker::loop<true, false, false>
+                                          : &Worker::loop<false, false, false>);
+  }
+
+  /// Counts what has been attempted since the last call, from the steps themselves: nothing for
+  /// the timed loop to do.
+  void count() noexcept {
+    const Step* const steps = buffer_.data();
+    for (; counted_ < executed_; ++counted_) ++tally.attempted[steps[counted_].operation];
+  }
+
+  // Closed loop: an operation's latency runs from the end of the one before to its own end, so one
+  // reading of the clock serves both, and the few instructions of the loop itself are inside.
+  // Open loop: latency from the intended start, service time from the real one.
+  // Verification reads the clock again after its own work, which is in no latency.
+  template <bool Histograms, bool Open, bool Verify>
+  void loop(Rounds& rounds, OperationCounter& counter, Ticks origin) {
+    const Step* const steps = buffer_.data();
+    const std::size_t size = size_;
+    const std::uint64_t base = done_before_;
+    std::size_t i = executed_;
+    Ticks start = Histograms ? clock_.now() : 0;
+    for (; i < size && !rounds.round_over(); ++i) {
+      const Step& step = steps[i];
+      Ticks intended = 0;
+      if constexpr (Open) {
+        intended = paced_ ? origin + (*schedule_)[i] : clock_.now();
+        if (!wait_until(intended, rounds, start)) break;
+      }
+      std::conditional_t<Verify, workload::Ticket, Nothing> ticket;
+      Outcome outcome;
+      if constexpr (Verify) {
+        const typename Keys::Value value = begin_verified(step, ticket);
+        if constexpr (Histograms) start = clock_.now();
+        outcome = call(step, value);
+      } else {
+        outcome = call(step, step.value);
+      }
+      if constexpr (Histograms) {
+        const Ticks end = clock_.now();
+        if constexpr (Open) {
+          (*tally.latency_ns)[step.operation].record(clock_.to_ns(end - intended));
+          (*tally.service_ns)[step.operation].record(clock_.to_ns(end - start));
+        } else {
+          (*tally.latency_ns)[step.operation].record(clock_.to_ns(end - start));
+        }
+        start = end;
+      }
+      if (outcome != expected(step.operation)) [[unlikely]]
+        note_failure(step.operation, outcome);
+      if constexpr (Verify) check_answer(ticket, outcome);
+      counter.done.store(base + i + 1, std::memory_order_relaxed);
+    }
+    executed_ = i;
+  }
+
+  [[nodiscard]] static Outcome expected(workload::Operation operation) noexcept {
+    return operation == workload::Operation::lookup_negative ? Outcome::not_found : Outcome::ok;
+  }
+
+  void note_failure(workload::Operation operation, Outcome outcome) noexcept {
+    ++tally.failed[operation];
+    if (outcome == Outcome::out_of_space || outcome == Outcome::invalid) ++tally.refused;
+  }
+
+  [[nodiscard]] Outcome call(const Step& step, typename Keys::Value value) {
+    using workload::Operation;
+    switch (step.operation) {
+      case Operation::lookup:
+      case Operation::lookup_negative:
+        return index_.lookup(step.key, value_);
+      case Operation::insert:
+        return index_.insert(step.key, value);
+      case Operation::upsert:
+        return index_.upsert(step.key, value);
+      case Operation::update:
+        return index_.update(step.key, value);
+      case Operation::remove:
+        return index_.remove(step.key);
+      case Operation::scan:
+        scan_.clear();
+        index_.scan(step.key, step.scan_count, scan_);
+        return scan_.size() != 0 ? Outcome::ok : Outcome::not_found;
+    }
+    return Outcome::invalid;
+  }
+
+  /// Waits for the intended start; `start` becomes the real one. False: the round is over.
+  [[nodiscard]] bool wait_until(Ticks intended, const Rounds& rounds, Ticks& start) const noexcept {
+    for (start = clock_.now(); start < intended; start = clock_.now()) {
+      if (rounds.round_over()) return false;
+      wait_a_turn(clock_, start, intended);
+    }
+    return true;
+  }
+
+  [[nodiscard]] typename Keys::Value begin_verified(const Step& step, workload::Ticket& ticket) {
+    const Unmeasured free;
+    ticket = verifier_->begin(step);
+    if constexpr (Keys::kind == KeyKind::integer) {
+      return ticket.value_word;
+    } else {
+      codec_.write(ticket.value_word, written_.data());
+      return written_;
+    }
+  }
+
+  void check_answer(const workload::Ticket& ticket, Outcome outcome) {
+    const Unmeasured free;
+    using workload::Answer;
+    using workload::Operation;
+    const Answer answer = outcome == Outcome::ok          ? Answer::done
+                          : outcome == Outcome::exists    ? Answer::exists
+                          : outcome == Outcome::not_found ? Answer::not_found
+                                                          : Answer::refused;
+    switch (ticket.operation) {
+      case Operation::lookup:
+      case Operation::lookup_negative:
+        verifier_->end_lookup(ticket, answer, value_);
+        break;
+      case Operation::scan:
+        verifier_->end_scan(ticket, scan_);
+        break;
+      default:
+        verifier_->end(ticket, answer);
+    }
+  }
+
+  Index& index_;
+  const Clock& clock_;
+  workload::Verifier* const verifier_;
+  workload::ValueCodec codec_;
+  workload::OperationStream stream_;
+  StepBuffer<Keys> buffer_;
+  std::optional<Schedule> schedule_;
+  typename Keys::ValueOut value_{};
+  typename Keys::Scan scan_;
+  std::string written_;
+  Loop loop_ = nullptr;
+  bool paced_ = true;
+
+  std::size_t size_ = 0;           ///< steps in the buffer
+  std::size_t executed_ = 0;       ///< of them
+  std::size_t counted_ = 0;        ///< of those, in tally.attempted
+  std::uint64_t done_before_ = 0;  ///< operations of earlier blocks
+};
+
+}  // namespace perdure::driver

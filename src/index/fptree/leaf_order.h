@@ -1,0 +1,65 @@
+// The order of a leaf's records by key: a rank by counting, without a branch on any key.
+//
+// Sorting 45 records costs a comparison sort some 240 comparisons, half of them mispredicted. Here
+// each key is cut to the 25 bits in which this leaf's keys differ most, and its rank is the number
+// of smaller ones, counted four at a time. Keys that tie in those bits are noticed and sorted
+// again.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "index/fptree/leaf.h"
+
+namespace perdure::fptree {
+
+/// Records copied out of a leaf.
+struct LeafCopy {
+  std::array<RecordWords, max_leaf_entries> words;
+  std::array<std::uint8_t, max_leaf_entries> order;  ///< order[r]: which is the r-th smallest
+  unsigned count = 0;
+};
+
+/// Fills `order`. The blobs of the words are safe to read (they were validated, the caller is
+/// pinned).
+template <class Keys>
+void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
+  constexpr unsigned block = 16;
+  constexpr unsigned kept_bits = 25;
+  constexpr unsigned slot_bits = 6;
+  const unsigned count = copy.count;
+  if (count == 0) return;
+  std::uint64_t lowest = ~std::uint64_t{0};
+  std::uint64_t highest = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    lowest = std::min(lowest, copy.words[i].key);
+    highest = std::max(highest, copy.words[i].key);
+  }
+  const auto width = static_cast<unsigned>(std::bit_width(highest - lowest));
+  const unsigned shift = width > kept_bits ? width - kept_bits : 0;
+  std::array<std::int32_t, max_leaf_entries> packed;
+  for (unsigned i = 0; i < count; ++i)
+    packed[i] = static_cast<std::int32_t>((copy.words[i].key - lowest) >> shift << slot_bits | i);
+  const unsigned padded = (count + block - 1) / block * block;
+  for (unsigned i = count; i < padded; ++i) packed[i] = 0;
+  for (unsigned first = 0; first < padded; first += block) {
+    std::array<std::int32_t, block> rank{};
+    std::array<std::int32_t, block> mine;
+    for (unsigned k = 0; k < block; ++k) mine[k] = packed[first + k];
+    for (unsigned i = 0; i < count; ++i) {
+      const std::int32_t other = packed[i];
+      for (unsigned k = 0; k < block; ++k) rank[k] += static_cast<std::int32_t>(other < mine[k]);
+    }
+    for (unsigned k = 0; k < block && first + k < count; ++k)
+      copy.order[static_cast<unsigned>(rank[k])] = static_cast<std::uint8_t>(first + k);
+  }
+  const auto less = [&](std::uint8_t a, std::uint8_t b) {
+    return store.less(copy.words[a], copy.words[b]);
+  };
+  const auto end = copy.order.begin() + count;
+  if (!std::is_sorted(copy.order.begin(), end, less)) std::sort(copy.order.begin(), end, less);
+}
+
+}  // namespace perdure::fptree

@@ -1,0 +1,53 @@
+// NodeArena: DRAM for inner nodes and separators, from 2 MiB chunks that huge pages can back.
+//
+// A descent touches one line in each of a few nodes, so with small pages it would pay a TLB miss
+// for each. Chunks are unmapped only with the arena: a stale address stays readable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "pm/version_lock.h"
+
+namespace perdure {
+
+class NodeArena {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{2} << 20;
+
+  explicit NodeArena(bool huge_pages) noexcept : huge_pages_(huge_pages) {}
+  ~NodeArena();
+  NodeArena(const NodeArena&) = delete;
+  NodeArena& operator=(const NodeArena&) = delete;
+
+  /// `bytes` (1 .. chunk_bytes) of undefined content, aligned to 256 where the size is a multiple
+  /// of 256, else to 64 from 64 bytes on, else to 16. Thread-safe. No memory: std::bad_alloc.
+  [[nodiscard]] void* allocate(std::size_t bytes);
+  /// Takes back what `allocate(bytes)` gave. Thread-safe.
+  void free(void* block, std::size_t bytes) noexcept;
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
+
+  /// For Epochs::retire, with the arena as the context.
+  static void destroy(void* arena, std::uint64_t block, std::size_t bytes) {
+    static_cast<NodeArena*>(arena)->free(reinterpret_cast<void*>(block), bytes);
+  }
+
+ private:
+  struct FreeBlock {
+    FreeBlock* next;
+  };
+  static constexpr std::size_t granule_bytes = 16;
+
+  [[nodiscard]] void* carve(std::size_t bytes, std::size_t alignment);
+
+  mutable pm::VersionLock lock_;
+  const bool huge_pages_;
+  std::vector<std::byte*> chunks_;
+  std::size_t used_bytes_ = chunk_bytes;  ///< of the last chunk
+  std::vector<FreeBlock*> free_;          ///< by granules
+};
+
+}  // namespace perdure

@@ -1,0 +1,411 @@
+// Power cuts made by hand: the pool as it was before an operation, with a chosen part of the words
+// that the operation stored, must recover to the state before or after, whichever the commit word
+// says.
+//
+// The parts are chosen more freely than hardware does (any subset of the stores that no fence
+// separates, not only prefixes of lines), so a store that takes effect without its commit word
+// shows.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <span>
+
+#include "index/lbtree/test_support.h"
+
+namespace perdure {
+namespace {
+
+using lbtree_test::expect_equal;
+using lbtree_test::Model;
+using lbtree_test::Store;
+using lbtree_test::succeeds;
+using Leaf = lbtree::Leaf;
+using Header = lbtree::Header;
+
+constexpr std::uint64_t pool_header_bytes = 4096;
+
+/// A stored word: pool offset and what it became.
+struct Word {
+  std::uint64_t offset;
+  std::uint64_t value;
+};
+using Words = std::vector<Word>;
+
+/// The pool's content before an operation, and the words that it has changed since.
+template <class Keys>
+class Recording {
+ public:
+  explicit Recording(Store<Keys>& store) : store_(store), before_(content()) {}
+
+  [[nodiscard]] Words changed() const {
+    const std::vector<std::uint64_t> after = content();
+    Words words;
+    for (std::size_t i = pool_header_bytes / 8; i < after.size(); ++i)
+      if (after[i] != before_[i]) words.push_back({8 * i, after[i]});
+    return words;
+  }
+
+  /// The cut: recovers from the content before, with `words` on top.
+  [[nodiscard]] Result<void> cut(std::span<const Word> words) {
+    std::vector<std::uint64_t> media = before_;
+    for (const Word& word : words) media[word.offset / 8] = word.value;
+    return store_.crash([&](const std::string& path) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.write(reinterpret_cast<const char*>(media.data()),
+                 static_cast<std::streamsize>(8 * media.size()));
+    });
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::uint64_t> content() const {
+    std::vector<std::uint64_t> words(store_.pool().bytes() / 8);
+    std::memcpy(words.data(), store_.pool().base(), 8 * words.size());
+    return words;
+  }
+
+  Store<Keys>& store_;
+  std::vector<std::uint64_t> before_;
+};
+
+/// Takes the words out of `words` that `which` accepts.
+Words extract(Words& words, const std::function<bool(std::uint64_t)>& which) {
+  Words taken;
+  for (const Word& word : words)
+    if (which(word.offset)) taken.push_back(word);
+  std::erase_if(words, [&](const Word& word) { return which(word.offset); });
+  return taken;
+}
+Words extract(Words& words, std::uint64_t offset) {
+  return extract(words, [=](std::uint64_t at) { return at == offset; });
+}
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Cuts after `base` and a part of `loose`: nothing, each word alone, all but one, all, random
+/// parts. Whatever the part, the content is `model`; and the index goes on working.
+template <class Keys>
+void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Words& base,
+                       const Words& loose, const Model<Keys>& model) {
+  Rng rng(loose.size());
+  std::vector<std::vector<bool>> parts;
+  const std::size_t singles = std::min<std::size_t>(loose.size(), 24);
+  for (std::size_t i = 0; i < singles; ++i) {
+    const std::size_t chosen = singles == loose.size() ? i : rng.below(loose.size());
+    for (const bool inverse : {false, true}) {
+      std::vector<bool> part(loose.size(), inverse);
+      part[chosen] = !inverse;
+      parts.push_back(part);
+    }
+  }
+  for (unsigned i = 0; i < 16; ++i) {
+    std::vector<bool> part(loose.size());
+    for (std::size_t k = 0; k < part.size(); ++k) part[k] = i == 0 || (i > 1 && rng.below(2) == 0);
+    parts.push_back(part);
+  }
+  for (const std::vector<bool>& part : parts) {
+    Words words = base;
+    for (std::size_t i = 0; i < part.size(); ++i)
+      if (part[i]) words.push_back(loose[i]);
+    ASSERT_TRUE(succeeds(recording.cut(words)));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  }
+  // Only the last of them goes on: every other starts from the content before.
+  Model<Keys> grown = model;
+  for (unsigned i = 0; i < 40; ++i) {
+    if constexpr (Keys::kind == KeyKind::integer)
+      grown[mix64(i)] = i;
+    else
+      grown["new" + std::to_string(i)] = "value";
+  }
+  for (const auto& [key, value] : grown) ASSERT_EQ(store.index().upsert(key, value), Outcome::ok);
+  expect_equal(store.index(), grown);
+}
+
+/// Integer stores around one leaf that holds the keys 1000, 1010, ... in the order given.
+struct IntegerCase {
+  Store<IntegerKeys> store;
+  Model<IntegerKeys> model;
+
+  void insert(std::uint64_t key) {
+    ASSERT_EQ(store.index().insert(key, key * 3), Outcome::ok);
+    model[key] = key * 3;
+  }
+  void insert_all(std::initializer_list<std::uint64_t> keys) {
+    for (const std::uint64_t key : keys) insert(key);
+  }
+  [[nodiscard]] std::uint64_t offset(const void* address) {
+    return store.pool().offset_of(address);
+  }
+};
+
+// L1, L2, T4: an insertion beside the header commits by word 0 alone.
+TEST(LbTreeCrash, InsertIntoLineZeroIsAtomic) {
+  IntegerCase test;
+  test.insert_all({1000, 1010});
+  const std::uint64_t word_0 = test.offset(&test.store.peer().first().header[0]);
+  Recording recording(test.store);
+  const auto before = test.model;
+  test.insert(1005);
+  Words loose = recording.changed();
+  const Words commit = extract(loose, word_0);
+  ASSERT_EQ(commit.size(), 1U);
+  ASSERT_EQ(loose.size(), 2U) << "the record, and nothing else";
+  for (const Word& word : loose) EXPECT_EQ(word.offset / 64, word_0 / 64) << "one line, one flush";
+  expect_after_cuts(test.store, recording, {}, loose, before);
+  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+}
+
+// L1, L2: entry moving: three records and the new one appear in another line, then one word moves
+// all.
+TEST(LbTreeCrash, EntryMovingIsAtomic) {
+  IntegerCase test;
+  test.insert_all({1000, 1010, 1020});
+  Leaf& leaf = test.store.peer().first();
+  const std::uint64_t word_0 = test.offset(&leaf.header[0]);
+  Recording recording(test.store);
+  const auto before = test.model;
+  test.insert(1005);
+  ASSERT_EQ(leaf.read_header().live() & Leaf::line_0, 0U) << "line 0 was emptied";
+  Words loose = recording.changed();
+  const Words commit = extract(loose, word_0);
+  ASSERT_EQ(commit.size(), 1U);
+  ASSERT_GE(loose.size(), 8U) << "four records";
+  expect_after_cuts(test.store, recording, {}, loose, before);
+  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+}
+
+// L1, T5: update and remove are one word each.
+TEST(LbTreeCrash, UpdateAndRemoveAreOneWord) {
+  IntegerCase test;
+  for (std::uint64_t key = 1000; key < 1100; key += 10) test.insert(key);
+  Recording recording(test.store);
+  ASSERT_EQ(test.store.index().update(1030, 7), Outcome::ok);
+  EXPECT_EQ(recording.changed().size(), 1U);
+  test.model[1030] = 7;
+  Recording removal(test.store);
+  ASSERT_EQ(test.store.index().remove(1050), Outcome::ok);
+  const Words words = removal.changed();
+  ASSERT_EQ(words.size(), 1U);
+  EXPECT_EQ(words[0].offset, test.offset(&test.store.peer().leaf_of(1050).header[0]));
+  expect_after_cuts(test.store, removal, {}, {}, test.model);
+  test.model.erase(1050);
+  expect_after_cuts(test.store, removal, words, {}, test.model);
+}
+
+/// A full first leaf, 7 keys from 1000 and 7 from 2000 on, and one behind it, which a split must
+/// keep.
+void fill_leaf(IntegerCase& test, bool ascending) {
+  for (std::uint64_t n = 0; n < 15; ++n) test.insert(2000 + 10 * n);
+  for (std::uint64_t n = 0; n < 7; ++n) test.insert(1000 + 10 * (ascending ? n : 6 - n));
+  ASSERT_EQ(test.store.peer().first().read_header().free(), 0U);
+  ASSERT_EQ(test.store.peer().leaves(), 2U);
+}
+
+// L4, T4: the new record goes right: new leaf, link, alternate bit and moved slots are one step.
+TEST(LbTreeCrash, SplitToTheRightIsAtomic) {
+  for (const bool ascending : {true, false}) {
+    IntegerCase test;
+    ASSERT_NO_FATAL_FAILURE(fill_leaf(test, ascending));
+    const std::uint64_t word_0 = test.offset(&test.store.peer().first().header[0]);
+    Recording recording(test.store);
+    const auto before = test.model;
+    test.insert(2005);
+    ASSERT_EQ(test.store.peer().leaves(), 3U);
+    Words loose = recording.changed();
+    const Words commit = extract(loose, word_0);
+    ASSERT_EQ(commit.size(), 1U);
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, before));
+    ASSERT_TRUE(succeeds(recording.cut(loose)));
+    EXPECT_EQ(test.store.peer().leaves(), 2U) << "the new leaf is forgotten";
+    expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  }
+}
+
+// L4, T4: the new record goes left: the split commits first, then the insertion.
+TEST(LbTreeCrash, SplitToTheLeftIsTwoAtomicSteps) {
+  for (const bool ascending : {true, false}) {
+    IntegerCase test;
+    ASSERT_NO_FATAL_FAILURE(fill_leaf(test, ascending));
+    Leaf& leaf = test.store.peer().first();
+    const std::uint64_t begin = test.offset(&leaf);
+    const std::uint64_t siblings = test.offset(&leaf.sibling);
+    Header between = leaf.read_header();
+    for (unsigned slot = 0; slot < Leaf::entries; ++slot)
+      if (leaf.record[slot].load().key >= 2000) between.drop(1U << slot);
+    between.flip();
+    Recording recording(test.store);
+    const auto before = test.model;
+    test.insert(1);
+    ASSERT_EQ(test.store.peer().leaves(), 3U);
+    Words split = recording.changed();
+    const Words insertion_commit = extract(split, begin);
+    const Words insertion =
+        extract(split, [=](std::uint64_t at) { return at > begin && at < siblings; });
+    const Words split_commit{{begin, between.word_0}};
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, split, before));
+    ASSERT_NO_FATAL_FAILURE(
+        expect_after_cuts(test.store, recording, split + split_commit, insertion, before));
+    expect_after_cuts(test.store, recording, split + insertion + insertion_commit, {}, test.model);
+  }
+}
+
+// T3, T4: a leaf that became empty is dropped, whether the cut came before or after the unlinking.
+TEST(LbTreeCrash, UnlinkingIsAtomic) {
+  IntegerCase test;
+  for (std::uint64_t key = 1000; key < 1400; key += 10) test.insert(key);
+  Leaf& leaf = test.store.peer().leaf_of(1200);
+  const std::uint64_t begin = test.offset(&leaf);
+  const auto leaves = test.store.peer().leaves();
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t key = 1000; key < 1400; key += 10)
+    if (&test.store.peer().leaf_of(key) == &leaf) keys.push_back(key);
+  while (keys.size() > 1) {
+    ASSERT_EQ(test.store.index().remove(keys.back()), Outcome::ok);
+    test.model.erase(keys.back());
+    keys.pop_back();
+  }
+  Recording recording(test.store);
+  const auto before = test.model;
+  ASSERT_EQ(test.store.index().remove(keys[0]), Outcome::ok);
+  test.model.erase(keys[0]);
+  ASSERT_EQ(test.store.peer().leaves(), leaves - 1);
+  Words rest = recording.changed();
+  const Words removal = extract(rest, begin);
+  // The unlinked leaf leads nowhere from here on; that is never flushed and may or may not persist.
+  const Words dead =
+      extract(rest, [=](std::uint64_t at) { return at > begin && at < begin + sizeof(Leaf); });
+  ASSERT_EQ(removal.size(), 1U);
+  ASSERT_EQ(rest.size(), 1U) << "the link";
+  ASSERT_EQ(dead.size(), 1U);
+  expect_after_cuts(test.store, recording, {}, {}, before);
+  expect_after_cuts(test.store, recording, removal, rest, test.model);
+  expect_after_cuts(test.store, recording, removal + rest, dead, test.model);
+}
+
+// T3, T4: recovery unlinks empty leaves, and a cut inside recovery does no harm.
+TEST(LbTreeCrash, RecoveryMayBeCutToo) {
+  IntegerCase test;
+  for (std::uint64_t key = 1000; key < 1800; key += 10) test.insert(key);
+  Recording recording(test.store);
+  Words emptied;
+  for (const std::uint64_t key : {1100U, 1110U, 1300U, 1790U}) {
+    Leaf& leaf = test.store.peer().leaf_of(key);
+    const Header header = leaf.read_header();
+    for (unsigned slot = 0; slot < Leaf::entries; ++slot)
+      if ((header.live() >> slot & 1) != 0) test.model.erase(leaf.record[slot].load().key);
+    emptied.push_back({test.offset(&leaf), header.word_0 & ~Header::live_mask});
+  }
+  ASSERT_TRUE(succeeds(recording.cut(emptied)));
+  const Words recovered = recording.changed();
+  Words links = recovered;
+  for (const Word& word : emptied) (void)extract(links, word.offset);
+  ASSERT_GE(links.size(), 3U) << "recovery has unlinked leaves";
+  expect_after_cuts(test.store, recording, emptied, links, test.model);
+}
+
+template <class Keys>
+void bulk_load_is_atomic() {
+  Store<Keys> store;
+  std::vector<std::string> texts;
+  for (unsigned i = 1000; i < 1100; ++i) texts.push_back("key " + std::to_string(i));
+  Model<Keys> model;
+  std::vector<typename Keys::Record> records;
+  for (unsigned i = 0; i < 100; ++i) {
+    if constexpr (Keys::kind == KeyKind::integer)
+      records.push_back({i, i + 7});
+    else
+      records.push_back({texts[i], texts[i]});
+    model.emplace(records.back().key, records.back().value);
+  }
+  const std::uint64_t word_0 = store.pool().offset_of(&store.peer().first().header[0]);
+  Recording recording(store);
+  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
+  Words loose = recording.changed();
+  const Words commit = extract(loose, word_0);
+  ASSERT_EQ(commit.size(), 1U);
+  expect_after_cuts<Keys>(store, recording, {}, loose, {});
+  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+}
+
+// T4: a bulk load is there or not.
+TEST(LbTreeCrash, BulkLoadIsAtomic) {
+  bulk_load_is_atomic<IntegerKeys>();
+  bulk_load_is_atomic<ByteKeys>();
+}
+
+// L1, T4: byte strings: blob, record and fingerprint count only with word 0, a new value only with
+// the record's value word; what a cut leaves unlinked is free again (check_invariants counts
+// blocks).
+TEST(LbTreeCrash, StringsAreAtomicToo) {
+  Store<ByteKeys> store;
+  lbtree_test::BytesModel model;
+  for (unsigned i = 10; i < 30; ++i) {
+    const std::string key = "some shared prefix " + std::to_string(i);
+    ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+    model[key] = key;
+  }
+  const std::string key = "some shared prefix 20x";
+  for (unsigned round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    const std::string fresh = key + std::to_string(round);
+    const std::uint64_t word_0 = store.pool().offset_of(&store.peer().leaf_of(fresh).header[0]);
+    Recording insertion(store);
+    const auto without = model;
+    const auto leaves = store.peer().leaves();
+    ASSERT_EQ(store.index().insert(fresh, std::string(100, 'v')), Outcome::ok);
+    model[fresh] = std::string(100, 'v');
+    if (store.peer().leaves() != leaves) continue;
+    Words loose = insertion.changed();
+    const Words commit = extract(loose, word_0);
+    ASSERT_EQ(commit.size(), 1U);
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(store, insertion, {}, loose, without));
+    ASSERT_TRUE(succeeds(insertion.cut(loose + commit)));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  }
+
+  Leaf& leaf = store.peer().leaf_of(key + "0");
+  const std::uint64_t value_word =
+      store.pool().offset_of(&leaf.record[store.peer().slot(leaf, key + "0")].value);
+  Recording update(store);
+  const auto old = model;
+  ASSERT_EQ(store.index().update(key + "0", "a new value"), Outcome::ok);
+  model[key + "0"] = "a new value";
+  Words loose = update.changed();
+  const Words commit = extract(loose, value_word);
+  ASSERT_EQ(commit.size(), 1U);
+  expect_after_cuts(store, update, {}, loose, old);
+  expect_after_cuts(store, update, loose + commit, {}, model);
+}
+
+// A chain that is damaged is refused, never followed and never repaired by guessing.
+TEST(LbTreeCrash, DamagedChainsAreCorrupt) {
+  IntegerCase test;
+  for (std::uint64_t key = 1000; key < 1400; key += 10) test.insert(key);
+  auto peer = test.store.peer();
+  Leaf& leaf = peer.leaf_of(1200);
+  const std::uint64_t begin = test.offset(&leaf);
+  const std::uint64_t link = test.offset(&leaf.sibling[leaf.read_header().alternate()]);
+  const std::uint64_t record = test.offset(&leaf.record[peer.slot(leaf, 1200)].key);
+  const std::uint64_t header = leaf.read_header().word_0;
+  Recording recording(test.store);
+  const Words damages{{link, begin},                        // a cycle of one
+                      {link, test.offset(&peer.first())},   // a longer one
+                      {link, begin + 64},                   // not aligned
+                      {link, std::uint64_t{1} << 40},       // outside
+                      {begin, header | Header::zero_mask},  // an impossible header
+                      {record, 5}};                         // a key without its fingerprint
+  for (const Word& damage : damages) {
+    const Result<void> result = recording.cut({&damage, 1});
+    ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
+    EXPECT_EQ(result.error().code, ErrorCode::corrupt);
+  }
+  ASSERT_TRUE(succeeds(recording.cut({})));
+  expect_equal(test.store.index(), test.model);
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,54 @@
+// What every volatile reference must do. Its test instantiates the suite with its name.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "index/reference/reference_checks.h"
+
+namespace perdure {
+
+class VolatileMap : public testing::TestWithParam<const char*> {
+ protected:
+  template <class Keys>
+  static std::unique_ptr<OrderedIndex<Keys>> make(const IndexPlace& place = {}) {
+    return make_index<Keys>(GetParam(), place);
+  }
+};
+
+TEST_P(VolatileMap, GivesTheOutcomesOfAnOrderedIndex) {
+  check_integer_outcomes(*make<IntegerKeys>());
+  check_bytes_outcomes(*make<ByteKeys>());
+}
+
+TEST_P(VolatileMap, BulkLoadsSortedRecordsOnly) { check_bulk_load(*make<IntegerKeys>()); }
+
+TEST_P(VolatileMap, GivesEachSuccessToOneThread) {
+  check_exclusive_successes(*make<IntegerKeys>(), 5000,
+                            [](unsigned k) { return std::uint64_t{k} << 60; });
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> made;
+    for (int k = 0; k < 16; ++k) made.push_back(std::string(100, 'p') + std::to_string(k));
+    return made;
+  }();
+  check_exclusive_successes(*make<ByteKeys>(), 5000,
+                            [](unsigned k) { return std::string_view(keys[k]); });
+}
+
+TEST_P(VolatileMap, MeasuresItsMemory) {
+  for (const bool huge_pages : {false, true}) {
+    IndexPlace place;
+    place.huge_pages = huge_pages;
+    const auto index = make<ByteKeys>(place);
+    const std::uint64_t empty = index->dram_bytes();
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_EQ(index->insert(std::to_string(i), std::string(10'000, 'v')), Outcome::ok);
+    EXPECT_GE(index->dram_bytes() - empty, 10'000'000U);
+    EXPECT_LE(index->dram_bytes() - empty, 16'000'000U);
+  }
+}
+
+}  // namespace perdure

@@ -1,0 +1,152 @@
+#include "index/registry.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/suggest.h"
+
+namespace perdure {
+namespace {
+
+std::vector<IndexInfo>& registered() {
+  static std::vector<IndexInfo> list;
+  return list;
+}
+
+Error usage(std::string what, std::string where, std::string remedy) {
+  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
+}
+
+template <class Keys>
+Error lacks(const IndexInfo& info, const char* what) {
+  return {ErrorCode::unsupported,
+          info.name + " has no " + what + " for " + name_of(Keys::kind) + " keys", "--index",
+          "`perdure list indexes` shows what each index offers"};
+}
+
+}  // namespace
+
+const char* name_of(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::ok:
+      return "ok";
+    case Outcome::exists:
+      return "exists";
+    case Outcome::not_found:
+      return "not_found";
+    case Outcome::out_of_space:
+      return "out_of_space";
+    case Outcome::invalid:
+      return "invalid";
+  }
+  return "?";
+}
+
+const char* name_of(KeyKind kind) noexcept { return kind == KeyKind::integer ? "integer" : "bytes"; }
+
+const char* name_of(IndexClass index_class) noexcept {
+  switch (index_class) {
+    case IndexClass::persistent:
+      return "persistent";
+    case IndexClass::in_memory:
+      return "in_memory";
+    case IndexClass::on_disk:
+      return "on_disk";
+    case IndexClass::harness:
+      return "harness";
+  }
+  return "?";
+}
+
+std::uint64_t IndexOptions::get(std::string_view name) const {
+  const auto found = std::ranges::find(choices_, name, &Choice::name);
+  PERDURE_ASSERT(found != choices_.end());
+  return found == choices_.end() ? 0 : found->value;
+}
+
+void IndexOptions::set(std::string name, std::uint64_t value) {
+  const auto found = std::ranges::find(choices_, name, &Choice::name);
+  if (found == choices_.end())
+    choices_.push_back({std::move(name), value});
+  else
+    found->value = value;
+}
+
+std::span<const IndexInfo> IndexRegistry::all() { return registered(); }
+
+Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
+  const auto& list = registered();
+  const auto found = std::ranges::find(list, name, &IndexInfo::name);
+  if (found != list.end()) return &*found;
+  std::vector<std::string> names;
+  for (const IndexInfo& info : list) names.push_back(info.name);
+  return usage("no index is named '" + std::string(name) + "'", "--index",
+               suggestion(name, names, "`perdure list indexes` shows them"));
+}
+
+Result<IndexOptions> IndexRegistry::options(const IndexInfo& info,
+                                            std::span<const std::string> pairs) {
+  IndexOptions chosen;
+  std::vector<std::string> names;
+  for (const IndexOption& option : info.options) {
+    chosen.set(option.name, option.fallback);
+    names.push_back(option.name);
+  }
+  for (const std::string& pair : pairs) {
+    const std::string where = "--option " + pair;
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos)
+      return usage("an option is name=value", where, "write --option leaf_entries=32");
+    const std::string name = pair.substr(0, equals);
+    const auto declared = std::ranges::find(info.options, name, &IndexOption::name);
+    if (declared == info.options.end())
+      return usage(info.name + " has no option '" + name + "'", where,
+                   suggestion(name, names, "`perdure list indexes` shows the options"));
+    std::uint64_t value = 0;
+    const char* const first = pair.data() + equals + 1;
+    const char* const last = pair.data() + pair.size();
+    const auto [end, failure] = std::from_chars(first, last, value);
+    if (failure != std::errc{} || end != last || value < declared->least || value > declared->most)
+      return usage("'" + pair.substr(equals + 1) + "' is not a value of " + name, where,
+                   "give a whole number from " + std::to_string(declared->least) + " to " +
+                       std::to_string(declared->most));
+    chosen.set(name, value);
+  }
+  return chosen;
+}
+
+bool IndexRegistry::add(IndexInfo info) {
+  auto& list = registered();
+  list.insert(std::ranges::upper_bound(list, info.name, {}, &IndexInfo::name), std::move(info));
+  return true;
+}
+
+template <>
+Result<std::unique_ptr<IntegerIndex>> create_index<IntegerKeys>(const IndexInfo& info,
+                                                                const IndexPlace& place) {
+  if (info.create_integer == nullptr) return lacks<IntegerKeys>(info, "creation");
+  return info.create_integer(place);
+}
+
+template <>
+Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info,
+                                                           const IndexPlace& place) {
+  if (info.create_bytes == nullptr) return lacks<ByteKeys>(info, "creation");
+  return info.create_bytes(place);
+}
+
+template <>
+Result<std::unique_ptr<IntegerIndex>> recover_index<IntegerKeys>(const IndexInfo& info,
+                                                                 const IndexPlace& place) {
+  if (info.recover_integer == nullptr) return lacks<IntegerKeys>(info, "recovery");
+  return info.recover_integer(place);
+}
+
+template <>
+Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& info,
+                                                            const IndexPlace& place) {
+  if (info.recover_bytes == nullptr) return lacks<ByteKeys>(info, "recovery");
+  return info.recover_bytes(place);
+}
+
+}  // namespace perdure

@@ -1,0 +1,108 @@
+// The registry: every index announces itself here, and so enrols in the CLI and in the conformance,
+// recovery, crash and determinism suites.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "index/index.h"
+#include "pool/pool.h"
+
+namespace perdure {
+
+/// An option of an index, as `--option name=value` on the command line.
+struct IndexOption {
+  std::string name;         ///< "leaf_entries"
+  std::string description;  ///< one line, with the unit
+  std::uint64_t fallback;   ///< default, as in the study
+  std::uint64_t least;
+  std::uint64_t most;
+};
+
+/// Chosen values; `IndexRegistry::options` checks names and ranges and fills in defaults.
+class IndexOptions {
+ public:
+  struct Choice {
+    std::string name;
+    std::uint64_t value;
+  };
+
+  /// The value of an option that the index has declared.
+  [[nodiscard]] std::uint64_t get(std::string_view name) const;
+  void set(std::string name, std::uint64_t value);
+  [[nodiscard]] const std::vector<Choice>& choices() const noexcept { return choices_; }
+
+ private:
+  std::vector<Choice> choices_;
+};
+
+/// Where an index keeps its records.
+enum class IndexClass : std::uint8_t {
+  persistent,  ///< in a Pool; recovers
+  in_memory,   ///< DRAM reference; needs no pool and keeps nothing
+  on_disk,     ///< a foreign storage engine with files of its own below `IndexPlace::path`
+  harness,     ///< does nothing: measures the harness
+};
+[[nodiscard]] const char* name_of(IndexClass index_class) noexcept;
+
+/// What an index is created or recovered with.
+struct IndexPlace {
+  Pool* pool = nullptr;              ///< persistent only
+  std::string root_name = "index";   ///< persistent only: its root in the pool
+  std::string path{};                ///< on_disk: a directory of its own, which it creates
+  std::uint64_t capacity_bytes = 0;  ///< on_disk: room it may use
+  IndexOptions options{};
+  unsigned threads = 1;              ///< threads recovery and bulk load may use
+  bool huge_pages = true;            ///< for DRAM parts
+};
+
+struct IndexInfo {
+  std::string name;         ///< "fptree"
+  std::string title;        ///< "FPTree (Oukid et al., SIGMOD 2016)"
+  IndexClass index_class = IndexClass::persistent;
+  bool ordered = true;      ///< scans work
+  bool verifiable = true;   ///< keeps what it is given; false only for `null`
+  bool native_only = false; ///< lives in a foreign library, which a simulation cannot see into
+  std::vector<IndexOption> options;
+
+  /// Makes an empty index. Null where the kind of key is not offered.
+  Result<std::unique_ptr<IntegerIndex>> (*create_integer)(const IndexPlace&) = nullptr;
+  Result<std::unique_ptr<BytesIndex>> (*create_bytes)(const IndexPlace&) = nullptr;
+  /// Recovers from what `place` holds, clean or crashed. Null for in_memory and harness.
+  /// Errors: not_found (no such root), foreign (another index, kind of key or options), corrupt,
+  /// newer, out_of_space.
+  Result<std::unique_ptr<IntegerIndex>> (*recover_integer)(const IndexPlace&) = nullptr;
+  Result<std::unique_ptr<BytesIndex>> (*recover_bytes)(const IndexPlace&) = nullptr;
+};
+
+class IndexRegistry {
+ public:
+  /// All registered indexes, by name.
+  [[nodiscard]] static std::span<const IndexInfo> all();
+  /// Errors: usage, with the nearest name as the remedy ("did you mean").
+  [[nodiscard]] static Result<const IndexInfo*> find(std::string_view name);
+  /// Checks `name=value` pairs against what the index declares. Errors: usage.
+  [[nodiscard]] static Result<IndexOptions> options(const IndexInfo& info,
+                                                    std::span<const std::string> pairs);
+  static bool add(IndexInfo info);
+};
+
+/// Create or recover for either interface, from code that is a template over the kind of key.
+template <class Keys>
+[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> create_index(const IndexInfo& info,
+                                                                       const IndexPlace& place);
+template <class Keys>
+[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> recover_index(const IndexInfo& info,
+                                                                        const IndexPlace& place);
+
+}  // namespace perdure
+
+/// Registers an index at start-up: PERDURE_REGISTER_INDEX(fptree, IndexInfo{...});
+#define PERDURE_REGISTER_INDEX(identifier, ...) \
+  static const bool identifier##_is_registered = ::perdure::IndexRegistry::add(__VA_ARGS__)

@@ -1,0 +1,123 @@
+// CacheTags: the tags of one set-associative cache with LRU replacement. No data, no time.
+//
+// Ways of a set lie side by side in order of use, the latest first, so that a hit in the first way
+// (by far the most common) compares one word, and the victim is always the last.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "core/rng.h"
+
+namespace perdure::platform {
+
+using LineAddress = std::uint64_t;  ///< physical address >> 6
+
+__extension__ using Wide = unsigned __int128;
+
+class CacheTags {
+ public:
+  static constexpr std::uint64_t dirty_bit = 1;      ///< differs from memory
+  static constexpr std::uint64_t exclusive_bit = 2;  ///< may be written without asking anybody
+  static constexpr std::uint64_t flag_bits = dirty_bit | exclusive_bit;
+
+  /// What left the cache. `valid` false: nothing did.
+  struct Victim {
+    LineAddress line = 0;
+    bool valid = false;
+    bool dirty = false;
+  };
+
+  /// `hashed`: sets are chosen by a hash of the line, as in a sliced LLC; else by its low bits.
+  CacheTags(std::uint64_t lines, unsigned ways, bool hashed)
+      : ways_(ways), sets_(lines / ways == 0 ? 1 : lines / ways), tags_(sets_ * ways, empty) {
+    hashed_ = hashed || !std::has_single_bit(sets_);
+  }
+
+  /// The flags of the line, or `absent`. Changes nothing.
+  static constexpr std::uint64_t absent = ~std::uint64_t{0};
+  [[nodiscard]] std::uint64_t flags(LineAddress line) const noexcept {
+    const std::size_t at = find(line);
+    return at == none ? absent : tags_[at] & flag_bits;
+  }
+  [[nodiscard]] bool holds(LineAddress line) const noexcept { return find(line) != none; }
+
+  /// Moves the line to the front, adds `flags` to it and returns those it had; `absent` on a miss.
+  std::uint64_t touch(LineAddress line, std::uint64_t flags) noexcept {
+    std::uint64_t* const set = &tags_[first_of(line)];
+    std::uint64_t tag = set[0];
+    if (tag >> 2 == line) {
+      set[0] = tag | flags;
+      return tag & flag_bits;
+    }
+    for (unsigned way = 1; way < ways_; ++way) {
+      tag = set[way];
+      if (tag >> 2 != line) continue;
+      for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
+      set[0] = tag | flags;
+      return tag & flag_bits;
+    }
+    return absent;
+  }
+
+  /// Puts a line that is not there in front and returns what it pushed out.
+  Victim insert(LineAddress line, std::uint64_t flags, unsigned victim_way = ~0U) noexcept {
+    std::uint64_t* const set = &tags_[first_of(line)];
+    // Another victim than the last only when the set is full.
+    const unsigned way = victim_way < ways_ && set[ways_ - 1] != empty ? victim_way : ways_ - 1;
+    const std::uint64_t out = set[way];
+    for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
+    set[0] = line << 2 | flags;
+    if (out == empty) return {};
+    return {out >> 2, true, (out & dirty_bit) != 0};
+  }
+
+  /// Takes the line out; `valid` says whether it was there.
+  Victim remove(LineAddress line) noexcept {
+    const std::size_t at = find(line);
+    if (at == none) return {};
+    const bool dirty = (tags_[at] & dirty_bit) != 0;
+    const std::size_t last = first_of(line) + ways_ - 1;
+    for (std::size_t i = at; i < last; ++i) tags_[i] = tags_[i + 1];
+    tags_[last] = empty;
+    return {line, true, dirty};
+  }
+
+  void clear_flags(LineAddress line, std::uint64_t flags) noexcept {
+    const std::size_t at = find(line);
+    if (at != none) tags_[at] &= ~flags;
+  }
+
+  [[nodiscard]] std::uint64_t count_dirty() const noexcept {
+    std::uint64_t count = 0;
+    for (const std::uint64_t tag : tags_) count += tag != empty && (tag & dirty_bit) != 0 ? 1 : 0;
+    return count;
+  }
+
+ private:
+  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::uint64_t empty = ~std::uint64_t{0};
+
+  [[nodiscard]] std::size_t first_of(LineAddress line) const noexcept {
+    if (!hashed_) return static_cast<std::size_t>(line & (sets_ - 1)) * ways_;
+    // The two lines of a 128 B pair go to neighbouring sets.
+    if (sets_ == 1) return 0;
+    const std::uint64_t pair =
+        static_cast<std::uint64_t>((static_cast<Wide>(mix64(line >> 1)) * (sets_ / 2)) >> 64);
+    return static_cast<std::size_t>(pair * 2 + (line & 1)) * ways_;
+  }
+  [[nodiscard]] std::size_t find(LineAddress line) const noexcept {
+    const std::size_t first = first_of(line);
+    for (std::size_t i = first; i < first + ways_; ++i)
+      if (tags_[i] >> 2 == line && tags_[i] != empty) return i;
+    return none;
+  }
+
+  unsigned ways_;
+  std::uint64_t sets_;
+  bool hashed_;
+  std::vector<std::uint64_t> tags_;
+};
+
+}  // namespace perdure::platform

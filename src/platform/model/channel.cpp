@@ -1,0 +1,160 @@
+#include "platform/model/channel.h"
+
+#include <algorithm>
+
+namespace perdure::platform {
+
+std::size_t Outstanding::at(Time now) noexcept {
+  while (count_ != 0 && ends_[first_] <= now) {
+    first_ = (first_ + 1) & (ends_.size() - 1);
+    --count_;
+  }
+  return count_;
+}
+
+void Outstanding::push(Time end) {
+  if (count_ == ends_.size()) {
+    std::vector<Time> wider(ends_.size() * 2, 0);
+    for (std::size_t i = 0; i < count_; ++i) wider[i] = ends_[(first_ + i) & (ends_.size() - 1)];
+    ends_.swap(wider);
+    first_ = 0;
+  }
+  ends_[(first_ + count_++) & (ends_.size() - 1)] = end;
+}
+
+DramChannel::DramChannel(const DramParameters& parameters)
+    : parameters_(parameters),
+      open_rows_(parameters.banks, ~std::uint64_t{0}),
+      banks_(parameters.banks),
+      drained_(parameters.write_queue_lines),
+      line_read_(from_ns(parameters.line_read_ns)),
+      line_write_(from_ns(parameters.line_write_ns)),
+      turnaround_(from_ns(parameters.turnaround_ns)),
+      row_miss_(from_ns(parameters.row_miss_ns)),
+      latency_(from_ns(parameters.read_latency_ns)) {}
+
+Time DramChannel::open_row(LineAddress line, Time at, bool& missed) {
+  const std::uint64_t row = line * 64 / parameters_.row_bytes / parameters_.channels;
+  const std::size_t bank = static_cast<std::size_t>(mix64(row) % parameters_.banks);
+  missed = open_rows_[bank] != row;
+  open_rows_[bank] = row;
+  if (!missed) return std::max(at, banks_[bank].busy_until());
+  return banks_[bank].reserve(at, from_ns(parameters_.row_cycle_ns));
+}
+
+ChannelWrite DramChannel::write(LineAddress line, Time at) {
+  counters.controller_write_bytes += 64;
+  counters.media_write_bytes += 64;
+  const Time accepted = std::max(at, drained_.oldest());
+  bool missed = false;
+  const Time ready = open_row(line, accepted, missed);
+  writes_.delay(ready, line_write_);
+  drained_.push(writes_.busy_until());
+  return {accepted, writes_.busy_until()};
+}
+
+void DramChannel::write_directory(LineAddress line, Time at) {
+  ++counters.directory_writes;
+  write(line, at);
+}
+
+ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
+  counters.controller_read_bytes += 64;
+  counters.media_read_bytes += 64;
+  bool missed = false;
+  const Time ready = open_row(line, at, missed);
+  const Time start = reads_.reserve(ready, line_read_);
+  const bool among_writes = writes_.busy_until() > at;
+  writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));
+  return {latency_ + (missed ? row_miss_ : 0), start - at};
+}
+
+PmChannel::PmChannel(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed)
+    : parameters_(parameters),
+      ablation_(ablation),
+      rng_(seed, 0),
+      dimm_(parameters, ablation, seed),
+      drained_(parameters.write_queue_lines),
+      line_read_(from_ns(parameters.line_read_ns)),
+      line_write_(from_ns(parameters.line_write_ns)),
+      hit_latency_(from_ns(parameters.read_hit_latency_ns)),
+      miss_latency_(from_ns(parameters.read_miss_latency_ns)),
+      address_miss_(from_ns(parameters.address_miss_ns)) {}
+
+LineAddress PmChannel::draw(std::vector<LineAddress>& waiting) {
+  if (ablation_.in_order_arrival) {
+    const LineAddress line = waiting.front();
+    waiting.erase(waiting.begin());
+    return line;
+  }
+  const std::size_t at = static_cast<std::size_t>(rng_.below(waiting.size()));
+  const LineAddress line = waiting[at];
+  waiting[at] = waiting.back();
+  waiting.pop_back();
+  return line;
+}
+
+ChannelWrite PmChannel::write(LineAddress line, Time at) {
+  const Time accepted = std::max({at, drained_.oldest(), last_accepted_});
+  last_accepted_ = accepted;
+  const std::size_t waiting = accepted > at ? waiting_writes_.at(at) + 1 : 0;
+  if (accepted > at) waiting_writes_.push(accepted);
+  competing_writes_.push_back(line);
+  Time drained = std::max(accepted, last_drained_);
+  while (competing_writes_.size() > waiting) {
+    const Time sent = write_bus_.reserve(drained, line_write_) + line_write_;
+    drained = std::max(drained, dimm_.write(draw(competing_writes_), sent, counters));
+  }
+  last_drained_ = drained;
+  drained_.push(drained);
+  return {accepted, drained};
+}
+
+void PmChannel::write_directory(LineAddress line, Time at) {
+  ++counters.directory_writes;
+  const Time sent = std::max(at, drained_.oldest());
+  // A change that had to wait may be overtaken by reads of the same XPLine.
+  const bool waited = sent > at;
+  last_drained_ = std::max(last_drained_, dimm_.write(line, sent, counters, waited));
+  drained_.push(last_drained_);
+}
+
+ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
+  const std::size_t under_way = outstanding_reads_.at(at);
+  const std::size_t waiting =
+      under_way >= parameters_.read_queue_lines ? under_way + 1 - parameters_.read_queue_lines : 0;
+  if (!demand) return note_read(read_dimm(line, at), at);
+  competing_reads_.push_back(line);
+  ChannelRead answer{hit_latency_, 0};
+  bool served = false;
+  while (competing_reads_.size() > waiting) {
+    const ChannelRead one = read_dimm(draw(competing_reads_), at);
+    if (!served || one.waited + one.latency > answer.waited + answer.latency) answer = one;
+    served = true;
+  }
+  // Its place is behind those whose turn came first.
+  if (!served && last_read_end_ > at + hit_latency_)
+    answer.waited = last_read_end_ - at - hit_latency_;
+  return note_read(answer, at);
+}
+
+ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
+  const PmDimm::Read read = dimm_.read(line, at, counters);
+  return {read.hit ? hit_latency_ : miss_latency_ + (read.address_hit ? 0 : address_miss_),
+          read.waited};
+}
+
+ChannelRead PmChannel::note_read(ChannelRead answer, Time at) {
+  const Time bus = read_bus_.reserve(at, line_read_);
+  answer.waited = std::max(answer.waited, bus - at);
+  last_read_end_ = std::max(last_read_end_, at + answer.latency + answer.waited);
+  outstanding_reads_.push(last_read_end_);
+  return answer;
+}
+
+void PmChannel::settle() {
+  while (!competing_writes_.empty()) dimm_.write(draw(competing_writes_), last_drained_, counters);
+  while (!competing_reads_.empty()) dimm_.read(draw(competing_reads_), last_drained_, counters);
+}
+
+}  // namespace perdure::platform

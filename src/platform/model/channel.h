@@ -1,0 +1,125 @@
+// Channels of the memory controllers: queues and buses between the sockets and the DIMMs.
+//
+// A write is durable under ADR when its channel has accepted it. A full write queue accepts one
+// line for each that it hands on; the lines that wait compete, and which of them gets the place is
+// drawn at random. Reads compete for their queue in the same way. The draw decides which line goes,
+// not how long each caller waits: places are promised in the order of arrival, so that a caller
+// knows its time at once. The effect on the DIMM, which sees the lines in the drawn order, is the
+// same; the spread of waiting times is smaller than in a real controller.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/rng.h"
+#include "platform/model/counters.h"
+#include "platform/model/machine.h"
+#include "platform/model/pm_dimm.h"
+#include "platform/model/server.h"
+
+namespace perdure::platform {
+
+/// Answers of a channel to one 64 B read, in addition to the idle latency of its memory.
+struct ChannelRead {
+  Time latency = 0;  ///< idle
+  Time waited = 0;   ///< queueing
+};
+
+/// What became of one 64 B write.
+struct ChannelWrite {
+  Time accepted = 0;  ///< the controller has it: durable under ADR
+  Time taken = 0;     ///< it has left the write queue, and the core may forget it
+};
+
+/// The times of the last `size` events of a kind; asked for the one `size` ago.
+class TimeRing {
+ public:
+  explicit TimeRing(std::size_t size) : times_(size == 0 ? 1 : size, 0) {}
+  [[nodiscard]] Time oldest() const noexcept { return times_[next_]; }
+  void push(Time time) noexcept {
+    times_[next_] = time;
+    if (++next_ == times_.size()) next_ = 0;
+  }
+
+ private:
+  std::vector<Time> times_;
+  std::size_t next_ = 0;
+};
+
+/// How many of a stream of requests with rising end times are still under way.
+class Outstanding {
+ public:
+  [[nodiscard]] std::size_t at(Time now) noexcept;
+  void push(Time end);
+
+ private:
+  std::vector<Time> ends_ = std::vector<Time>(64, 0);
+  std::size_t first_ = 0, count_ = 0;
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  /// A line that arrives at `at`.
+  virtual ChannelWrite write(LineAddress line, Time at) = 0;
+  /// A remote read changed the line's directory bits, which lie beside its data.
+  virtual void write_directory(LineAddress line, Time at) = 0;
+  /// `demand` false: a prefetch; those of a stream are sent together and do not compete.
+  virtual ChannelRead read(LineAddress line, Time at, bool demand) = 0;
+  /// Lets everything that still competes go to the DIMM.
+  virtual void settle() {}
+  [[nodiscard]] virtual bool conserves() const { return true; }
+
+  MemoryCounters counters;
+};
+
+class DramChannel final : public Channel {
+ public:
+  explicit DramChannel(const DramParameters& parameters);
+  ChannelWrite write(LineAddress line, Time at) override;
+  void write_directory(LineAddress line, Time at) override;
+  ChannelRead read(LineAddress line, Time at, bool demand) override;
+
+ private:
+  /// Opens the row if need be; returns when the bank is ready.
+  Time open_row(LineAddress line, Time at, bool& missed);
+
+  DramParameters parameters_;
+  /// Reads go first; what they take is taken from the writes, which the queue holds back.
+  Server reads_, writes_;
+  std::vector<std::uint64_t> open_rows_;
+  std::vector<Server> banks_;
+  TimeRing drained_;
+  Time line_read_, line_write_, turnaround_, row_miss_, latency_;
+};
+
+class PmChannel final : public Channel {
+ public:
+  PmChannel(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed);
+  ChannelWrite write(LineAddress line, Time at) override;
+  void write_directory(LineAddress line, Time at) override;
+  ChannelRead read(LineAddress line, Time at, bool demand) override;
+  void settle() override;
+  [[nodiscard]] bool conserves() const override { return dimm_.conserves(); }
+
+ private:
+  [[nodiscard]] ChannelRead read_dimm(LineAddress line, Time at);
+  /// Adds the bus and remembers the read as under way.
+  ChannelRead note_read(ChannelRead answer, Time at);
+  [[nodiscard]] LineAddress draw(std::vector<LineAddress>& waiting);
+
+  const PmParameters& parameters_;
+  const Ablation& ablation_;
+  Rng rng_;
+  PmDimm dimm_;
+  Server read_bus_, write_bus_;
+  TimeRing drained_;
+  Time last_drained_ = 0, last_accepted_ = 0;
+  Outstanding waiting_writes_, outstanding_reads_;
+  std::vector<LineAddress> competing_writes_, competing_reads_;
+  Time line_read_, line_write_, hit_latency_, miss_latency_, address_miss_;
+  Time last_read_end_ = 0;
+};
+
+}  // namespace perdure::platform

@@ -1,0 +1,312 @@
+#include "platform/model/machine_state.h"
+
+#include <algorithm>
+#include <map>
+
+namespace perdure::platform {
+namespace {
+
+/// cpu numbers run over all cores of all sockets, then over their second hardware threads.
+std::vector<unsigned> physical_cores(const Platform& platform, std::span<const unsigned> cpus) {
+  const unsigned cores = platform.cpu.sockets * platform.cpu.cores_per_socket;
+  std::vector<unsigned> result;
+  for (const unsigned cpu : cpus) result.push_back(cpu % cores);
+  return result;
+}
+
+std::size_t count_distinct(std::vector<unsigned> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return static_cast<std::size_t>(std::unique(numbers.begin(), numbers.end()) - numbers.begin());
+}
+
+constexpr double instructions_per_access = 3;
+constexpr double instructions_per_cycle = 2;
+
+}  // namespace
+
+Machine::State::State(const Platform& with, std::span<const unsigned> cpus, const Ablation& without)
+    : platform(with),
+      ablation(without),
+      clocks(cpus.size(), 0),
+      uncore(platform, ablation, count_distinct(physical_cores(with, cpus))) {
+  const CoreParameters& cpu = platform.cpu;
+  access_cost = cycles(cpu.access_cycles);
+  l1_latency = cycles(cpu.l1.latency_cycles);
+  l2_latency = cycles(cpu.l2.latency_cycles);
+  stream_extra = from_ns(cpu.stream_extra_ns);
+  second_tlb_cost = cycles(cpu.second_tlb_cycles);
+  walk_cost = cycles(cpu.page_walk_cycles);
+  prefetch_patience = from_ns(cpu.prefetch_patience_ns);
+  flush_cost = cycles(cpu.flush_cycles);
+  stream_cost = cycles(cpu.stream_cycles);
+  fence_cost = cycles(cpu.fence_cycles);
+  atomic_cost = cycles(cpu.atomic_cycles);
+  pause_cost = cycles(cpu.pause_cycles);
+  window_positions = cpu.reorder_buffer_accesses * position_unit;
+  compute_positions =
+      static_cast<std::uint64_t>(65536.0 * cpu.clock_ghz / 1000.0 * instructions_per_cycle /
+                                 instructions_per_access * static_cast<double>(position_unit));
+  page_shift = cpu.huge_pages ? 21 - 6 : 12 - 6;
+  streamer = cpu.streamer && !ablation.no_prefetchers;
+  adjacent_line = cpu.adjacent_line && !ablation.no_prefetchers;
+  std::map<unsigned, unsigned> numbers;
+  for (const unsigned physical : physical_cores(platform, cpus)) {
+    const unsigned socket = physical / cpu.cores_per_socket;
+    const auto [at, fresh] = numbers.try_emplace(physical, static_cast<unsigned>(caches.size()));
+    if (fresh) caches.emplace_back(cpu, socket);
+    ++caches[at->second].threads;
+    cores.emplace_back(cpu, at->second, socket);
+  }
+}
+
+void Machine::State::wait_for(unsigned core, const WindowEntry& entry) noexcept {
+  const Time now = clocks[core];
+  if (entry.end <= now) return;
+  const Time queueing = std::min(entry.waited, entry.end - now);
+  advance(core, entry.end - queueing, entry.head);
+  advance(core, entry.end, &TimeSplit::memory_queueing);
+}
+
+void Machine::State::retire(unsigned core) noexcept {
+  CoreState& c = cores[core];
+  while (!c.window.empty()) {
+    const WindowEntry& oldest = c.window.front();
+    if (oldest.end > clocks[core]) {
+      if (oldest.position + window_positions > c.position) return;
+      wait_for(core, oldest);
+    }
+    c.window.pop();
+  }
+}
+
+void Machine::State::enter_window(unsigned core, Time end, Time waited,
+                                  Time TimeSplit::*head) noexcept {
+  CoreState& c = cores[core];
+  c.loads_done = std::max(c.loads_done, end);
+  if (end <= clocks[core] + l2_latency) return;
+  if (!c.window.empty() && c.window.back().end >= end) return;
+  if (c.window.full()) {
+    wait_for(core, c.window.front());
+    c.window.pop();
+  }
+  c.window.push({c.position, end, waited, head});
+}
+
+Time Machine::State::issue_time(const CoreState& c, Time now, Time ready) const noexcept {
+  if (ablation.no_dependence_window) ready = std::max(ready, c.loads_done);
+  if (c.position < c.shadow_end) return std::max(ready, now - c.shadow);
+  return std::max(ready, now);
+}
+
+Time Machine::State::translate(CoreState& c, LineAddress line) noexcept {
+  const std::uint64_t page = line >> page_shift;
+  if (page == c.last_page) return 0;
+  c.last_page = page;
+  if (c.tlb.touch(page, 0) != CacheTags::absent) return 0;
+  c.tlb.insert(page, 0);
+  if (c.second_tlb.touch(page, 0) != CacheTags::absent) return second_tlb_cost;
+  c.second_tlb.insert(page, 0);
+  ++counters.tlb_misses;
+  return second_tlb_cost + walk_cost;
+}
+
+Time Machine::State::fill_in_flight(const CoreState& c, LineAddress line) const noexcept {
+  for (const FillBuffer& fill : c.fills)
+    if (fill.line == line) return fill.end;
+  return 0;
+}
+
+Time Machine::State::prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept {
+  for (const FillBuffer& fill : c.prefetches)
+    if (fill.line == line) return fill.end;
+  return 0;
+}
+
+Time Machine::State::take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept {
+  CoreState& c = cores[core];
+  slot = 0;
+  for (unsigned i = 1; i < c.fills.size(); ++i)
+    if (c.fills[i].end < c.fills[slot].end) slot = i;
+  const Time free = c.fills[slot].end;
+  if (free > clocks[core]) advance(core, free, &TimeSplit::memory_queueing);
+  return std::max(at, free);
+}
+
+void Machine::State::insert_l1(unsigned core, LineAddress line, std::uint64_t flags) {
+  PrivateCaches& own = caches[cores[core].physical];
+  const CacheTags::Victim out = own.l1.insert(line, flags);
+  if (out.dirty) own.l2.touch(out.line, CacheTags::dirty_bit);
+}
+
+void Machine::State::insert_l2(unsigned core, LineAddress line, std::uint64_t flags) {
+  const unsigned physical = cores[core].physical;
+  PrivateCaches& own = caches[physical];
+  uncore.holders.add(line, physical);
+  CacheTags::Victim out = own.l2.insert(line, flags);
+  if (!out.valid) return;
+  out.dirty = own.l1.remove(out.line).dirty || out.dirty;
+  uncore.holders.remove(out.line, physical);
+  const CacheTags::Victim evicted = uncore.accept_victim(own.socket, out);
+  if (evicted.dirty) evict_to_memory(core, evicted.line);
+}
+
+void Machine::State::note_sent(unsigned core, Time taken, Time TimeSplit::*head) noexcept {
+  CoreState& c = cores[core];
+  advance(core, c.write_backs.oldest(), head);
+  c.write_backs.push(taken);
+}
+
+void Machine::State::evict_to_memory(unsigned core, LineAddress line) {
+  note_sent(core, uncore.write_back(cores[core].socket, line, clocks[core], 0).taken,
+            &TimeSplit::memory_queueing);
+}
+
+Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool writes) {
+  CoreState& c = cores[core];
+  ++counters.l2_misses;
+  unsigned slot = 0;
+  const Time start = take_fill_buffer(core, at, slot);
+  const Fetch fetch = uncore.fetch(caches, c.physical, line, start, writes);
+  ++(fetch.where == Where::llc ? counters.llc_hits : counters.llc_misses);
+  c.recent_wait = fetch.waited;
+  c.fills[slot] = {line, fetch.done};
+  c.latest_fill = std::max(c.latest_fill, fetch.done);
+  std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
+  if (fetch.dirty) flags |= CacheTags::dirty_bit;
+  insert_l2(core, line, flags);
+  insert_l1(core, line, flags & CacheTags::exclusive_bit);
+  if (fetch.pushed_out.dirty) evict_to_memory(core, fetch.pushed_out.line);
+  return fetch;
+}
+
+void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes,
+                          bool writes) noexcept {
+  const unsigned physical = cores[core].physical;
+  PrivateCaches& own = caches[physical];
+  const std::uint64_t flags = CacheTags::exclusive_bit | (writes ? CacheTags::dirty_bit : 0);
+  const LineAddress last = (address + bytes - 1) >> 6;
+  for (LineAddress line = address >> 6; line <= last; ++line) {
+    const std::uint64_t had = own.l1.touch(line, 0);
+    if (had != CacheTags::absent && (!writes || (had & CacheTags::exclusive_bit) != 0)) {
+      own.l1.touch(line, writes ? CacheTags::dirty_bit : 0);
+      continue;
+    }
+    const bool alone = uncore.take_quietly(caches, physical, line, writes);
+    if (!own.l2.holds(line)) {
+      uncore.holders.add(line, physical);
+      CacheTags::Victim out = own.l2.insert(line, alone ? CacheTags::exclusive_bit : 0);
+      if (out.valid) {
+        out.dirty = own.l1.remove(out.line).dirty || out.dirty;
+        uncore.holders.remove(out.line, physical);
+        uncore.accept_victim(own.socket, out);
+      }
+    } else if (alone) {
+      own.l2.touch(line, CacheTags::exclusive_bit);
+    }
+    own.l1.remove(line);
+    insert_l1(core, line, alone ? flags : flags & CacheTags::dirty_bit);
+  }
+}
+
+Time Machine::State::load_line(unsigned core, LineAddress line, Time ready) {
+  CoreState& c = cores[core];
+  PrivateCaches& own = caches[c.physical];
+  const Time at = issue_time(c, clocks[core], ready) + translate(c, line);
+  if (own.l1.touch(line, 0) != CacheTags::absent) {
+    ++counters.l1_hits;
+    Time end = at + l1_latency;
+    if (c.latest_fill > end) end = std::max(end, fill_in_flight(c, line));
+    enter_window(core, end, 0, &TimeSplit::l1);
+    return end;
+  }
+  ++counters.l1_misses;
+  const std::uint64_t in_l2 = own.l2.touch(line, 0);
+  if (in_l2 != CacheTags::absent) {
+    ++counters.l2_hits;
+    Time end = at + l2_latency;
+    Time TimeSplit::*head = &TimeSplit::l2;
+    if (c.latest_prefetch > end) {
+      const Time arrives = prefetch_in_flight(c, line);
+      if (arrives > end) {
+        end = arrives;
+        head = &TimeSplit::media;
+      }
+    }
+    insert_l1(core, line, in_l2 & CacheTags::exclusive_bit);
+    enter_window(core, end, 0, head);
+    if (streamer) run_prefetchers(core, line, at, false);
+    return end;
+  }
+  const Fetch fetch = bring(core, line, at, false);
+  enter_window(core, fetch.done, fetch.waited,
+               fetch.where == Where::llc ? &TimeSplit::llc : &TimeSplit::media);
+  if (streamer || adjacent_line) run_prefetchers(core, line, at, true);
+  return fetch.done;
+}
+
+Time Machine::State::own_line(unsigned core, LineAddress line, Time at) {
+  CoreState& c = cores[core];
+  PrivateCaches& own = caches[c.physical];
+  constexpr std::uint64_t both = CacheTags::flag_bits;
+  std::uint64_t flags = own.l1.flags(line);
+  const bool in_l1 = flags != CacheTags::absent;
+  ++(in_l1 ? counters.l1_hits : counters.l1_misses);
+  if (!in_l1) {
+    flags = own.l2.flags(line);
+    if (flags == CacheTags::absent) {
+      // Fewer misses of stores than of loads are under way.
+      advance(core, c.store_misses.oldest(), &TimeSplit::memory_queueing);
+      const Fetch fetch = bring(core, line, std::max(at, c.store_misses.oldest()), true);
+      c.store_misses.push(fetch.done);
+      own.l2.touch(line, both);
+      own.l1.touch(line, both);
+      if (streamer || adjacent_line) run_prefetchers(core, line, at, true);
+      return fetch.done;
+    }
+    ++counters.l2_hits;
+    insert_l1(core, line, flags & CacheTags::exclusive_bit);
+  }
+  Time end = in_l1 ? at : at + l2_latency;
+  if ((flags & CacheTags::exclusive_bit) == 0) {
+    const Fetch grant = uncore.upgrade(caches, c.physical, line, at);
+    end = std::max(end, grant.done);
+  }
+  own.l1.touch(line, both);
+  own.l2.touch(line, CacheTags::exclusive_bit);
+  if (c.latest_fill > end) end = std::max(end, fill_in_flight(c, line));
+  if (c.latest_prefetch > end) end = std::max(end, prefetch_in_flight(c, line));
+  if (!in_l1 && streamer) run_prefetchers(core, line, at, false);
+  return end;
+}
+
+void Machine::State::commit(unsigned core, Time end) noexcept {
+  CoreState& c = cores[core];
+  c.committed = std::max(c.committed, end);
+  if (c.committed <= clocks[core]) return;
+  advance(core, c.store_buffer.oldest(), &TimeSplit::memory_queueing);
+  c.store_buffer.push(c.committed);
+}
+
+void Machine::State::store_line(unsigned core, LineAddress line) {
+  CoreState& c = cores[core];
+  const Time at = issue_time(c, clocks[core], 0) + translate(c, line);
+  commit(core, own_line(core, line, at));
+}
+
+void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool streamed,
+                               bool partial) {
+  CoreState& c = cores[core];
+  // The buffer that brought the line in also takes it out.
+  unsigned slot = 0;
+  while (slot < c.fills.size() && c.fills[slot].line != line) ++slot;
+  const Time start =
+      slot < c.fills.size() ? std::max(at, c.fills[slot].end) : take_fill_buffer(core, at, slot);
+  const Time extra = streamed ? stream_extra : 0;
+  const ChannelWrite sent = partial ? uncore.write_partial(c.socket, line, start, extra)
+                                    : uncore.write_back(c.socket, line, start, extra);
+  c.fills[slot] = {~LineAddress{0}, start + uncore.write_hold(line)};
+  c.accepted = std::max(c.accepted, sent.accepted);
+  note_sent(core, sent.taken, &TimeSplit::flush_fence);
+}
+
+}  // namespace perdure::platform

@@ -1,0 +1,83 @@
+// Machine::State: the parts of a machine and the steps that the public calls are made of.
+#pragma once
+
+#include "platform/model/core_state.h"
+#include "platform/model/machine.h"
+#include "platform/model/uncore.h"
+
+namespace perdure::platform {
+
+struct Machine::State {
+  State(const Platform& platform, std::span<const unsigned> cpus, const Ablation& ablation);
+
+  /// Moves a clock to `to` (if that is later) and books the step.
+  void advance(unsigned core, Time to, Time TimeSplit::*head) noexcept {
+    Time& clock = clocks[core];
+    if (to <= clock) return;
+    cores[core].split.*head += to - clock;
+    clock = to;
+  }
+  void spend(unsigned core, Time duration, Time TimeSplit::*head) noexcept {
+    clocks[core] += duration;
+    cores[core].split.*head += duration;
+  }
+  /// Waits for an entry's end; its queueing is booked apart.
+  void wait_for(unsigned core, const WindowEntry& entry) noexcept;
+  /// Issue of one access: its cost, and the wait for what leaves the window.
+  void issue(unsigned core) noexcept {
+    CoreState& c = cores[core];
+    c.position += position_unit;
+    spend(core, access_cost, &TimeSplit::compute);
+    if (!c.window.empty()) retire(core);
+  }
+  void retire(unsigned core) noexcept;
+  void enter_window(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept;
+  [[nodiscard]] Time issue_time(const CoreState& c, Time now, Time ready) const noexcept;
+  Time translate(CoreState& c, LineAddress line) noexcept;
+
+  Time load_line(unsigned core, LineAddress line, Time ready);
+  /// The whole path of a line that L1 does not hold; returns its fetch.
+  Fetch bring(unsigned core, LineAddress line, Time at, bool writes);
+  void store_line(unsigned core, LineAddress line);
+  /// The store of a line: when it is visible, if nothing older is in the way.
+  Time own_line(unsigned core, LineAddress line, Time at);
+  void commit(unsigned core, Time end) noexcept;
+  Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
+  [[nodiscard]] Time fill_in_flight(const CoreState& c, LineAddress line) const noexcept;
+  [[nodiscard]] Time prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept;
+  void insert_l1(unsigned core, LineAddress line, std::uint64_t flags);
+  void insert_l2(unsigned core, LineAddress line, std::uint64_t flags);
+  void evict_to_memory(unsigned core, LineAddress line);
+  /// One line on its way to memory; waits while too many of this core are.
+  void send_line(unsigned core, LineAddress line, Time at, bool streamed, bool partial);
+  void note_sent(unsigned core, Time taken, Time TimeSplit::*head) noexcept;
+  void run_prefetchers(unsigned core, LineAddress line, Time at, bool missed);
+  void prefetch_line(unsigned core, LineAddress line, Time at);
+  void drain_combining(unsigned core, WriteCombining& buffer);
+  void drain_all_combining(unsigned core);
+
+  /// Tags only: no time, no traffic.
+  void warm(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
+
+  static constexpr std::uint64_t position_unit = 64;
+
+  Platform platform;
+  Ablation ablation;
+  std::vector<Time> clocks;
+  std::vector<CoreState> cores;
+  std::vector<PrivateCaches> caches;
+  Uncore uncore;
+  Counters counters;
+
+  Time access_cost, l1_latency, l2_latency, stream_extra, second_tlb_cost, walk_cost;
+  Time prefetch_patience;
+  Time flush_cost, stream_cost, fence_cost, atomic_cost, pause_cost;
+  std::uint64_t window_positions, compute_positions;  ///< the latter per 2^16 ps
+  unsigned page_shift;
+  bool streamer, adjacent_line;
+
+ private:
+  [[nodiscard]] Time cycles(double count) const { return from_ns(count / platform.cpu.clock_ghz); }
+};
+
+}  // namespace perdure::platform

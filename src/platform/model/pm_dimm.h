@@ -1,0 +1,80 @@
+// PmDimm: one persistent-memory DIMM behind its DDR-T link.
+//
+//   write, 64 B -> write buffer: XPLines of 256 B with a valid bit per piece -> media, 256 B
+//   read, 64 B  <- write buffer, else read buffer, else media, 256 B
+//
+// D1  every piece that was written is in the write buffer or was written to media since.
+// D2  an XPLine occupies at most one entry of the write buffer.
+// D3  media work: writes and reads each have their own rate, and share the partitions between them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/rng.h"
+#include "platform/model/cache_tags.h"
+#include "platform/model/counters.h"
+#include "platform/model/machine.h"
+#include "platform/model/server.h"
+
+namespace perdure::platform {
+
+class PmDimm {
+ public:
+  PmDimm(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed);
+
+  /// A 64 B write that reaches the DIMM at `at`; returns when the buffer has taken it.
+  /// `directory`: it changes only the directory bits that lie beside the line's data.
+  Time write(LineAddress line, Time at, MemoryCounters& counters, bool directory = false);
+
+  struct Read {
+    Time waited = 0;   ///< for the media or behind other requests
+    bool hit = false;  ///< served by a buffer
+    bool address_hit = true;
+  };
+  /// A 64 B read. Idle latencies are the caller's to add, by `hit` and `address_hit`.
+  Read read(LineAddress line, Time at, MemoryCounters& counters);
+
+  /// Pieces in the write buffer.
+  [[nodiscard]] std::uint64_t dirty_bytes() const noexcept;
+  /// D1: pieces in = pieces out + pieces overwritten in the buffer + pieces there.
+  [[nodiscard]] bool conserves() const noexcept;
+
+ private:
+  using XpLine = std::uint64_t;  ///< line >> 2
+  static constexpr unsigned whole = 0xf;
+
+  struct Wear {
+    XpLine line;
+    std::uint64_t writes;
+  };
+
+  [[nodiscard]] std::size_t find(XpLine line) const noexcept;
+  [[nodiscard]] std::size_t choose_victim() noexcept;
+  /// Writes entry `at` to the media; returns when the media starts on it.
+  Time write_out(std::size_t at, Time from, MemoryCounters& counters);
+  void free_entry(std::size_t at) noexcept;
+  [[nodiscard]] Time stall_of_wear(XpLine line, MemoryCounters& counters);
+  [[nodiscard]] bool in_read_buffer(XpLine line) const noexcept;
+
+  const PmParameters& parameters_;
+  const Ablation& ablation_;
+  Rng rng_;
+  // Write buffer: entries [0, used_) in no order; `order_` is for the LRU ablation only.
+  std::vector<XpLine> tags_;
+  std::vector<std::uint8_t> pieces_;
+  std::vector<std::uint8_t> directory_;  ///< opened or touched by a directory write
+  std::vector<std::uint64_t> order_;
+  std::size_t used_ = 0;
+  std::uint64_t clock_ = 0;
+  std::vector<XpLine> read_tags_;
+  std::vector<Time> read_ready_;
+  CacheTags addresses_;
+  std::vector<Wear> wear_;
+  std::uint64_t media_writes_ = 0;
+  std::uint64_t pieces_in_ = 0, pieces_out_ = 0, pieces_overwritten_ = 0;
+  Server reads_, writes_, partitions_;
+  Time media_read_, media_write_, shared_read_, shared_write_;
+};
+
+}  // namespace perdure::platform

@@ -1,0 +1,125 @@
+// One DIMM against cases worked out by hand.
+#include "platform/model/pm_dimm.h"
+
+#include <gtest/gtest.h>
+
+namespace perdure::platform {
+namespace {
+
+class PmDimmTest : public ::testing::Test {
+ protected:
+  PmDimmTest() {
+    parameters.writes_per_table_write = 1'000'000;  // no writes of the DIMM's own
+    parameters.write_buffer_xplines = 4;
+  }
+  PmParameters parameters;
+  Ablation ablation;
+  MemoryCounters counters;
+};
+
+TEST_F(PmDimmTest, MergesFourPiecesIntoOneMediaWrite) {
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress line = 0; line < 4 * 100; ++line) dimm.write(line, line * us, counters);
+  // 100 lines in, 4 still in the buffer.
+  EXPECT_EQ(counters.controller_write_bytes, 400 * 64);
+  EXPECT_EQ(counters.media_write_bytes, 96 * 256);
+  EXPECT_EQ(counters.buffer_write_hits, 300);
+  EXPECT_EQ(counters.read_modify_writes, 0);
+  EXPECT_TRUE(dimm.conserves());  // D1
+}
+
+TEST_F(PmDimmTest, WritesAWholeXpLineForEachLonePiece) {
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress line = 0; line < 400; line += 4) dimm.write(line, line * us, counters);
+  EXPECT_EQ(counters.controller_write_bytes, 100 * 64);
+  EXPECT_EQ(counters.media_write_bytes, 96 * 256);  // EWR 0.25 but for the 4 in the buffer
+  EXPECT_EQ(counters.read_modify_writes, 96);
+  EXPECT_EQ(dimm.dirty_bytes(), 4 * 64);
+  EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, DoesNotAbsorbRewritesOfAWholeLine) {
+  PmDimm dimm(parameters, ablation, 1);
+  for (unsigned round = 0; round < 10; ++round)
+    for (LineAddress line = 0; line < 4; ++line) dimm.write(line, round * us, counters);
+  EXPECT_EQ(counters.media_write_bytes, 9 * 256);
+  EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, EvictsTheOldestLineOnlyWhenAblated) {
+  ablation.lru_write_buffer = true;
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress xpline = 0; xpline < 5; ++xpline) dimm.write(xpline * 4, 0, counters);
+  const std::uint64_t media = counters.media_write_bytes;
+  EXPECT_EQ(media, 256);  // line 0 went; 1 to 4 are there
+  for (LineAddress xpline = 1; xpline < 5; ++xpline) dimm.write(xpline * 4 + 1, 0, counters);
+  EXPECT_EQ(counters.media_write_bytes, media);
+}
+
+TEST_F(PmDimmTest, TakesAWriteOnlyWhenTheMediaCanStartOnItsVictim) {
+  PmDimm dimm(parameters, ablation, 1);
+  const Time write = from_ns(parameters.media_write_ns);
+  for (LineAddress xpline = 0; xpline < 4; ++xpline)
+    EXPECT_EQ(dimm.write(xpline * 4, 0, counters), 0U);
+  EXPECT_EQ(dimm.write(4 * 4, 0, counters), 0U);     // the media is idle
+  EXPECT_EQ(dimm.write(5 * 4, 0, counters), write);  // and then busy
+  EXPECT_EQ(dimm.write(6 * 4, 0, counters), 2 * write);
+}
+
+TEST_F(PmDimmTest, ServesAnXpLineFromTheBufferAfterOneMediaRead) {
+  PmDimm dimm(parameters, ablation, 1);
+  EXPECT_FALSE(dimm.read(40, 0, counters).hit);
+  for (LineAddress line = 41; line < 44; ++line) {
+    const PmDimm::Read read = dimm.read(line, 10 * us, counters);
+    EXPECT_TRUE(read.hit);
+    EXPECT_EQ(read.waited, 0U);
+  }
+  EXPECT_EQ(counters.controller_read_bytes, 256U);
+  EXPECT_EQ(counters.media_read_bytes, 256U);
+}
+
+TEST_F(PmDimmTest, MakesReadsOfOneXpLineWaitForItsMediaRead) {
+  PmDimm dimm(parameters, ablation, 1);
+  dimm.read(40, 0, counters);
+  const PmDimm::Read second = dimm.read(41, 0, counters);
+  const double first_misses_hits =
+      parameters.read_miss_latency_ns - parameters.read_hit_latency_ns + parameters.address_miss_ns;
+  EXPECT_EQ(second.waited, from_ns(first_misses_hits));
+}
+
+TEST_F(PmDimmTest, SpacesMediaReads) {
+  PmDimm dimm(parameters, ablation, 1);
+  EXPECT_EQ(dimm.read(0, 0, counters).waited, 0U);
+  EXPECT_EQ(dimm.read(400, 0, counters).waited, from_ns(parameters.media_read_ns));
+  EXPECT_EQ(dimm.read(800, 0, counters).waited, 2 * from_ns(parameters.media_read_ns));
+}
+
+TEST_F(PmDimmTest, MissesTheAddressCacheBeyondItsReach) {
+  parameters.address_cache_bytes = 64 * 4096;
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress region = 0; region < 64; ++region)
+    EXPECT_FALSE(dimm.read(region * 64, region * us, counters).address_hit);
+  unsigned hits = 0;
+  for (LineAddress region = 0; region < 64; ++region)
+    hits += dimm.read(region * 64 + 32, ms + region * us, counters).address_hit ? 1 : 0;
+  EXPECT_GT(hits, 32U);
+  for (LineAddress region = 1000; region < 3000; ++region)
+    EXPECT_FALSE(dimm.read(region * 64, 2 * ms + region * us, counters).address_hit);
+}
+
+TEST_F(PmDimmTest, StallsAfterManyWritesOfOneLine) {
+  parameters.wear_levelling_writes = 100;
+  PmDimm dimm(parameters, ablation, 1);
+  for (unsigned round = 0; round < 1000; ++round)
+    for (LineAddress line = 0; line < 4; ++line) dimm.write(line, round * 100 * us, counters);
+  EXPECT_EQ(counters.wear_levelling_stalls, 9U);
+  ablation.no_wear_levelling = true;
+  MemoryCounters none;
+  PmDimm without(parameters, ablation, 1);
+  for (unsigned round = 0; round < 1000; ++round)
+    for (LineAddress line = 0; line < 4; ++line) without.write(line, round * 100 * us, none);
+  EXPECT_EQ(none.wear_levelling_stalls, 0U);
+}
+
+}  // namespace
+}  // namespace perdure::platform

@@ -1,0 +1,90 @@
+// The L2 prefetchers: streams within a 4 KiB page, and the other line of a 128 B pair.
+#include <algorithm>
+
+#include "platform/model/machine_state.h"
+
+namespace perdure::platform {
+namespace {
+
+/// The next-page prefetcher: after so long a run the first lines of the next page are fetched too.
+constexpr unsigned next_page_run = 16;
+constexpr LineAddress next_page_lines = 4;
+
+}  // namespace
+
+void Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
+  CoreState& c = cores[core];
+  PrivateCaches& own = caches[c.physical];
+  if (own.l2.holds(line)) return;
+  FillBuffer& slot = c.prefetches[c.next_prefetch];
+  if (slot.end > at) return;
+  // Demand misses come first: a prefetch gets only what they leave of the L2's queue.
+  const auto under_way = [at](const FillBuffer& fill) { return fill.end > at; };
+  const auto misses = std::count_if(c.fills.begin(), c.fills.end(), under_way) +
+                      std::count_if(c.prefetches.begin(), c.prefetches.end(), under_way);
+  if (static_cast<std::size_t>(misses) >= (c.recent_wait > prefetch_patience
+                                               ? platform.cpu.line_fill_buffers / 2
+                                               : platform.cpu.l2_misses))
+    return;
+  c.next_prefetch = (c.next_prefetch + 1) % static_cast<unsigned>(c.prefetches.size());
+  const Fetch fetch = uncore.fetch(caches, c.physical, line, at, false, false);
+  c.recent_wait = fetch.waited;
+  slot = {line, fetch.done};
+  c.latest_prefetch = std::max(c.latest_prefetch, fetch.done);
+  std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
+  if (fetch.dirty) flags |= CacheTags::dirty_bit;
+  insert_l2(core, line, flags);
+  if (fetch.pushed_out.dirty) evict_to_memory(core, fetch.pushed_out.line);
+}
+
+void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, bool missed) {
+  CoreState& c = cores[core];
+  if (adjacent_line && missed) prefetch_line(core, line ^ 1, at);
+  if (!streamer) return;
+  const std::uint64_t page = line >> 6;
+  Stream* stream = nullptr;
+  for (Stream& candidate : c.streams)
+    if (candidate.page == page) stream = &candidate;
+  if (stream == nullptr)
+    for (Stream& candidate : c.streams)
+      if (candidate.run >= next_page_run && candidate.direction != 0 &&
+          candidate.page + static_cast<std::uint64_t>(candidate.direction) == page &&
+          (candidate.direction > 0 ? line - candidate.last : candidate.last - line) <= 4) {
+        candidate.page = page;  // the run goes on in the next page
+        candidate.last = candidate.direction > 0 ? line - 1 : line + 1;
+        stream = &candidate;
+      }
+  if (stream == nullptr) {
+    c.streams[c.next_stream] = {page, line, line, 0, 0};
+    c.next_stream = (c.next_stream + 1) % static_cast<unsigned>(c.streams.size());
+    return;
+  }
+  if (line == stream->last) return;
+  const int direction = line > stream->last ? 1 : -1;
+  const bool close = (line > stream->last ? line - stream->last : stream->last - line) <= 2;
+  if (!close || (stream->direction != 0 && direction != stream->direction)) {
+    *stream = {page, line, line, close ? direction : 0, 0};
+    return;
+  }
+  stream->direction = direction;
+  stream->last = line;
+  ++stream->run;
+  // The longer the run, the further ahead; one line at first.
+  const unsigned reach = std::min(std::max(1U, stream->run / 2), platform.cpu.streamer_lines);
+  LineAddress next = stream->ahead;
+  if (direction > 0 ? next < line : next > line) next = line;
+  for (unsigned issued = 0; issued < 2; ++issued) {
+    const LineAddress candidate = direction > 0 ? next + 1 : next - 1;
+    const LineAddress distance = direction > 0 ? candidate - line : line - candidate;
+    if (distance > reach) break;
+    if (candidate >> 6 != page &&
+        (stream->run < next_page_run ||
+         (direction > 0 ? candidate & 63 : 63 - (candidate & 63)) >= next_page_lines))
+      break;
+    prefetch_line(core, candidate, at);
+    next = candidate;
+  }
+  stream->ahead = next;
+}
+
+}  // namespace perdure::platform

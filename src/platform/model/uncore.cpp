@@ -1,0 +1,307 @@
+#include "platform/model/uncore.h"
+
+#include <algorithm>
+
+namespace perdure::platform {
+namespace {
+
+constexpr std::size_t busy_slots = 1024;
+
+void add(MemoryCounters& sum, const MemoryCounters& part) noexcept {
+  sum.controller_read_bytes += part.controller_read_bytes;
+  sum.controller_write_bytes += part.controller_write_bytes;
+  sum.media_read_bytes += part.media_read_bytes;
+  sum.media_write_bytes += part.media_write_bytes;
+  sum.buffer_read_hits += part.buffer_read_hits;
+  sum.buffer_read_misses += part.buffer_read_misses;
+  sum.buffer_write_hits += part.buffer_write_hits;
+  sum.buffer_write_misses += part.buffer_write_misses;
+  sum.read_modify_writes += part.read_modify_writes;
+  sum.wear_levelling_stalls += part.wear_levelling_stalls;
+}
+
+/// Memory without XPLines that is mapped as persistent: battery-backed DIMMs, CXL expanders.
+DramParameters dram_like(const Platform& platform) {
+  DramParameters result = platform.dram;
+  result.channels = platform.pm.dimms;
+  result.interleave_bytes = platform.pm.interleave_bytes;
+  result.read_latency_ns = platform.pm.read_hit_latency_ns;
+  result.row_miss_ns = platform.pm.read_miss_latency_ns - platform.pm.read_hit_latency_ns;
+  result.line_read_ns = platform.pm.line_read_ns;
+  result.line_write_ns = platform.pm.line_write_ns;
+  result.write_accept_ns = platform.pm.write_accept_ns;
+  result.write_queue_lines = platform.pm.write_queue_lines;
+  return result;
+}
+
+}  // namespace
+
+Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t physical_cores)
+    : holders(physical_cores * (platform.cpu.l2.bytes / 64 + 64)),
+      platform_(platform),
+      ablation_(ablation),
+      llc_rng_(1, 2),
+      links_(platform.cpu.sockets),
+      busy_lines_(busy_slots),
+      llc_latency_(from_ns(platform.cpu.llc_per_core.latency_cycles / platform.cpu.clock_ghz)),
+      snoop_(from_ns(platform.cpu.snoop_ns)),
+      link_latency_(from_ns(platform.link.latency_ns)),
+      message_(from_ns(platform.link.message_bytes / platform.link.bandwidth_gb_s)),
+      data_message_(from_ns(platform.link.data_message_bytes / platform.link.bandwidth_gb_s)) {
+  const CoreParameters& cpu = platform.cpu;
+  for (unsigned socket = 0; socket < cpu.sockets; ++socket) {
+    llc_.emplace_back(cpu.llc_per_core.bytes * cpu.cores_per_socket / 64, cpu.llc_per_core.ways,
+                      true);
+    for (unsigned i = 0; i < platform.dram.channels; ++i)
+      dram_.push_back(std::make_unique<DramChannel>(platform.dram));
+    for (unsigned i = 0; i < platform.pm.dimms; ++i)
+      if (platform.pm.behaves_as_dram)
+        pm_.push_back(std::make_unique<DramChannel>(dram_like(platform)));
+      else
+        pm_.push_back(
+            std::make_unique<PmChannel>(platform.pm, ablation, socket * platform.pm.dimms + i));
+  }
+}
+
+bool Uncore::is_pm(PageHome home) const noexcept {
+  return home.memory == MemoryKind::pm && platform_.pm.present;
+}
+
+Channel& Uncore::channel_of(PageHome home, LineAddress line) {
+  const unsigned node = home.node < platform_.cpu.sockets ? home.node : 0;
+  if (is_pm(home)) {
+    const std::uint64_t block = line * 64 / platform_.pm.interleave_bytes;
+    return *pm_[node * platform_.pm.dimms + block % platform_.pm.dimms];
+  }
+  const std::uint64_t block = line * 64 / platform_.dram.interleave_bytes;
+  return *dram_[node * platform_.dram.channels + block % platform_.dram.channels];
+}
+
+Time Uncore::cross(unsigned from, Time at, Time occupancy, std::uint64_t bytes) {
+  link_bytes_ += bytes;
+  return links_[from].reserve(at, occupancy);
+}
+
+Uncore::Answer Uncore::read_memory(unsigned socket, LineAddress line, Time at, bool writes,
+                                   bool demand) {
+  PageTable::Page& page = pages.of_line(line);
+  const unsigned home = page.home.node < platform_.cpu.sockets ? page.home.node : 0;
+  Channel& channel = channel_of(page.home, line);
+  const std::uint64_t bit = std::uint64_t{1} << (line & 63);
+  if (home == socket) {
+    page.remote_lines &= ~(writes ? bit : 0);
+    const ChannelRead read = channel.read(line, at, demand);
+    return {at + read.latency + read.waited, read.waited};
+  }
+  const auto message_bytes = static_cast<std::uint64_t>(platform_.link.message_bytes);
+  const auto data_bytes = static_cast<std::uint64_t>(platform_.link.data_message_bytes);
+  const Time sent = cross(socket, at, message_, message_bytes);
+  const ChannelRead read = channel.read(line, sent + link_latency_ / 2, demand);
+  const Time ready = sent + link_latency_ / 2 + read.latency + read.waited;
+  const Time back = cross(home, ready, data_message_, data_bytes);
+  if ((page.remote_lines & bit) == 0) {
+    page.remote_lines |= bit;
+    if (platform_.pm.directory && !ablation_.no_directory) {
+      channel.write_directory(line, ready);
+    }
+  }
+  return {back + link_latency_ / 2, read.waited + (sent - at) + (back - ready)};
+}
+
+Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
+                    bool writes, bool demand) {
+  const unsigned socket = cores[core].socket;
+  const CoreSet others = holders.of(line).without(core);
+  Fetch result;
+  result.exclusive = others.empty() || writes;
+  bool held = false;
+  bool across = false;
+  bool dirty = false;
+  others.for_each([&](unsigned other) {
+    held = true;
+    across = across || cores[other].socket != socket;
+    if (writes) {
+      dirty = cores[other].l1.remove(line).dirty || dirty;
+      dirty = cores[other].l2.remove(line).dirty || dirty;
+      holders.remove(line, other);
+      return;
+    }
+    for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
+      const std::uint64_t flags = cache->flags(line);
+      if (flags == CacheTags::absent) continue;
+      dirty = dirty || (flags & CacheTags::dirty_bit) != 0;
+      cache->clear_flags(line, CacheTags::flag_bits);
+    }
+  });
+  bool in_llc = false;
+  for (unsigned at_socket = 0; at_socket < llc_.size(); ++at_socket) {
+    const CacheTags::Victim found = llc_[at_socket].remove(line);
+    if (!found.valid) continue;
+    in_llc = true;
+    across = across || (!held && at_socket != socket);
+    dirty = dirty || found.dirty;
+    break;
+  }
+  result.dirty = dirty && writes;
+  if (!held && !in_llc) {
+    const Answer answer = read_memory(socket, line, at, writes, demand);
+    result.done = answer.done;
+    result.waited = answer.waited;
+    return result;
+  }
+  result.where = Where::llc;
+  result.done = at + llc_latency_ + (held ? snoop_ : 0);
+  if (across) {
+    const unsigned other_socket = socket == 0 ? 1 : 0;
+    const Time sent =
+        cross(socket, at, message_, static_cast<std::uint64_t>(platform_.link.message_bytes));
+    const Time back = cross(other_socket, sent + link_latency_ / 2, data_message_,
+                            static_cast<std::uint64_t>(platform_.link.data_message_bytes));
+    result.waited = (sent - at) + (back - sent - link_latency_ / 2);
+    result.done += link_latency_ + result.waited;
+  }
+  // A reader gets a clean copy: the dirty bytes stay in the LLC of its socket.
+  if (!writes && dirty) {
+    if (held) {
+      const CacheTags::Victim out = llc_[socket].insert(line, CacheTags::dirty_bit);
+      if (out.dirty) result.pushed_out = out;
+    } else {
+      result.dirty = true;
+      result.exclusive = true;
+    }
+  }
+  return result;
+}
+
+bool Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
+                          bool writes) noexcept {
+  const CoreSet others = holders.of(line).without(core);
+  others.for_each([&](unsigned other) {
+    for (CacheTags* cache : {&cores[other].l1, &cores[other].l2})
+      if (writes)
+        cache->remove(line);
+      else
+        cache->clear_flags(line, CacheTags::flag_bits);
+    if (writes) holders.remove(line, other);
+  });
+  for (CacheTags& cache : llc_) cache.remove(line);
+  return writes || others.empty();
+}
+
+Fetch Uncore::upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at) {
+  Fetch result = {at + llc_latency_, 0, Where::llc, true, false, {}};
+  const CoreSet others = holders.of(line).without(core);
+  bool across = false;
+  others.for_each([&](unsigned other) {
+    result.dirty = cores[other].l1.remove(line).dirty || result.dirty;
+    result.dirty = cores[other].l2.remove(line).dirty || result.dirty;
+    holders.remove(line, other);
+    across = across || cores[other].socket != cores[core].socket;
+  });
+  for (CacheTags& cache : llc_) result.dirty = cache.remove(line).dirty || result.dirty;
+  if (!others.empty()) result.done += snoop_;
+  if (across) {
+    const Time sent = cross(cores[core].socket, at, message_,
+                            static_cast<std::uint64_t>(platform_.link.message_bytes));
+    result.waited = sent - at;
+    result.done += link_latency_ + result.waited;
+  }
+  return result;
+}
+
+CacheTags::Victim Uncore::flush(std::vector<PrivateCaches>& cores, LineAddress line, bool keep) {
+  CacheTags::Victim result{line, false, false};
+  const auto take = [&](CacheTags& cache) {
+    const std::uint64_t flags = cache.flags(line);
+    if (flags == CacheTags::absent) return;
+    result.valid = true;
+    result.dirty = result.dirty || (flags & CacheTags::dirty_bit) != 0;
+    if (keep)
+      cache.clear_flags(line, CacheTags::dirty_bit);
+    else
+      cache.remove(line);
+  };
+  holders.of(line).for_each([&](unsigned core) {
+    take(cores[core].l1);
+    take(cores[core].l2);
+    if (!keep) holders.remove(line, core);
+  });
+  for (CacheTags& cache : llc_) take(cache);
+  return result;
+}
+
+Time Uncore::ask_home(unsigned socket, LineAddress line, Time at) {
+  BusyLine& busy = busy_lines_[mix64(line) % busy_slots];
+  const Time start = busy.line == line ? std::max(at, busy.until) : at;
+  const Answer answer = read_memory(socket, line, start, false, true);
+  busy = {line, answer.done};
+  return answer.done;
+}
+
+ChannelWrite Uncore::write_back(unsigned socket, LineAddress line, Time at, Time extra) {
+  PageTable::Page& page = pages.of_line(line);
+  const unsigned home = page.home.node < platform_.cpu.sockets ? page.home.node : 0;
+  Time arrival =
+      at + extra +
+      from_ns(is_pm(page.home) ? platform_.pm.write_accept_ns : platform_.dram.write_accept_ns);
+  if (home != socket) {
+    const Time sent = cross(socket, at, data_message_,
+                            static_cast<std::uint64_t>(platform_.link.data_message_bytes));
+    arrival += sent - at + link_latency_;
+    page.remote_lines &= ~(std::uint64_t{1} << (line & 63));
+  }
+  return channel_of(page.home, line).write(line, arrival);
+}
+
+Time Uncore::write_hold(LineAddress line) {
+  return from_ns(is_pm(pages.of_line(line).home) ? platform_.pm.write_hold_ns
+                                                 : platform_.dram.write_hold_ns);
+}
+
+ChannelWrite Uncore::write_partial(unsigned socket, LineAddress line, Time at, Time extra) {
+  const PageHome home = pages.of_line(line).home;
+  const ChannelRead read = channel_of(home, line).read(line, at, true);
+  return write_back(socket, line, at + read.waited + read.latency, extra);
+}
+
+CacheTags::Victim Uncore::accept_victim(unsigned socket, CacheTags::Victim victim) noexcept {
+  const std::uint64_t flags = victim.dirty ? CacheTags::dirty_bit : 0;
+  if (llc_[socket].touch(victim.line, flags) != CacheTags::absent) return {};
+  for (unsigned other = 0; other < llc_.size(); ++other)
+    if (other != socket && llc_[other].touch(victim.line, flags) != CacheTags::absent) return {};
+  const CacheTags::Victim out = llc_[socket].insert(victim.line, flags, llc_victim_way());
+  return out.dirty ? out : CacheTags::Victim{};
+}
+
+unsigned Uncore::llc_victim_way() noexcept {
+  if (llc_rng_.unit() >= platform_.cpu.llc_disorder) return ~0U;
+  return static_cast<unsigned>(llc_rng_.below(platform_.cpu.llc_per_core.ways));
+}
+
+bool Uncore::in_any_llc(LineAddress line) const noexcept {
+  return std::any_of(llc_.begin(), llc_.end(),
+                     [line](const CacheTags& cache) { return cache.holds(line); });
+}
+
+void Uncore::add_to(Counters& counters) const {
+  for (const auto& channel : dram_) {
+    add(counters.dram, channel->counters);
+    counters.dram.directory_writes += channel->counters.directory_writes;
+  }
+  for (const auto& channel : pm_) {
+    add(counters.pm, channel->counters);
+    counters.pm.directory_writes += channel->counters.directory_writes;
+  }
+  counters.upi_bytes += link_bytes_;
+}
+
+void Uncore::settle() {
+  for (const auto& channel : pm_) channel->settle();
+}
+
+bool Uncore::conserves() const {
+  return std::all_of(pm_.begin(), pm_.end(),
+                     [](const auto& channel) { return channel->conserves(); });
+}
+
+}  // namespace perdure::platform

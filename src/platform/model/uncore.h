@@ -1,0 +1,101 @@
+// Uncore: what cores share. Last-level caches, the record of who holds a line, the links between
+// sockets, the memory channels.
+//
+// U1  a core is in `holders_` of a line exactly when its L2 holds the line (L1 is within L2).
+// U2  at most one L2 holds a line exclusive or dirty, and then no other L2 holds it.
+// U3  a line is in at most one LLC, and dirty there only if no L2 holds it dirty.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "platform/model/cache_tags.h"
+#include "platform/model/channel.h"
+#include "platform/model/holders.h"
+#include "platform/model/machine.h"
+#include "platform/model/page_table.h"
+
+namespace perdure::platform {
+
+enum class Where : std::uint8_t { l1, l2, llc, memory };
+
+/// The caches of one physical core.
+struct PrivateCaches {
+  PrivateCaches(const CoreParameters& cpu, unsigned on_socket)
+      : l1(cpu.l1.bytes / 64, cpu.l1.ways, false),
+        l2(cpu.l2.bytes / 64, cpu.l2.ways, false),
+        socket(on_socket) {}
+  CacheTags l1, l2;
+  unsigned socket;
+  unsigned threads = 0;
+};
+
+struct Fetch {
+  Time done = 0;
+  Time waited = 0;  ///< of it, queueing
+  Where where = Where::memory;
+  bool exclusive = false;
+  bool dirty = false;              ///< came from an LLC that had not written it back
+  CacheTags::Victim pushed_out{};  ///< a dirty line that the LLC lost over it
+};
+
+class Uncore {
+ public:
+  Uncore(const Platform& platform, const Ablation& ablation, std::size_t physical_cores);
+
+  /// Brings a line to a core's L2; `writes`: no one else may keep it. The caller inserts the tags.
+  Fetch fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
+              bool writes, bool demand = true);
+  /// Takes the right to write from everybody else; the core has the line.
+  Fetch upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at);
+  /// Takes the line out of all caches (or only cleans it); returns whether anybody had it, dirty.
+  CacheTags::Victim flush(std::vector<PrivateCaches>& cores, LineAddress line, bool keep);
+  /// A flush of a line that no cache holds must still ask its home; such requests queue per line.
+  Time ask_home(unsigned socket, LineAddress line, Time at);
+  /// A line goes from a socket to its memory; returns what became of it.
+  ChannelWrite write_back(unsigned socket, LineAddress line, Time at, Time extra);
+  /// How long a line on its way to memory holds its line-fill buffer.
+  [[nodiscard]] Time write_hold(LineAddress line);
+  /// Bytes of a partly filled write-combining buffer: the controller must read the rest.
+  ChannelWrite write_partial(unsigned socket, LineAddress line, Time at, Time extra);
+  /// A victim of an L2 goes to the LLC; returns the dirty line that this pushed out, if any.
+  CacheTags::Victim accept_victim(unsigned socket, CacheTags::Victim victim) noexcept;
+
+  /// Moves tags as `fetch` does, in no time and without traffic; returns whether the core is alone.
+  bool take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
+                    bool writes) noexcept;
+
+  Holders holders;
+  PageTable pages;
+
+  void add_to(Counters& counters) const;
+  void settle();
+  [[nodiscard]] bool conserves() const;
+  [[nodiscard]] bool in_any_llc(LineAddress line) const noexcept;
+
+ private:
+  struct Answer {
+    Time done, waited;
+  };
+  Answer read_memory(unsigned socket, LineAddress line, Time at, bool writes, bool demand);
+  [[nodiscard]] Channel& channel_of(PageHome home, LineAddress line);
+  Time cross(unsigned from, Time at, Time occupancy, std::uint64_t bytes);
+  [[nodiscard]] bool is_pm(PageHome home) const noexcept;
+
+  const Platform& platform_;
+  const Ablation& ablation_;
+  std::vector<CacheTags> llc_;
+  Rng llc_rng_;
+  [[nodiscard]] unsigned llc_victim_way() noexcept;
+  std::vector<Lane> links_;                          ///< by the socket that sends
+  std::vector<std::unique_ptr<Channel>> dram_, pm_;  ///< socket-major
+  struct BusyLine {
+    LineAddress line = ~LineAddress{0};
+    Time until = 0;
+  };
+  std::vector<BusyLine> busy_lines_;
+  std::uint64_t link_bytes_ = 0;
+  Time llc_latency_, snoop_, link_latency_, message_, data_message_;
+};
+
+}  // namespace perdure::platform

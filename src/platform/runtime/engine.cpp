@@ -1,0 +1,76 @@
+#include "platform/runtime/engine.h"
+
+#include <algorithm>
+
+namespace perdure::platform::runtime {
+
+constinit thread_local SimulatedThread* current = nullptr;
+Engine engine;
+std::uintptr_t IncompleteLoads::pool_base = 0;
+
+void add_region(const AddressSpace::Region& region) {
+  engine.space.add(region);
+  if (region.persistent && engine.guarded) engine.guard.add(region);
+  if (region.persistent) IncompleteLoads::pool_base = reinterpret_cast<std::uintptr_t>(region.base);
+}
+
+void remove_region(const void* base) {
+  for (const auto& thread : engine.scheduler.threads()) thread->loads.forget();
+  if (engine.guarded) engine.guard.remove(base);
+  engine.space.remove(base);
+}
+
+void Engine::poll_untimed(SimulatedThread& thread) {
+  constexpr std::uint32_t longest_run = 1U << 16;
+  if (thread.transaction == nullptr && ++thread.untimed_run > longest_run)
+    scheduler.yield_untimed(thread);
+}
+
+void Engine::untimed(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes) {
+  if (thread.transaction != nullptr && writes)
+    transactions.on_untimed_store(thread, address, bytes);
+  if (!tags) return;
+  const auto* at = static_cast<const std::byte*>(address);
+  while (bytes != 0) {
+    const std::size_t room = line_mask + 1 - (reinterpret_cast<std::uintptr_t>(at) & line_mask);
+    const std::size_t piece = std::min(bytes, room);
+    machine->touch(thread.number, space.translate(at), static_cast<unsigned>(piece), writes);
+    at += piece;
+    bytes -= piece;
+  }
+}
+
+void Engine::in_pieces(SimulatedThread& thread, const void* address, std::size_t bytes,
+                       bool writes) {
+  const auto* at = static_cast<const std::byte*>(address);
+  while (bytes != 0) {
+    const std::size_t room = line_mask + 1 - (reinterpret_cast<std::uintptr_t>(at) & line_mask);
+    const auto piece = static_cast<unsigned>(std::min(bytes, room));
+    if (writes)
+      store_piece(thread, at, piece);
+    else
+      load_piece(thread, at, piece);
+    at += piece;
+    bytes -= piece;
+  }
+}
+
+void Engine::locked(SimulatedThread& thread, const void* address, std::size_t bytes) {
+  if (guarded) [[unlikely]]
+    guard.settle();
+  if (!timed) [[unlikely]] {
+    poll_untimed(thread);
+    untimed(thread, address, bytes, true);
+  } else {
+    ++thread.accesses;
+    thread.loads.settle(thread.clock);
+    order(thread);
+    if (transactions.any()) transactions.on_store(thread, address, bytes);
+    machine->atomic(thread.number, space.translate(address), static_cast<unsigned>(bytes));
+    read_clock(thread);
+  }
+  if (guarded) [[unlikely]]
+    guard.expect(address, bytes, __builtin_return_address(0));
+}
+
+}  // namespace perdure::platform::runtime

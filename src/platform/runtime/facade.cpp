@@ -1,0 +1,253 @@
+// The simulated half of the pm:: facade: what its instructions do to the machine.
+#include <algorithm>
+#include <cstring>
+
+#include "platform/runtime/engine.h"
+#include "platform/runtime/outside.h"
+#include "pm/simulated_instructions.h"
+#include "pm/thread.h"
+
+namespace perdure::pm::detail::instruction {
+namespace {
+
+using platform::AbortCause;
+using platform::FlushKind;
+using platform::ns;
+using platform::Observer;
+using platform::PrefetchKind;
+using platform::runtime::current;
+using platform::runtime::engine;
+using platform::runtime::read_outside;
+using platform::runtime::SimulatedThread;
+using platform::runtime::write_outside;
+
+/// An expedited membarrier interrupts every core that runs the process and waits for the answers:
+/// about two microseconds on a server with some dozens of threads.
+constexpr platform::Time membarrier_time = 2000 * ns;
+
+/// The thread whose access the machine shall see, or null.
+SimulatedThread* timed_thread() noexcept { return engine.timed ? current : nullptr; }
+
+void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
+  if (current == nullptr) {
+    constexpr Observer::Flush observed[] = {Observer::Flush::clwb, Observer::Flush::clflushopt,
+                                            Observer::Flush::clflush};
+    if (Observer* const observer = Observer::installed)
+      observer->flush(line, observed[static_cast<unsigned>(kind)], pc);
+    return;
+  }
+  engine.transactions.forbid(*current, AbortCause::flush);
+  SimulatedThread* const thread = timed_thread();
+  if (thread == nullptr) return;
+  thread->loads.settle(thread->clock);
+  engine.order(*thread);
+  engine.machine->flush(thread->number, engine.space.translate(line), kind);
+  engine.read_clock(*thread);
+}
+
+void prefetch_as(const void* address, PrefetchKind kind) noexcept {
+  SimulatedThread* const thread = timed_thread();
+  if (thread == nullptr) return;
+  thread->loads.settle(thread->clock);
+  const auto physical = engine.space.translate(address);
+  if (engine.machine->reaches_shared(thread->number, physical, 1, kind == PrefetchKind::write))
+    engine.order(*thread);
+  engine.machine->prefetch(thread->number, physical, kind,
+                           thread->loads.ready(address, thread->clock));
+  engine.read_clock(*thread);
+}
+
+}  // namespace
+
+void clwb(const std::byte* line) noexcept {
+  flush(line, FlushKind::clwb, __builtin_return_address(0));
+}
+void clflushopt(const std::byte* line) noexcept {
+  flush(line, FlushKind::clflushopt, __builtin_return_address(0));
+}
+void clflush(const std::byte* line) noexcept {
+  flush(line, FlushKind::clflush, __builtin_return_address(0));
+}
+
+void store_fence() noexcept {
+  if (Observer* const observer = Observer::installed)
+    return observer->fence(__builtin_return_address(0));
+  if (engine.guarded) engine.guard.at_fence();
+  if (current == nullptr) return;
+  engine.transactions.forbid(*current, AbortCause::flush);
+  SimulatedThread* const thread = timed_thread();
+  if (thread == nullptr) return;
+  engine.order(*thread);
+  engine.machine->store_fence(thread->number);
+  engine.read_clock(*thread);
+}
+
+void load_fence() noexcept {
+  SimulatedThread* const thread = timed_thread();
+  if (thread == nullptr) return;
+  engine.machine->load_fence(thread->number);
+  engine.read_clock(*thread);
+}
+
+void drain() noexcept {
+  SimulatedThread* const thread = timed_thread();
+  if (thread == nullptr) return;
+  engine.order(*thread);
+  engine.machine->drain(thread->number);
+  engine.read_clock(*thread);
+}
+
+void stream_line(void* line, std::uint64_t word) noexcept {
+  constexpr std::size_t line_bytes = 64;
+  if (Observer* const observer = Observer::installed)
+    observer->stream(line, line_bytes, __builtin_return_address(0));
+  if (engine.guarded) engine.guard.settle();
+  if (current != nullptr) engine.transactions.forbid(*current, AbortCause::flush);
+  if (SimulatedThread* const thread = timed_thread()) {
+    ++thread->accesses;
+    engine.order(*thread);
+    if (engine.transactions.any()) engine.transactions.on_store(*thread, line, line_bytes);
+    engine.machine->stream(thread->number, engine.space.translate(line), line_bytes);
+    engine.read_clock(*thread);
+  }
+  auto* const words = static_cast<std::uint64_t*>(line);
+  for (std::size_t i = 0; i < line_bytes / sizeof word; ++i)
+    __atomic_store_n(words + i, word, __ATOMIC_RELAXED);
+  if (engine.guarded) engine.guard.stored(line, line_bytes, __builtin_return_address(0));
+}
+
+void stream(void* destination, const void* source, std::size_t bytes) noexcept {
+  const auto* from = static_cast<const std::byte*>(source);
+  auto* to = static_cast<std::byte*>(destination);
+  if (Observer* const observer = Observer::installed) {
+    if (observer->watches(source)) observer->read(source, bytes, __builtin_return_address(0));
+    observer->stream(destination, bytes, __builtin_return_address(0));
+  }
+  if (engine.guarded) engine.guard.settle();
+  SimulatedThread* const thread = timed_thread();
+  if (current != nullptr) engine.transactions.forbid(*current, AbortCause::flush);
+  for (std::size_t left = bytes; thread != nullptr && left != 0;) {
+    constexpr std::size_t line_bytes = 64;
+    const std::size_t room = line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes;
+    const std::size_t piece = std::min(left, room);
+    note_read(from, piece);
+    engine.order(*thread);
+    if (engine.transactions.any()) engine.transactions.on_store(*thread, to, piece);
+    engine.machine->stream(thread->number, engine.space.translate(to),
+                           static_cast<unsigned>(piece));
+    engine.read_clock(*thread);
+    from += piece;
+    to += piece;
+    left -= piece;
+  }
+  // Whole words, as the instruction writes them.
+  auto* const words = static_cast<std::uint64_t*>(destination);
+  for (std::size_t i = 0; i < bytes / sizeof *words; ++i) {
+    std::uint64_t word = 0;
+    __builtin_memcpy(&word, static_cast<const std::uint64_t*>(source) + i, sizeof word);
+    __atomic_store_n(words + i, word, __ATOMIC_RELAXED);
+  }
+  if (engine.guarded) engine.guard.stored(destination, bytes, __builtin_return_address(0));
+}
+
+void prefetch(const void* address) noexcept { prefetch_as(address, PrefetchKind::read); }
+void prefetch_once(const void* address) noexcept { prefetch_as(address, PrefetchKind::once); }
+void prefetch_for_write(const void* address) noexcept { prefetch_as(address, PrefetchKind::write); }
+
+void pause() noexcept {
+  SimulatedThread* const thread = current;
+  if (thread == nullptr) {
+    if (Observer* const observer = Observer::installed)
+      observer->pause(__builtin_return_address(0));
+    else
+      __builtin_ia32_pause();
+    return;
+  }
+  engine.transactions.forbid(*thread, AbortCause::other);
+  if (!engine.timed) return engine.scheduler.yield_untimed(*thread);
+  engine.machine->pause(thread->number);
+  engine.read_clock(*thread);
+  engine.order(*thread);
+}
+
+// A core of its own for every thread: the system call comes back at once.
+void yield() noexcept {
+  constexpr platform::Time system_call_time = 300 * ns;
+  SimulatedThread* const thread = current;
+  if (thread == nullptr) {
+    if (Observer* const observer = Observer::installed)
+      observer->pause(__builtin_return_address(0));
+    else
+      __builtin_ia32_pause();
+    return;
+  }
+  engine.transactions.forbid(*thread, AbortCause::other);
+  if (!engine.timed) return engine.scheduler.yield_untimed(*thread);
+  engine.machine->wait_until(thread->number, thread->clock + system_call_time);
+  engine.read_clock(*thread);
+  engine.order(*thread);
+}
+
+void transaction_commit() noexcept {
+  if (current == nullptr || current->transaction == nullptr) return;
+  if (engine.timed) engine.order(*current);
+  engine.transactions.commit(*current);
+}
+
+void transaction_abort() noexcept {
+  if (current == nullptr || current->transaction == nullptr) return;
+  engine.transactions.abort(*current, AbortCause::explicit_abort);
+}
+
+bool has_transactions() noexcept {
+  return engine.has_transactions && Observer::installed == nullptr;
+}
+
+void note_read(const void* address, std::size_t bytes) noexcept {
+  if (current != nullptr)
+    engine.load(*current, address, bytes);
+  else
+    read_outside(address, bytes, __builtin_return_address(0));
+}
+
+void note_write(void* address, std::size_t bytes) noexcept {
+  if (current != nullptr)
+    engine.store(*current, address, bytes);
+  else
+    write_outside(address, bytes, __builtin_return_address(0));
+}
+
+void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes) noexcept {
+  if (Observer::installed != nullptr) return;
+  platform::runtime::add_region({.base = static_cast<const std::byte*>(base),
+                                 .bytes = bytes,
+                                 .first_page = 0,
+                                 .home = {},
+                                 .persistent = true,
+                                 .foreign_writes = foreign_writes});
+}
+
+void note_not_persistent(const void* base) noexcept { platform::runtime::remove_region(base); }
+
+void heavy_fence() noexcept {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (Observer* const observer = Observer::installed)
+    return observer->fence(__builtin_return_address(0));
+  SimulatedThread* const thread = current;
+  if (thread == nullptr) return;
+  engine.transactions.forbid(*thread, AbortCause::other);
+  if (!engine.timed) return;
+  engine.machine->full_fence(thread->number);
+  engine.machine->compute(thread->number, membarrier_time);
+  engine.read_clock(*thread);
+  engine.order(*thread);
+}
+
+// The upper half, so that threads of the host that work beside a simulation have slots of their
+// own.
+std::size_t thread_slot() noexcept {
+  if (current != nullptr) return max_threads / 2 + current->number;
+  return Observer::installed != nullptr ? Observer::installed->thread_slot() : no_slot;
+}
+
+}  // namespace perdure::pm::detail::instruction

@@ -1,0 +1,7 @@
+#include "platform/runtime/observer.h"
+
+namespace perdure::platform {
+
+Observer* Observer::installed = nullptr;
+
+}  // namespace perdure::platform

@@ -1,0 +1,268 @@
+#include "platform/runtime/scheduler.h"
+
+#include <cxxabi.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "platform/runtime/engine.h"
+
+namespace perdure::platform::runtime {
+namespace {
+
+using boost::context::detail::fcontext_t;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+constexpr std::size_t page_bytes = 4096;
+
+// The C++ runtime keeps what is being caught per OS thread; a fiber that leaves inside a catch
+// block must find its own again.
+void save_exceptions(SimulatedThread& thread) noexcept {
+  std::memcpy(thread.exception_state.data(), abi::__cxa_get_globals(),
+              sizeof thread.exception_state);
+}
+void restore_exceptions(const SimulatedThread& thread) noexcept {
+  std::memcpy(static_cast<void*>(abi::__cxa_get_globals()), thread.exception_state.data(),
+              sizeof thread.exception_state);
+}
+
+// Jumps, and notes where the one was left that comes back.
+void jump(SimulatedThread& from, fcontext_t to) {
+  const transfer_t back = jump_fcontext(to, &from);
+  static_cast<SimulatedThread*>(back.data)->context = back.fctx;
+}
+
+}  // namespace
+
+void Scheduler::start(unsigned threads, CarrierKind carrier) {
+  carrier_ = carrier;
+  waiting_.reserve(threads);
+  for (unsigned number = 0; number < threads; ++number) {
+    auto thread = std::make_unique<SimulatedThread>();
+    thread->number = number;
+    void* memory = mmap(nullptr, stack_bytes + page_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, page_bytes, PROT_NONE) != 0) {
+      std::perror("perdure: stack of a simulated thread");
+      std::abort();
+    }
+    thread->stack = static_cast<std::byte*>(memory) + page_bytes;
+    thread->stack_top = thread->stack + stack_bytes;
+    threads_.push_back(std::move(thread));
+  }
+}
+
+void Scheduler::run(const std::function<void(unsigned)>& job) {
+  job_ = &job;
+  running_ = true;
+  meet();
+  for (const auto& thread : threads_) {
+    thread->finished = false;
+    thread->untimed_run = 0;
+    thread->failure = nullptr;
+    thread->loads.forget();
+    thread->context = prepare(*thread);
+    insert(key_of(engine.timed ? thread->clock : thread->number, thread->number));
+  }
+  untimed_turn_ = threads_.size();
+  if (carrier_ == CarrierKind::fibers)
+    run_fibers();
+  else
+    run_threads();
+  running_ = false;
+  meet();
+  for (const auto& thread : threads_)
+    if (thread->failure != nullptr) std::rethrow_exception(std::exchange(thread->failure, nullptr));
+}
+
+// A run begins and ends for all threads at once.
+void Scheduler::meet() {
+  Time latest = 0;
+  for (const auto& thread : threads_) latest = std::max(latest, thread->clock);
+  for (const auto& thread : threads_) {
+    engine.machine->wait_until(thread->number, latest);
+    engine.read_clock(*thread);
+  }
+}
+
+void Scheduler::run_fibers() {
+  SimulatedThread& first = thread_of(take_smallest());
+  set_next_clock();
+  save_exceptions(root_);
+  restore_exceptions(first);
+  current = &first;
+  jump(root_, first.context);
+  restore_exceptions(root_);
+}
+
+// Each OS thread waits for the baton before it does anything, and then works on the same stack as a
+// fiber would: so addresses are the same, too.
+void Scheduler::run_threads() {
+  std::vector<std::jthread> carriers;
+  for (const auto& thread : threads_)
+    carriers.emplace_back([&thread = *thread] {
+      thread.baton.acquire();
+      current = &thread;
+      SimulatedThread origin;
+      jump(origin, thread.context);
+      current = nullptr;
+      engine.scheduler.finish(thread);
+    });
+  SimulatedThread& first = thread_of(take_smallest());
+  set_next_clock();
+  first.baton.release();
+  root_.baton.acquire();
+}
+
+struct FiberEntry {
+  static void enter(transfer_t transfer) {
+    auto* from = static_cast<SimulatedThread*>(transfer.data);
+    from->context = transfer.fctx;
+    SimulatedThread& self = *current;
+    Scheduler& scheduler = engine.scheduler;
+    scheduler.call_job(self);
+    if (scheduler.carrier_ == CarrierKind::fibers)
+      scheduler.finish(self);
+    else
+      jump(self, from->context);
+    std::abort();  // nobody comes back to a fiber that has ended
+  }
+};
+
+void* Scheduler::prepare(SimulatedThread& thread) {
+  thread.exception_state = {};
+  return make_fcontext(thread.stack_top, stack_bytes, FiberEntry::enter);
+}
+
+void Scheduler::call_job(SimulatedThread& thread) noexcept {
+  try {
+    (*job_)(thread.number);
+  } catch (...) {
+    thread.failure = std::current_exception();
+  }
+}
+
+void Scheduler::finish(SimulatedThread& thread) {
+  thread.finished = true;
+  const bool last = waiting_.empty();
+  if (!events_.empty() && engine.timed)
+    call_events(last ? thread.clock
+                     : std::min<Time>(thread.clock, waiting_.front() >> number_bits));
+  SimulatedThread& next = last ? root_ : thread_of(take_smallest());
+  set_next_clock();
+  if (carrier_ == CarrierKind::threads) {
+    next.baton.release();
+    return;
+  }
+  restore_exceptions(next);
+  current = last ? nullptr : &next;
+  jump(thread, next.context);
+}
+
+void Scheduler::yield(SimulatedThread& thread) {
+  if (!engine.timed) return yield_untimed(thread);
+  const Time smallest = waiting_.empty() ? thread.clock : waiting_.front() >> number_bits;
+  if (!events_.empty()) call_events(std::min(thread.clock, smallest));
+  enter(thread, key_of(thread.clock, thread.number));
+}
+
+void Scheduler::yield_untimed(SimulatedThread& thread) {
+  thread.untimed_run = 0;
+  enter(thread, key_of(++untimed_turn_, thread.number));
+}
+
+void Scheduler::enter(SimulatedThread& from, Key own_key) {
+  if (waiting_.empty() || own_key < waiting_.front()) {
+    set_next_clock();
+  } else {
+    SimulatedThread& to = thread_of(waiting_.front());
+    waiting_.front() = own_key;
+    sift_down();
+    set_next_clock();
+    switch_to(from, to);
+  }
+  if (from.transaction != nullptr) [[unlikely]]
+    engine.transactions.after_switch(from);
+}
+
+void Scheduler::switch_to(SimulatedThread& from, SimulatedThread& to) {
+  if (carrier_ == CarrierKind::threads) {
+    to.baton.release();
+    from.baton.acquire();
+    return;
+  }
+  save_exceptions(from);
+  restore_exceptions(to);
+  current = &to;
+  jump(from, to.context);
+}
+
+void Scheduler::sift_down() noexcept {
+  const std::size_t size = waiting_.size();
+  const Key moved = waiting_.front();
+  std::size_t hole = 0;
+  for (std::size_t child = 1; child < size; child = 2 * hole + 1) {
+    if (child + 1 < size && waiting_[child + 1] < waiting_[child]) ++child;
+    if (waiting_[child] >= moved) break;
+    waiting_[hole] = waiting_[child];
+    hole = child;
+  }
+  waiting_[hole] = moved;
+}
+
+void Scheduler::insert(Key key) {
+  waiting_.push_back(key);
+  std::ranges::push_heap(waiting_, std::greater{});
+}
+
+Scheduler::Key Scheduler::take_smallest() noexcept {
+  std::ranges::pop_heap(waiting_, std::greater{});
+  const Key key = waiting_.back();
+  waiting_.pop_back();
+  return key;
+}
+
+void Scheduler::set_next_clock() noexcept {
+  next_clock_ = waiting_.empty() ? never : waiting_.front() >> number_bits;
+  if (!events_.empty() && events_.back().time < next_clock_) next_clock_ = events_.back().time;
+}
+
+void Scheduler::at(Time time, std::function<void()> event) {
+  const Event made{time, events_made_++, std::move(event)};
+  const auto earlier = [](const Event& a, const Event& b) {
+    return a.time != b.time ? a.time > b.time : a.order > b.order;
+  };
+  events_.insert(std::ranges::upper_bound(events_, made, earlier), made);
+  set_next_clock();
+}
+
+void Scheduler::call_events(Time until) {
+  SimulatedThread* const caller = std::exchange(current, nullptr);
+  while (!events_.empty() && events_.back().time <= until) {
+    const auto call = std::move(events_.back().call);
+    events_.pop_back();
+    call();
+  }
+  current = caller;
+}
+
+void Scheduler::reorder() {
+  for (const auto& thread : threads_) thread->untimed_run = 0;
+  std::ranges::sort(waiting_);
+  untimed_turn_ = 0;
+  for (Key& key : waiting_) {
+    const SimulatedThread& thread = thread_of(key);
+    key = key_of(engine.timed ? thread.clock : ++untimed_turn_, thread.number);
+  }
+  std::ranges::make_heap(waiting_, std::greater{});
+  set_next_clock();
+}
+
+}  // namespace perdure::platform::runtime

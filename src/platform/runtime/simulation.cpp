@@ -1,0 +1,183 @@
+#include "platform/runtime/simulation.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "platform/runtime/arena.h"
+#include "platform/runtime/engine.h"
+#include "pm/transaction.h"
+
+namespace perdure::platform {
+
+using runtime::current;
+using runtime::engine;
+
+namespace {
+
+std::unique_ptr<Simulation> instance;
+std::unique_ptr<Machine> machine;
+
+constexpr unsigned most_threads = runtime::LineTable::most_threads;
+
+Error usage(std::string what, std::string where, std::string remedy) {
+  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
+}
+
+Result<void> check_options(const SimulationOptions& options) {
+  const unsigned cpus = options.platform.cpus();
+  if (options.threads == 0 || options.threads > std::min(cpus, most_threads))
+    return usage(std::to_string(options.threads) + " threads on a platform of " +
+                     std::to_string(cpus) + " hardware threads",
+                 "--threads", "give 1 to " + std::to_string(std::min(cpus, most_threads)));
+  if (!options.cpus.empty() && options.cpus.size() < options.threads)
+    return usage(std::to_string(options.cpus.size()) + " cpus for " +
+                     std::to_string(options.threads) + " threads",
+                 "--cpus", "give one for each thread");
+  for (const unsigned cpu : options.cpus)
+    if (cpu >= cpus)
+      return usage("the platform has no cpu " + std::to_string(cpu), "--cpus",
+                   "give numbers below " + std::to_string(cpus));
+  const unsigned nodes = options.platform.cpu.sockets;
+  if (options.dram_node >= nodes || options.pool_node >= nodes)
+    return usage("the platform has no such node", "--pool-node",
+                 "give a number below " + std::to_string(nodes));
+  return {};
+}
+
+}  // namespace
+
+Result<Simulation*> Simulation::start(SimulationOptions options) {
+  if (instance != nullptr)
+    return usage("a simulation has been started already", "simulation", "start one per process");
+  if (const auto valid = check_options(options); !valid) return valid.error();
+  std::vector<unsigned> cpus = options.cpus;
+  for (auto cpu = static_cast<unsigned>(cpus.size()); cpu < options.threads; ++cpu)
+    cpus.push_back(cpu);
+  runtime::use_arena_on_this_thread(true);
+  machine = std::make_unique<Machine>(options.platform, cpus, options.ablation);
+  instance = std::make_unique<Simulation>();
+  engine.machine = machine.get();
+  engine.space.start(
+      machine.get(), {MemoryKind::dram, options.dram_node},
+      {options.platform.pm.present ? MemoryKind::pm : MemoryKind::dram, options.pool_node});
+  engine.scheduler.start(options.threads, options.carrier == Carrier::fibers
+                                              ? runtime::CarrierKind::fibers
+                                              : runtime::CarrierKind::threads);
+  engine.transactions.start(options.threads, options.platform.cpu.l1, options.platform.cpu.l2);
+  engine.has_transactions = options.platform.cpu.hardware_transactions;
+  engine.profiled = options.profile;
+  engine.guarded = options.guard;
+  engine.timed = true;
+  if (options.guard)
+    for (const auto& region : engine.space.regions())
+      if (region.persistent) engine.guard.add(region);
+  // Asked for earlier, it could not be granted before the platform was known.
+  pm::configure_transactions(pm::transaction_use());
+  return instance.get();
+}
+
+Simulation* Simulation::current() noexcept { return instance.get(); }
+
+void Simulation::add_persistent(const void* base, std::uint64_t bytes) {
+  add_region(base, bytes, MemoryKind::pm, 0);
+}
+
+void Simulation::add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node) {
+  runtime::add_region({.base = static_cast<const std::byte*>(base),
+                       .bytes = bytes,
+                       .first_page = 0,
+                       .home = {kind, node},
+                       .persistent = kind == MemoryKind::pm,
+                       .foreign_writes = false});
+}
+
+void Simulation::remove_persistent(const void* base) { runtime::remove_region(base); }
+
+void Simulation::run(const std::function<void(unsigned thread)>& job) {
+  if (!engine.profiled) return engine.scheduler.run(job);
+  engine.scheduler.run([&job](unsigned thread) {
+    engine.profile.begin(*runtime::current);
+    job(thread);
+    engine.profile.end(*runtime::current);
+  });
+}
+
+void Simulation::set_model(Model model) noexcept {
+  engine.timed = model == Model::on;
+  engine.tags = model == Model::tags_only;
+  engine.scheduler.reorder();
+}
+
+Time Simulation::now() const noexcept {
+  if (runtime::current != nullptr) return runtime::current->clock;
+  Time latest = 0;
+  for (const auto& thread : engine.scheduler.threads()) latest = std::max(latest, thread->clock);
+  return latest;
+}
+
+void Simulation::at(Time at, std::function<void()> event) {
+  engine.scheduler.at(at, std::move(event));
+}
+
+void Simulation::outside(const std::function<void()>& work) {
+  runtime::SimulatedThread* const thread = std::exchange(runtime::current, nullptr);
+  const bool arena = runtime::use_arena_on_this_thread(false);
+  work();
+  runtime::use_arena_on_this_thread(arena);
+  runtime::current = thread;
+}
+
+void Simulation::wait_until(Time time) {
+  runtime::SimulatedThread* const thread = runtime::current;
+  if (thread == nullptr || !engine.timed) return;
+  engine.transactions.forbid(*thread, AbortCause::other);
+  engine.machine->wait_until(thread->number, time);
+  engine.read_clock(*thread);
+  engine.order(*thread);
+}
+
+void Simulation::compute(Time duration) {
+  runtime::SimulatedThread* const thread = runtime::current;
+  if (thread == nullptr || !engine.timed) return;
+  engine.machine->compute(thread->number, duration);
+  engine.read_clock(*thread);
+}
+
+Counters Simulation::counters() const { return engine.machine->counters(); }
+
+TimeSplit Simulation::time_split() const {
+  TimeSplit sum;
+  for (const auto& thread : engine.scheduler.threads()) {
+    const TimeSplit split = engine.machine->time_split(thread->number);
+    sum.compute += split.compute;
+    sum.l1 += split.l1;
+    sum.l2 += split.l2;
+    sum.llc += split.llc;
+    sum.memory_queueing += split.memory_queueing;
+    sum.media += split.media;
+    sum.flush_fence += split.flush_fence;
+    sum.lock_wait += split.lock_wait;
+    sum.aborted_transactions += split.aborted_transactions;
+  }
+  return sum;
+}
+
+std::uint64_t Simulation::hooked_accesses() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& thread : engine.scheduler.threads()) sum += thread->accesses;
+  return sum;
+}
+
+Result<void> Simulation::check() const {
+  if (engine.guarded)
+    if (const std::string difference = engine.guard.check(); !difference.empty())
+      return Error{ErrorCode::failed, difference, "completeness guard",
+                   "announce the store through the pm:: facade"};
+  return engine.machine->check_conservation();
+}
+
+std::string Simulation::folded_stacks() const { return engine.profile.folded(); }
+
+}  // namespace perdure::platform

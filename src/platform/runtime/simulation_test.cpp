@@ -1,0 +1,373 @@
+// Compiled with the access hooks and linked with the runtime. Every test is a process of its own:
+// a process simulates once.
+#include "platform/runtime/simulation.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "pm/pm.h"
+
+namespace perdure::platform {
+namespace {
+
+SimulationOptions options_for(unsigned threads, Carrier carrier = Carrier::fibers) {
+  SimulationOptions options;
+  options.threads = threads;
+  options.carrier = carrier;
+  return options;
+}
+
+Simulation& start(const SimulationOptions& options) {
+  auto simulation = Simulation::start(options);
+  EXPECT_TRUE(simulation.ok());
+  pm::configure(pm::Durability::adr);
+  return **simulation;
+}
+
+// Runs `body` in a child process; its value is the child's exit code.
+template <class Body>
+void in_process(Body body) {
+  EXPECT_EXIT(
+      {
+        body();
+        std::fflush(nullptr);
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+struct alignas(64) Line {
+  std::atomic<std::uint64_t> word{0};
+};
+
+TEST(Simulation, RunsEveryThreadOnceAndMovesTheClock) {
+  in_process([] {
+    Simulation& simulation = start(options_for(5));
+    std::vector<unsigned> runs(5);
+    std::vector<char> memory(1 << 20);
+    simulation.run([&](unsigned thread) {
+      ++runs[thread];
+      for (std::size_t i = 0; i < memory.size(); i += 64) memory[i] = 1;
+    });
+    EXPECT_EQ(runs, std::vector<unsigned>(5, 1));
+    EXPECT_GT(simulation.now(), 0U);
+    EXPECT_GE(simulation.hooked_accesses(), 5U * (1 << 14));
+    const Time first = simulation.now();
+    simulation.run([](unsigned) {});
+    EXPECT_GE(simulation.now(), first);
+    EXPECT_TRUE(simulation.check().ok());
+  });
+}
+
+TEST(Simulation, RefusesMoreThreadsThanThePlatformHas) {
+  EXPECT_FALSE(Simulation::start(options_for(1000)).ok());
+  EXPECT_FALSE(Simulation::start(options_for(0)).ok());
+}
+
+TEST(Simulation, RethrowsTheExceptionOfAJob) {
+  in_process([] {
+    Simulation& simulation = start(options_for(3));
+    unsigned ended = 0;
+    const auto job = [&](unsigned thread) {
+      if (thread == 1) throw std::runtime_error("thread 1");
+      ++ended;
+    };
+    EXPECT_THROW(simulation.run(job), std::runtime_error);
+    EXPECT_EQ(ended, 2U);
+  });
+}
+
+TEST(Simulation, KeepsWhatIsBeingCaughtApartPerThread) {
+  in_process([] {
+    Simulation& simulation = start(options_for(4));
+    Line turn;
+    simulation.run([&](unsigned thread) {
+      try {
+        throw static_cast<int>(thread);
+      } catch (int caught) {
+        turn.word.fetch_add(1);
+        while (turn.word.load() < 4) pm::pause();  // all of them are inside a catch block now
+        EXPECT_EQ(static_cast<unsigned>(caught), thread);
+      }
+    });
+  });
+}
+
+// Nobody else would get on if a loop of cached loads could stop virtual time.
+TEST(Simulation, ASpinningThreadCannotStopTime) {
+  for (const auto model : {Simulation::Model::on, Simulation::Model::off}) {
+    in_process([model] {
+      Simulation& simulation = start(options_for(2));
+      simulation.set_model(model);
+      Line flag;
+      simulation.run([&](unsigned thread) {
+        if (thread == 0)
+          while (flag.word.load(std::memory_order_relaxed) == 0) {
+          }
+        else
+          flag.word.store(1, std::memory_order_relaxed);
+      });
+      EXPECT_EQ(flag.word.load(), 1U);
+    });
+  }
+}
+
+TEST(Simulation, AMutexHeldAcrossASwitchDoesNotBlockTheProcess) {
+  for (const Carrier carrier : {Carrier::fibers, Carrier::threads}) {
+    in_process([carrier] {
+      Simulation& simulation = start(options_for(8, carrier));
+      std::mutex mutex;
+      std::uint64_t sum = 0;
+      simulation.run([&](unsigned) {
+        for (unsigned i = 0; i < 50; ++i) {
+          const std::scoped_lock lock(mutex);
+          const std::uint64_t before = sum;
+          for (unsigned turn = 0; turn < 20; ++turn) pm::pause();
+          sum = before + 1;
+        }
+      });
+      EXPECT_EQ(sum, 400U);
+    });
+  }
+}
+
+TEST(Simulation, BothCarriersGiveTheSameClocksAndCounters) {
+  int out[2];
+  ASSERT_EQ(pipe(out), 0);
+  const auto measure = [&](Carrier carrier) {
+    std::string result(256, '\0');
+    const pid_t child = fork();
+    if (child == 0) {
+      Simulation& simulation = start(options_for(7, carrier));
+      auto* const lines = new std::vector<Line>(512);
+      simulation.run([lines](unsigned thread) {
+        std::uint64_t at = thread;
+        for (unsigned i = 0; i < 2000; ++i) {
+          at = at * 6364136223846793005U + 1442695040888963407U;
+          (*lines)[at >> 55].word.fetch_add(1);
+        }
+      });
+      const Counters counters = simulation.counters();
+      const std::string text = std::to_string(simulation.now()) + " " +
+                               std::to_string(counters.l1_misses) + " " +
+                               std::to_string(counters.llc_misses);
+      std::_Exit(write(out[1], text.data(), text.size()) > 0 ? 0 : 1);
+    }
+    const ssize_t bytes = read(out[0], result.data(), result.size());
+    result.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    return result;
+  };
+  const std::string fibers = measure(Carrier::fibers);
+  EXPECT_GT(fibers.size(), 8U);
+  EXPECT_EQ(fibers, measure(Carrier::threads));
+}
+
+TEST(Simulation, EventsComeWhenNoClockIsBelowThem) {
+  in_process([] {
+    Simulation& simulation = start(options_for(2));
+    std::vector<int> order;
+    simulation.at(20 * us, [&] { order.push_back(2); });
+    simulation.at(10 * us, [&] { order.push_back(1); });
+    simulation.run([&](unsigned) {
+      for (unsigned i = 0; i < 1000; ++i) pm::pause();
+    });
+    EXPECT_EQ(order, (std::vector<int>{1, 2}));
+  });
+}
+
+TEST(Transactions, UndoWhatAnAbortedOneWrote) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    ASSERT_TRUE(pm::transactions_on());
+    Line line;
+    simulation.run([&](unsigned) {
+      std::uint64_t local = 7;
+      std::uint64_t* const escaped = &local;
+      const bool committed = pm::elide(2, [&] {
+        line.word.store(1, std::memory_order_relaxed);
+        *escaped = 8;
+        pm::abort_transaction();
+      });
+      EXPECT_FALSE(committed);
+      EXPECT_EQ(line.word.load(), 0U);
+      EXPECT_EQ(local, 7U);
+    });
+    EXPECT_EQ(simulation.counters().aborts_explicit, 2U);
+    EXPECT_GT(simulation.time_split().aborted_transactions, 0U);
+  });
+}
+
+TEST(Transactions, ConflictsLeaveNoUpdateOut) {
+  for (const Carrier carrier : {Carrier::fibers, Carrier::threads}) {
+    in_process([carrier] {
+      constexpr unsigned threads = 8;
+      Simulation& simulation = start(options_for(threads, carrier));
+      std::vector<Line> counters(4);
+      pm::VersionLock fallback;
+      simulation.run([&](unsigned thread) {
+        for (unsigned i = 0; i < 300; ++i) {
+          auto& word = counters[(thread + i) % counters.size()].word;
+          const bool committed = pm::elide(8, [&] {
+            if (pm::VersionLock::is_locked(fallback.peek())) pm::abort_transaction();
+            word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+          });
+          if (committed) continue;
+          while (!fallback.lock()) {
+          }
+          word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+          fallback.unlock();
+        }
+      });
+      std::uint64_t sum = 0;
+      for (const Line& line : counters) sum += line.word.load();
+      EXPECT_EQ(sum, threads * 300U);
+      EXPECT_GT(simulation.counters().aborts_conflict, 0U);
+      EXPECT_GT(simulation.counters().transaction_commits, 0U);
+      EXPECT_TRUE(simulation.check().ok());
+    });
+  }
+}
+
+// Nine lines of one L1 set of eight ways cannot all be written.
+TEST(Transactions, AbortWhenTheWrittenLinesOverflowL1) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    std::vector<Line> lines(64 * 10);
+    simulation.run([&](unsigned) {
+      const auto write = [&](unsigned count) {
+        return pm::elide(1, [&] {
+          for (unsigned i = 0; i < count; ++i)
+            lines[i * 64].word.store(1, std::memory_order_relaxed);
+        });
+      };
+      EXPECT_TRUE(write(7));
+      EXPECT_FALSE(write(9));
+    });
+    EXPECT_EQ(simulation.counters().aborts_capacity, 1U);
+  });
+}
+
+TEST(Transactions, AFlushInsideAborts) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    Line line;
+    simulation.run(
+        [&](unsigned) { EXPECT_FALSE(pm::elide(1, [&] { pm::flush(&line, sizeof line); })); });
+    EXPECT_EQ(simulation.counters().aborts_flush, 1U);
+  });
+}
+
+__attribute__((no_sanitize("thread"), noinline)) void store_unseen(volatile std::uint64_t* word) {
+  *word = 42;
+}
+
+std::uint64_t* map_words() {
+  return static_cast<std::uint64_t*>(
+      mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+TEST(Guard, AcceptsStoresCopiesAndStreams) {
+  in_process([] {
+    SimulationOptions options = options_for(2);
+    options.guard = true;
+    Simulation& simulation = start(options);
+    std::uint64_t* const words = map_words();
+    simulation.add_persistent(words, 1 << 20);
+    simulation.run([&](unsigned thread) {
+      std::uint64_t* const mine = words + 1000 * thread;
+      mine[0] = 1;
+      pm::persist(mine, 8);
+      const std::vector<std::uint64_t> source(64, 3);
+      std::memcpy(mine + 8, source.data(), 512);
+      pm::stream(mine + 128, source.data(), 512);
+      std::atomic_ref<std::uint64_t>(mine[300]).fetch_add(1);
+      static_cast<void>(pm::elide(1, [&] {
+        mine[400] = 4;
+        pm::abort_transaction();
+      }));
+      pm::fence();
+    });
+    const auto checked = simulation.check();
+    EXPECT_TRUE(checked.ok()) << checked.error().line();
+  });
+}
+
+TEST(Guard, NoticesAStoreThatNoHookSaw) {
+  for (const bool in_dirty_line : {true, false}) {
+    in_process([in_dirty_line] {
+      SimulationOptions options = options_for(1);
+      options.guard = true;
+      Simulation& simulation = start(options);
+      std::uint64_t* const words = map_words();
+      simulation.add_persistent(words, 1 << 20);
+      simulation.run([&](unsigned) {
+        words[0] = 1;
+        store_unseen(words + (in_dirty_line ? 1 : 5000));
+        pm::persist(words, 8);
+      });
+      const auto checked = simulation.check();
+      ASSERT_FALSE(checked.ok());
+      EXPECT_NE(checked.error().line().find(in_dirty_line ? "0x8," : "0x9c40,"), std::string::npos)
+          << checked.error().line();
+    });
+  }
+}
+
+__attribute__((noinline)) std::uint64_t busy_leaf(const std::vector<Line>& lines) {
+  std::uint64_t sum = 0;
+  for (const Line& line : lines) sum += line.word.load(std::memory_order_relaxed);
+  return sum;
+}
+
+TEST(Profile, NamesTheFunctionThatTakesTheTime) {
+  in_process([] {
+    SimulationOptions options = options_for(1);
+    options.profile = true;
+    Simulation& simulation = start(options);
+    const std::vector<Line> lines(4096);
+    simulation.run([&](unsigned) { EXPECT_EQ(busy_leaf(lines), 0U); });
+    EXPECT_NE(simulation.folded_stacks().find("busy_leaf"), std::string::npos)
+        << simulation.folded_stacks();
+  });
+}
+
+TEST(Dependence, AChaseCannotOverlapItsLoads) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    constexpr std::size_t count = 1 << 16;
+    struct alignas(64) Node {
+      Node* next;
+    };
+    std::vector<Node> nodes(count);
+    for (std::size_t i = 0; i < count; ++i) nodes[i].next = &nodes[(i * 40503 + 12345) % count];
+    Time independent = 0;
+    Time chased = 0;
+    simulation.run([&](unsigned) {
+      constexpr unsigned loads = 2000;
+      const Time start = simulation.now();
+      std::uint64_t sum = 0;
+      for (std::size_t i = 0; i < loads; ++i)
+        sum += reinterpret_cast<std::uint64_t>(nodes[(i * 30011) % count].next);
+      independent = simulation.now() - start;
+      const Time begin = simulation.now();
+      const Node* at = &nodes[sum % 2];
+      for (unsigned i = 0; i < loads; ++i) at = at->next;
+      EXPECT_NE(at, nullptr);
+      chased = simulation.now() - begin;
+    });
+    EXPECT_GT(chased, 2 * independent);
+  });
+}
+
+}  // namespace
+}  // namespace perdure::platform

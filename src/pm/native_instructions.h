@@ -1,0 +1,96 @@
+// The instructions behind the facade, on the machine the program runs on. The simulated half is
+// pm/simulated_instructions.h: the same names.
+#pragma once
+
+#include <emmintrin.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace perdure::pm::detail::instruction {
+
+inline constexpr bool simulated = false;
+
+inline void clwb(const std::byte* line) noexcept {
+  asm volatile(".byte 0x66; xsaveopt %0" : "+m"(*const_cast<std::byte*>(line)));
+}
+inline void clflushopt(const std::byte* line) noexcept {
+  asm volatile(".byte 0x66; clflush %0" : "+m"(*const_cast<std::byte*>(line)));
+}
+inline void clflush(const std::byte* line) noexcept {
+  asm volatile("clflush %0" : "+m"(*const_cast<std::byte*>(line)));
+}
+inline void store_fence() noexcept { asm volatile("sfence" ::: "memory"); }
+/// Waits until earlier loads have their values.
+inline void load_fence() noexcept { asm volatile("lfence" ::: "memory"); }
+inline void drain() noexcept { load_fence(); }
+
+/// Both 8-byte aligned, bytes a multiple of 8.
+inline void stream(void* destination, const void* source, std::size_t bytes) noexcept {
+  auto* to = static_cast<long long*>(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  for (std::size_t done = 0; done < bytes; done += sizeof(long long)) {
+    long long word = 0;
+    std::memcpy(&word, from + done, sizeof word);
+    _mm_stream_si64(to++, word);
+  }
+}
+
+// Assembly, because g++ takes a function that only calls the builtin for one without effect, and
+// drops calls to it that are not inlined early.
+inline void prefetch(const void* address) noexcept {
+  asm volatile("prefetcht0 %0" ::"m"(*static_cast<const char*>(address)));
+}
+inline void prefetch_once(const void* address) noexcept {
+  asm volatile("prefetchnta %0" ::"m"(*static_cast<const char*>(address)));
+}
+inline void prefetch_for_write(const void* address) noexcept {
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));
+}
+
+inline void pause() noexcept { __builtin_ia32_pause(); }
+/// Gives the core to another thread, if one waits for it.
+inline void yield() noexcept { sched_yield(); }
+
+inline std::uint32_t transaction_begin() noexcept {
+  std::uint32_t status = ~0U;
+  asm volatile(".byte 0xc7, 0xf8; .long 0" : "+a"(status)::"memory");
+  return status;
+}
+inline void transaction_commit() noexcept { asm volatile(".byte 0x0f, 0x01, 0xd5" ::: "memory"); }
+inline void transaction_abort() noexcept { asm volatile(".byte 0xc6, 0xf8, 0x01" ::: "memory"); }
+
+/// The CPU reports RTM and a trial transaction has committed. Cost: a trial at each call.
+[[nodiscard]] bool has_transactions() noexcept;
+
+struct FlushSupport {
+  bool clflushopt = false;
+  bool clwb = false;
+};
+/// Cost: a CPUID.
+[[nodiscard]] FlushSupport flush_support() noexcept;
+
+extern const bool has_membarrier;
+inline void light_fence() noexcept {
+  if (has_membarrier)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+void heavy_fence() noexcept;
+
+/// Only a simulator gives slots of its own.
+inline constexpr std::size_t no_slot = ~std::size_t{0};
+[[nodiscard]] inline std::size_t thread_slot() noexcept { return no_slot; }
+
+/// Tells a simulator of an access that the compiler's hooks cannot see. Nothing here.
+inline void note_read(const void*, std::size_t) noexcept {}
+inline void note_write(void*, std::size_t) noexcept {}
+/// Tells a simulator that [base, base + bytes) is persistent memory, or no longer. Nothing here.
+inline void note_persistent(const void*, std::uint64_t, bool) noexcept {}
+inline void note_not_persistent(const void*) noexcept {}
+
+}  // namespace perdure::pm::detail::instruction

@@ -1,0 +1,75 @@
+#include "pm/simd.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+namespace perdure::pm {
+namespace detail {
+
+SimdLevel simd_level = detect_simd_level();
+
+PERDURE_RACY_READ unsigned count_up_to_plain(const std::uint64_t* words, unsigned n,
+                                             std::uint64_t limit) noexcept {
+  unsigned count = 0;
+  for (unsigned i = 0; i < n; ++i) count += words[i] <= limit;
+  return count;
+}
+
+__attribute__((target("avx512f,avx512bw"))) PERDURE_RACY_READ std::uint64_t match_64_avx512(
+    const std::uint8_t* bytes, std::uint8_t wanted) noexcept {
+  return _mm512_cmpeq_epi8_mask(_mm512_load_si512(bytes),
+                                _mm512_set1_epi8(static_cast<char>(wanted)));
+}
+
+__attribute__((target("avx2,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_avx2(
+    const std::uint64_t* words, unsigned n, std::uint64_t limit) noexcept {
+  // Compares as signed numbers, with the highest bit of both sides turned.
+  const __m256i turn = _mm256_set1_epi64x(static_cast<long long>(std::uint64_t{1} << 63));
+  const __m256i bound = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(limit)), turn);
+  unsigned above = 0;
+  for (unsigned i = 0; i < (n + 3) / 4; ++i) {
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words) + i);
+    const __m256i greater = _mm256_cmpgt_epi64(_mm256_xor_si256(four, turn), bound);
+    above |= static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(greater))) << (4 * i);
+  }
+  return n - static_cast<unsigned>(_mm_popcnt_u32(above & ((1U << n) - 1)));
+}
+
+__attribute__((target("avx512f,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_avx512(
+    const std::uint64_t* words, unsigned n, std::uint64_t limit) noexcept {
+  const __m512i bound = _mm512_set1_epi64(static_cast<long long>(limit));
+  unsigned up_to = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words), bound);
+  if (n > 8) up_to |= unsigned{_mm512_cmple_epu64_mask(_mm512_loadu_si512(words + 8), bound)} << 8;
+  return static_cast<unsigned>(_mm_popcnt_u32(up_to & ((1U << n) - 1)));
+}
+
+}  // namespace detail
+
+SimdLevel detect_simd_level() noexcept {
+  if (detail::instruction::simulated) return SimdLevel::sse2;
+  static const SimdLevel level = [] {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw")) return SimdLevel::avx512;
+    return __builtin_cpu_supports("avx2") ? SimdLevel::avx2 : SimdLevel::sse2;
+  }();
+  return level;
+}
+
+void configure_simd(SimdLevel level) noexcept {
+  detail::simd_level = std::min(level, detect_simd_level());
+}
+
+const char* name_of(SimdLevel level) noexcept {
+  switch (level) {
+    case SimdLevel::sse2:
+      return "sse2";
+    case SimdLevel::avx2:
+      return "avx2";
+    case SimdLevel::avx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+}  // namespace perdure::pm

@@ -1,0 +1,98 @@
+// Byte matching over fingerprints and counting over sorted keys, with SIMD chosen at run time.
+//
+// The arrays may change under the reader's hands: the answer is only a hint until the caller has
+// validated a version or holds the lock. That is why ThreadSanitizer is told to look away here and
+// nowhere else.
+#pragma once
+
+#include <immintrin.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "pm/instructions.h"
+
+namespace perdure::pm {
+
+enum class SimdLevel : std::uint8_t { sse2, avx2, avx512 };
+
+namespace detail {
+extern SimdLevel simd_level;
+[[nodiscard]] unsigned count_up_to_plain(const std::uint64_t* words, unsigned n,
+                                         std::uint64_t limit) noexcept;
+[[nodiscard]] std::uint64_t match_64_avx512(const std::uint8_t* bytes,
+                                            std::uint8_t wanted) noexcept;
+[[nodiscard]] unsigned count_up_to_avx2(const std::uint64_t* words, unsigned n,
+                                        std::uint64_t limit) noexcept;
+[[nodiscard]] unsigned count_up_to_avx512(const std::uint64_t* words, unsigned n,
+                                          std::uint64_t limit) noexcept;
+}  // namespace detail
+
+/// The widest level this CPU and its operating system support. Cost: cached. A simulated machine
+/// always says sse2, so that results do not depend on the host; there every call below is one wide
+/// read, whatever the host takes for it.
+[[nodiscard]] SimdLevel detect_simd_level() noexcept;
+/// Lowers the level for measuring and testing; never above what is supported.
+void configure_simd(SimdLevel level) noexcept;
+[[nodiscard]] const char* name_of(SimdLevel level) noexcept;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define PERDURE_RACY_READ __attribute__((no_sanitize("thread"), noinline))
+#elif defined(__has_feature)
+#define PERDURE_RACY_READ __attribute__((no_sanitize("thread")))
+#else
+#define PERDURE_RACY_READ
+#endif
+
+/// Bit i is set where bytes[i] == wanted, i < 16. Any alignment.
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_16(const std::uint8_t* bytes,
+                                                              std::uint8_t wanted) noexcept {
+  detail::instruction::note_read(bytes, 16);
+  const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i equal = _mm_cmpeq_epi8(block, _mm_set1_epi8(static_cast<char>(wanted)));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(equal));
+}
+
+/// Bit i is set where bytes[i] == wanted, i < 64. `bytes` is 64-byte aligned.
+[[nodiscard]] PERDURE_RACY_READ inline std::uint64_t match_64(const std::uint8_t* bytes,
+                                                              std::uint8_t wanted) noexcept {
+  if (detail::simd_level == SimdLevel::avx512) return detail::match_64_avx512(bytes, wanted);
+  std::uint64_t mask = 0;
+  for (unsigned part = 0; part < 4; ++part)
+    mask |= static_cast<std::uint64_t>(match_16(bytes + 16 * part, wanted)) << (16 * part);
+  return mask;
+}
+
+/// For functions that are called only where the level is avx512.
+#define PERDURE_AVX512 __attribute__((target("avx512f,avx512bw,popcnt")))
+
+/// count_up_to<15> for such functions, which it is inlined into.
+[[nodiscard]] PERDURE_AVX512 __attribute__((no_sanitize("thread"), always_inline)) inline unsigned
+count_15_avx512(const std::atomic<std::uint64_t>* words, std::uint64_t limit) noexcept {
+  const __m512i bound = _mm512_set1_epi64(static_cast<long long>(limit));
+  const unsigned low = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words), bound);
+  const unsigned high = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words + 8), bound);
+  return static_cast<unsigned>(_mm_popcnt_u32(low | (high & 0x7f) << 8));
+}
+
+/// How many of the first n words are <= limit, as unsigned numbers. n is 8, 15 or 16; for 15 a
+/// sixteenth word is read too.
+template <unsigned n>
+[[nodiscard]] inline unsigned count_up_to(const std::atomic<std::uint64_t>* words,
+                                          std::uint64_t limit) noexcept {
+  static_assert(n == 8 || n == 15 || n == 16);
+  const auto* const plain = reinterpret_cast<const std::uint64_t*>(words);
+  if constexpr (detail::instruction::simulated) {
+    detail::instruction::note_read(plain, n * sizeof *plain);
+    return detail::count_up_to_plain(plain, n, limit);
+  }
+  if (detail::simd_level == SimdLevel::avx512) return detail::count_up_to_avx512(plain, n, limit);
+  if (detail::simd_level == SimdLevel::avx2) return detail::count_up_to_avx2(plain, n, limit);
+  unsigned count = 0;
+#pragma GCC unroll 16
+  for (unsigned i = 0; i < n; ++i) count += words[i].load(std::memory_order_acquire) <= limit;
+  return count;
+}
+
+}  // namespace perdure::pm

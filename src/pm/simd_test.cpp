@@ -1,0 +1,81 @@
+#include "pm/simd.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/rng.h"
+
+namespace perdure::pm {
+namespace {
+
+class SimdTest : public testing::TestWithParam<SimdLevel> {
+ protected:
+  SimdTest() { configure_simd(GetParam()); }
+  ~SimdTest() override { configure_simd(SimdLevel::avx512); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, SimdTest,
+                         testing::Values(SimdLevel::sse2, SimdLevel::avx2, SimdLevel::avx512),
+                         [](const auto& info) { return name_of(info.param); });
+
+std::uint64_t match_scalar(const std::uint8_t* bytes, unsigned count, std::uint8_t wanted) {
+  std::uint64_t mask = 0;
+  for (unsigned i = 0; i < count; ++i)
+    if (bytes[i] == wanted) mask |= std::uint64_t{1} << i;
+  return mask;
+}
+
+TEST_P(SimdTest, MatchesAgreeWithScalarCodeOnRandomBytes) {
+  Rng rng(9);
+  alignas(64) std::array<std::uint8_t, 64 + 16> bytes;
+  for (int round = 0; round < 20'000; ++round) {
+    const std::uint64_t values = round % 2 == 0 ? 256 : 3;  // few values: many matches
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(rng.below(values) * 85);
+    const auto wanted = static_cast<std::uint8_t>(rng.below(values) * 85);
+    ASSERT_EQ(match_64(bytes.data(), wanted), match_scalar(bytes.data(), 64, wanted));
+    const std::size_t shift = rng.below(64);
+    ASSERT_EQ(match_16(&bytes[shift], wanted), match_scalar(&bytes[shift], 16, wanted));
+  }
+}
+
+TEST_P(SimdTest, EveryPositionAndEveryByteIsFound) {
+  alignas(64) std::array<std::uint8_t, 64> bytes;
+  for (unsigned value = 0; value < 256; ++value)
+    for (unsigned position = 0; position < 64; ++position) {
+      bytes.fill(static_cast<std::uint8_t>(~value));
+      bytes[position] = static_cast<std::uint8_t>(value);
+      ASSERT_EQ(match_64(bytes.data(), static_cast<std::uint8_t>(value)),
+                std::uint64_t{1} << position);
+    }
+}
+
+TEST_P(SimdTest, CountsAgreeWithScalarCode) {
+  Rng rng(10);
+  std::array<std::atomic<std::uint64_t>, 16 + 8> words;
+  for (int round = 0; round < 20'000; ++round) {
+    for (auto& word : words)  // few values and both ends of the range, so that ties are common
+      word = round % 2 == 0 ? rng() : rng.below(4) - 2 + (rng.below(2) << 63);
+    const std::uint64_t limit = rng.below(2) == 0 ? words[rng.below(16)].load() : rng();
+    const std::size_t shift = rng.below(8);
+    const auto count = [&](std::size_t n) {
+      unsigned up_to = 0;
+      for (std::size_t i = 0; i < n; ++i) up_to += words[shift + i] <= limit;
+      return up_to;
+    };
+    ASSERT_EQ(count_up_to<8>(&words[shift], limit), count(8));
+    ASSERT_EQ(count_up_to<15>(&words[shift], limit), count(15));
+    ASSERT_EQ(count_up_to<16>(&words[shift], limit), count(16));
+  }
+}
+
+TEST(SimdLevelTest, IsNeverAboveWhatTheMachineHas) {
+  configure_simd(SimdLevel::avx512);
+  EXPECT_LE(detail::simd_level, detect_simd_level());
+  configure_simd(SimdLevel::sse2);
+  EXPECT_EQ(detail::simd_level, SimdLevel::sse2);
+  configure_simd(SimdLevel::avx512);
+}
+
+}  // namespace
+}  // namespace perdure::pm

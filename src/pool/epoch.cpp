@@ -1,0 +1,149 @@
+#include "pool/epoch.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <vector>
+
+#include "core/assert.h"
+#include "pm/asymmetric_fence.h"
+#include "pool/heap.h"
+
+namespace perdure {
+namespace {
+
+// A slot tries to advance the epoch after this many retired objects or bytes: seldom enough that
+// fence and scan of all slots cost next to nothing per operation.
+constexpr std::size_t retired_before_advance = 128;
+constexpr std::uint64_t retired_bytes_before_advance = std::uint64_t{1} << 20;
+
+void free_block(void* context, std::uint64_t object, std::size_t bytes) {
+  static_cast<Heap*>(context)->free(object, bytes);
+}
+
+void free_dram(void*, std::uint64_t object, std::size_t) {
+  ::operator delete[](reinterpret_cast<void*>(object), std::align_val_t{64});
+}
+
+}  // namespace
+
+struct Epochs::State {
+  struct Retired {
+    std::uint64_t epoch;
+    std::uint64_t object;
+    std::size_t bytes;
+    Destroy destroy;
+    void* context;
+  };
+
+  /// One thread's share. `retired` belongs to whoever holds the thread slot; `bytes` only it
+  /// writes.
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> pinned{idle};
+    alignas(64) std::atomic<std::uint64_t> bytes{0};
+    std::uint64_t bytes_at_advance = 0;
+    std::size_t count_at_advance = 0;
+    std::size_t first = 0;         ///< entries of `retired` before it are freed
+    std::vector<Retired> retired;  ///< epochs ascend
+  };
+
+  alignas(64) std::atomic<std::uint64_t> global{1};
+  /// Slots from here on have never retired anything.
+  alignas(64) std::atomic<std::size_t> retiring_slots{0};
+  alignas(64) std::array<Slot, pm::max_threads> slot;
+
+  void note_retiring(std::size_t number) noexcept {
+    std::size_t known = retiring_slots.load(std::memory_order_relaxed);
+    while (known <= number &&
+           !retiring_slots.compare_exchange_weak(known, number + 1, std::memory_order_relaxed)) {
+    }
+  }
+
+  void try_advance() noexcept {
+    std::uint64_t now = global.load(std::memory_order_seq_cst);
+    pm::heavy_fence();
+    for (const Slot& other : slot) {
+      const std::uint64_t pinned = other.pinned.load(std::memory_order_seq_cst);
+      if (pinned != idle && pinned != now) return;  // E2
+    }
+    global.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);
+  }
+
+  void free_up_to(Slot& mine, std::uint64_t epoch) {
+    std::uint64_t freed = 0;
+    while (mine.first < mine.retired.size() && mine.retired[mine.first].epoch <= epoch) {
+      const Retired entry = mine.retired[mine.first++];
+      entry.destroy(entry.context, entry.object, entry.bytes);
+      freed += entry.bytes;
+    }
+    mine.bytes.store(mine.bytes.load(std::memory_order_relaxed) - freed, std::memory_order_relaxed);
+    if (mine.first * 2 >= mine.retired.size()) {
+      mine.retired.erase(mine.retired.begin(),
+                         mine.retired.begin() + static_cast<std::ptrdiff_t>(mine.first));
+      mine.first = 0;
+    }
+  }
+};
+
+Epochs::Epochs() : state_(std::make_unique<State>()) {}
+Epochs::~Epochs() { drain(); }
+
+// The epoch is read again after the pin. Whoever finds it already advanced sees the pin, because
+// its heavy fence fell behind our light one; so the epoch gets at most one ahead of the pin (E1).
+std::atomic<std::uint64_t>& Epochs::pin() noexcept {
+  State::Slot& mine = state_->slot[pm::thread_slot()];
+  PERDURE_ASSERT(mine.pinned.load(std::memory_order_relaxed) == idle);
+  std::uint64_t now = state_->global.load(std::memory_order_acquire);
+  for (;;) {
+    mine.pinned.store(now, std::memory_order_release);
+    pm::light_fence();
+    const std::uint64_t still = state_->global.load(std::memory_order_seq_cst);
+    if (still == now) return mine.pinned;
+    now = still;
+  }
+}
+
+void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, void* context) {
+  const std::size_t number = pm::thread_slot();
+  State::Slot& mine = state_->slot[number];
+  if (mine.retired.empty()) state_->note_retiring(number);
+  const std::uint64_t pinned = mine.pinned.load(std::memory_order_relaxed);
+  PERDURE_ASSERT(pinned != idle);
+  mine.retired.push_back({pinned, object, bytes, destroy, context});
+  const std::uint64_t held = mine.bytes.load(std::memory_order_relaxed) + bytes;
+  mine.bytes.store(held, std::memory_order_relaxed);
+  ++mine.count_at_advance;
+  mine.bytes_at_advance += bytes;
+  if (mine.count_at_advance < retired_before_advance &&
+      mine.bytes_at_advance < retired_bytes_before_advance)
+    return;
+  mine.count_at_advance = 0;
+  mine.bytes_at_advance = 0;
+  state_->try_advance();
+  const std::uint64_t now = state_->global.load(std::memory_order_seq_cst);
+  if (now > grace_epochs) state_->free_up_to(mine, now - grace_epochs);
+}
+
+void Epochs::retire(Heap& heap, std::uint64_t offset, std::size_t bytes) {
+  retire(offset, bytes, free_block, &heap);
+}
+
+void Epochs::retire_dram(void* memory, std::size_t bytes) {
+  retire(reinterpret_cast<std::uint64_t>(memory), bytes, free_dram, nullptr);
+}
+
+void Epochs::drain() {
+  if constexpr (checked_build)
+    for (const State::Slot& slot : state_->slot)
+      PERDURE_ASSERT(slot.pinned.load(std::memory_order_acquire) == idle);
+  const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < slots; ++i) state_->free_up_to(state_->slot[i], ~std::uint64_t{0});
+}
+
+std::uint64_t Epochs::retired_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const State::Slot& slot : state_->slot) total += slot.bytes.load(std::memory_order_relaxed);
+  return total;
+}
+
+}  // namespace perdure

@@ -1,0 +1,71 @@
+// Epochs: memory is freed only when no thread can still read it.
+//
+// A thread pins the current epoch for the length of an operation (`Guard`). A block is retired in
+// the epoch e that its thread has pinned, and freed once the global epoch has come to e + 3:
+//   a reader pinned at e or e + 1 may still have found the block;
+//   e + 2 is reached only after the retiring thread has unpinned, so whoever pins then sees it
+//   unlinked without any fence in `retire`;
+//   e + 3 is reached only after every reader pinned at e + 1 or before has unpinned.
+//
+// E1  a pinned slot holds the global epoch or the one before.
+// E2  the global epoch advances only when every pinned slot holds it.
+// E3  a block retired at e is freed only when the global epoch is at least e + 3.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "pm/thread.h"
+
+namespace perdure {
+
+class Heap;
+
+class Epochs {
+ public:
+  /// What to call for a retired object: `destroy(context, object, bytes)`.
+  using Destroy = void (*)(void* context, std::uint64_t object, std::size_t bytes);
+
+  Epochs();
+  /// Frees everything still retired; no thread may be pinned.
+  ~Epochs();
+  Epochs(const Epochs&) = delete;
+  Epochs& operator=(const Epochs&) = delete;
+
+  /// Pins this thread for its lifetime. Not reentrant within one Epochs. Cost: one store, no
+  /// fence (asymmetric_fence.h).
+  class Guard {
+   public:
+    explicit Guard(Epochs& epochs) noexcept : slot_(epochs.pin()) {}
+    ~Guard() { slot_.store(idle, std::memory_order_release); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    std::atomic<std::uint64_t>& slot_;
+  };
+
+  /// Frees `object` after a grace period. The caller is pinned and has unlinked it.
+  void retire(std::uint64_t object, std::size_t bytes, Destroy destroy, void* context);
+  /// The same for a block of a heap.
+  void retire(Heap& heap, std::uint64_t offset, std::size_t bytes);
+  /// The same for memory of operator new[std::align_val_t{64}].
+  void retire_dram(void* memory, std::size_t bytes);
+
+  /// Frees all that is retired; no thread may be pinned. Used at close and by tests.
+  void drain();
+  [[nodiscard]] std::uint64_t retired_bytes() const noexcept;
+
+ private:
+  static constexpr std::uint64_t idle = 0;
+  static constexpr std::uint64_t grace_epochs = 3;  ///< E3
+  struct State;
+
+  [[nodiscard]] std::atomic<std::uint64_t>& pin() noexcept;
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,238 @@
+#include "pool/file.h"
+
+#include <fcntl.h>
+#include <libpmem2.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "pool/mapping.h"
+
+namespace perdure {
+namespace {
+
+constexpr mode_t file_mode = 0644;
+
+Error io_error(const std::string& path, const char* what) {
+  return {ErrorCode::io, std::string(what) + ": " + std::strerror(errno), path,
+          "check the path and its permissions"};
+}
+
+Error no_room(const std::string& path, std::uint64_t bytes, std::uint64_t available) {
+  constexpr std::uint64_t mib = 1 << 20;
+  return {ErrorCode::out_of_space,
+          "the pool needs " + std::to_string(bytes / mib) + " MiB, the file system has " +
+              std::to_string(available / mib) + " MiB free",
+          path, "ask for a smaller pool or free some space"};
+}
+
+std::uint64_t available_memory_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return kib * 1024;
+  }
+  return ~std::uint64_t{0};
+}
+
+// What a new file in `folder` may take. On tmpfs memory counts too: its size limit alone would let
+// an allocation run into the out-of-memory killer.
+std::uint64_t available_bytes(const std::string& folder) {
+  struct statfs system {};
+  if (statfs(folder.c_str(), &system) != 0) return ~std::uint64_t{0};
+  const auto on_disk =
+      static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
+  if (system.f_type != TMPFS_MAGIC) return on_disk;
+  return system.f_blocks == 0 ? available_memory_bytes()
+                              : std::min(on_disk, available_memory_bytes());
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+File::~File() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+File::File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+File& File::operator=(File&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Result<File> open_file(const std::string& path) {
+  File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return Error{ErrorCode::not_found, "no such pool", path,
+                   "check the path; a pool is created by a run without --reuse"};
+    if (errno == EISDIR || errno == ENXIO)
+      return Error{ErrorCode::foreign, "not a file or device", path, "name a pool file"};
+    return io_error(path, "cannot open");
+  }
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return io_error(path, "cannot inspect");
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+    return Error{ErrorCode::foreign, "not a file or device", path, "name a pool file"};
+  return file;
+}
+
+Result<void> lock_file(const File& file, const std::string& path) {
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return io_error(path, "cannot lock");
+  return Error{ErrorCode::busy, "another process uses the pool", path,
+               "wait until it ends, or name another pool"};
+}
+
+bool is_device(const File& file) {
+  struct stat status {};
+  return fstat(file.get(), &status) == 0 && S_ISCHR(status.st_mode);
+}
+
+Result<std::uint64_t> size_of(const File& file, const std::string& path) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return io_error(path, "cannot inspect");
+  if (!S_ISCHR(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
+  pmem2_source* source = nullptr;
+  std::size_t bytes = 0;
+  const bool known =
+      pmem2_source_from_fd(&source, file.get()) == 0 && pmem2_source_size(source, &bytes) == 0;
+  if (source != nullptr) pmem2_source_delete(&source);
+  if (!known)
+    return Error{ErrorCode::foreign, "not a device of persistent memory", path,
+                 "name a devdax device or a file"};
+  return std::uint64_t{bytes};
+}
+
+Result<void> allocate_blocks(const File& file, std::uint64_t bytes, const std::string& path) {
+  const int failure = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (failure == 0) return {};
+  if (failure == ENOSPC || failure == EDQUOT || failure == EFBIG || failure == ENOMEM)
+    return no_room(path, bytes, available_bytes(folder_of(path)));
+  errno = failure;
+  return io_error(path, "cannot allocate space");
+}
+
+Result<NewFile> NewFile::create(const std::string& path, std::uint64_t bytes, bool overwrite) {
+  NewFile made;
+  made.path_ = path;
+  made.bytes_ = bytes;
+  made.overwrite_ = overwrite;
+  if (path.empty()) return Error{ErrorCode::usage, "no path for the pool", "--pool", "name a file"};
+  std::uint64_t reclaimable = 0;
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) {
+    // Before all else: replacing a device or a folder by a file would harm the whole system.
+    if (!S_ISREG(status.st_mode))
+      return Error{ErrorCode::foreign, "not a file", path, "name a pool file"};
+    if (!overwrite)
+      return Error{ErrorCode::exists, "the file exists", path,
+                   "add --force to replace it, or --reuse to open it"};
+    std::error_code unresolved;
+    made.path_ = std::filesystem::canonical(path, unresolved);  // what a link points to
+    if (unresolved) return io_error(path, "cannot resolve");
+    Result<File> old = open_file(path);
+    if (!old) return old.error();
+    if (const Result<void> locked = lock_file(*old, path); !locked) return locked.error();
+    made.replaced_ = std::move(*old);
+    reclaimable = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  const std::string folder = folder_of(made.path_);
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      bytes > limit.rlim_cur)
+    return no_room(path, bytes, limit.rlim_cur);  // growing the file would raise SIGXFSZ
+  std::uint64_t available = available_bytes(folder);
+  if (available < bytes && made.replaced_ && available + reclaimable >= bytes) {
+    // There is no room for both: the one to be replaced goes first.
+    if (unlink(made.path_.c_str()) != 0) return io_error(path, "cannot replace");
+    made.replaced_ = File();
+    available = bytes;
+  }
+  if (available < bytes) return no_room(path, bytes, available);
+  made.file_ = File(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, file_mode));
+  if (!made.file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    made.temporary_path_ = made.path_ + ".creating." + std::to_string(getpid());
+    made.file_ =
+        File(open(made.temporary_path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file_mode));
+    if (!made.file_) made.temporary_path_.clear();
+  }
+  if (!made.file_) return io_error(path, "cannot create");
+  if (ftruncate(made.file_.get(), static_cast<off_t>(bytes)) != 0)
+    return io_error(path, "cannot size the file");
+  return made;
+}
+
+NewFile::~NewFile() {
+  if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
+}
+
+NewFile::NewFile(NewFile&& other) noexcept { *this = std::move(other); }
+
+NewFile& NewFile::operator=(NewFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(temporary_path_, other.temporary_path_);
+  std::swap(overwrite_, other.overwrite_);
+  std::swap(file_, other.file_);
+  std::swap(replaced_, other.replaced_);
+  return *this;
+}
+
+// Huge pages come first: collapsing an empty file costs a quarter of allocating small pages and
+// then collapsing them. One present page in each is what it takes; allocated by fallocate, not by a
+// fault, because a fault on a full file system kills the process.
+Result<void> NewFile::fill(bool huge_pages) const {
+  if (huge_pages) {
+    constexpr off_t page_bytes = 4096;
+    for (std::uint64_t at = 0; at < bytes_; at += huge_page_size)
+      if (posix_fallocate(file_.get(), static_cast<off_t>(at), page_bytes) != 0)
+        return allocate_blocks(file_, bytes_, path_);
+    const Result<Mapping> window = Mapping::of_file(file_.get(), bytes_, 0, path_);
+    if (!window) return window.error();
+    request_huge_pages(window->base(), bytes_, Medium::tmpfs);
+  }
+  return allocate_blocks(file_, bytes_, path_);
+}
+
+std::string NewFile::interim_path() const {
+  return temporary_path_.empty() ? "/proc/self/fd/" + std::to_string(file_.get()) : temporary_path_;
+}
+
+Result<File> NewFile::publish() {
+  if (!replaced_) {
+    if (linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      if (errno == EEXIST)
+        return Error{ErrorCode::exists, "the file exists", path_,
+                     "add --force to replace it, or --reuse to open it"};
+      return io_error(path_, "cannot create");
+    }
+    return std::move(file_);
+  }
+  // A hard link never replaces a file, a rename does: so it takes a name on the way.
+  const std::string waypoint = path_ + ".replacing." + std::to_string(getpid());
+  if (linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, waypoint.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return io_error(path_, "cannot replace");
+  if (rename(waypoint.c_str(), path_.c_str()) != 0) {
+    const Error error = io_error(path_, "cannot replace");
+    unlink(waypoint.c_str());
+    return error;
+  }
+  return std::move(file_);
+}
+
+}  // namespace perdure

@@ -1,0 +1,78 @@
+// Files that pools live in: opened under an exclusive lock, created so that nothing half-written is
+// ever found at the path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/result.h"
+
+namespace perdure {
+
+/// A file descriptor that closes itself.
+class File {
+ public:
+  File() = default;
+  explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+
+  [[nodiscard]] int get() const noexcept { return descriptor_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Opens an existing file or device for reading and writing; never blocks and changes nothing.
+/// Errors: not_found, foreign (a directory, pipe or socket), io.
+[[nodiscard]] Result<File> open_file(const std::string& path);
+
+/// Takes the lock that stands for using the pool (P3); the kernel drops it when the file is closed.
+/// The same lock that libpmemobj takes. Errors: busy.
+[[nodiscard]] Result<void> lock_file(const File& file, const std::string& path);
+
+/// Bytes of a file, or of a device.
+[[nodiscard]] Result<std::uint64_t> size_of(const File& file, const std::string& path);
+[[nodiscard]] bool is_device(const File& file);
+
+/// Allocates every block of the file's first `bytes`, so that no later store can meet a full file
+/// system. Errors: out_of_space, io.
+[[nodiscard]] Result<void> allocate_blocks(const File& file, std::uint64_t bytes,
+                                           const std::string& path);
+
+/// A file on its way to `path`: it has no name there until `publish`, and leaves nothing behind if
+/// it is destroyed, or the process killed, before.
+class NewFile {
+ public:
+  /// Replaces regular files only, whatever `overwrite` says. Errors: exists, foreign (not a file),
+  /// busy (another process uses the file to be replaced), out_of_space, usage, io.
+  [[nodiscard]] static Result<NewFile> create(const std::string& path, std::uint64_t bytes,
+                                              bool overwrite);
+  ~NewFile();
+  NewFile(NewFile&& other) noexcept;
+  NewFile& operator=(NewFile&& other) noexcept;
+
+  [[nodiscard]] const File& file() const noexcept { return file_; }
+  /// Allocates every block of the file; on tmpfs from huge pages, if `huge_pages`.
+  /// Errors: out_of_space, io.
+  [[nodiscard]] Result<void> fill(bool huge_pages) const;
+  /// A path by which the file can be opened again before it has its name.
+  [[nodiscard]] std::string interim_path() const;
+  /// Gives the file its name, and releases it to the caller. Errors: exists, io.
+  [[nodiscard]] Result<File> publish();
+
+ private:
+  NewFile() = default;
+
+  std::string path_;
+  std::uint64_t bytes_ = 0;
+  std::string temporary_path_;  ///< empty: the file has no name at all (O_TMPFILE)
+  bool overwrite_ = false;
+  File file_;
+  File replaced_;  ///< the file to be replaced, locked meanwhile
+};
+
+}  // namespace perdure

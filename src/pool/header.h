@@ -1,0 +1,88 @@
+// The pool header: the first page of a file or device, or the root object of a libpmemobj pool.
+//
+//   byte 0      8         12      16     17   24      32            40     56
+//        | magic | version | bytes | heap | 0 | pool  | heap start  | uuid | checksum |
+//   byte 64     72  128                          2176       4096
+//        | clean | 0 | root[32] of 64 bytes        | 0 ...    |
+//
+// H1  `checksum` covers bytes 0 .. 55, and these keep their place in every version (so a newer
+//     header can be told from a damaged one); unused bytes are zero.
+// H2  `clean` is `clean_word` or 0, nothing else.
+// H3  a root exists <=> its `commit` is not zero; then `checksum` covers name, size and commit.
+//     `commit` is written last (P2). Its tag keeps a flipped bit from making a root vanish.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "pool/pool.h"
+
+namespace perdure {
+
+inline constexpr std::array<char, 8> pool_magic{'P', 'E', 'R', 'D', 'U', 'R', 'E', '\x1a'};
+inline constexpr std::uint32_t pool_layout_version = 1;
+inline constexpr std::uint64_t pool_header_bytes = 4096;
+
+struct PoolHeader {
+  static constexpr std::uint64_t clean_word = 0x6e61656c4330c53aULL;
+
+  struct Root {
+    static constexpr std::uint64_t commit_tag = 0x524fULL << 48;
+    static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 48) - 1;
+
+    std::array<char, 32> name;
+    std::uint64_t bytes;
+    std::uint64_t checksum;
+    std::uint64_t unused;
+    std::atomic<std::uint64_t> commit;  ///< commit_tag | offset
+
+    [[nodiscard]] std::uint64_t offset() const noexcept {
+      return commit.load(std::memory_order_acquire) & offset_mask;
+    }
+    [[nodiscard]] std::string_view title() const noexcept;
+    [[nodiscard]] std::uint64_t checksum_with(std::uint64_t commit_word) const noexcept;
+  };
+
+  std::array<char, 8> magic;
+  std::uint32_t layout_version;
+  std::uint32_t header_bytes;
+  std::uint8_t heap_kind;
+  std::array<std::uint8_t, 7> unused;
+  std::uint64_t pool_bytes;
+  std::uint64_t heap_offset;
+  std::array<std::uint8_t, 16> uuid;
+  std::uint64_t checksum;
+  std::atomic<std::uint64_t> clean;
+  std::array<std::uint64_t, 7> unused_line;
+  std::array<Root, Pool::max_roots> root;
+  std::array<std::uint64_t, 240> unused_end;
+
+  [[nodiscard]] std::uint64_t compute_checksum() const noexcept;
+  [[nodiscard]] std::string uuid_text() const;
+};
+static_assert(sizeof(PoolHeader) == pool_header_bytes);
+static_assert(offsetof(PoolHeader, checksum) == 56);
+static_assert(offsetof(PoolHeader, clean) == 64);
+static_assert(offsetof(PoolHeader, root) == 128);
+static_assert(sizeof(PoolHeader::Root) == 64);
+static_assert(offsetof(PoolHeader::Root, commit) == 56, "the commit word must be failure-atomic");
+
+/// Fills a fresh header, all but the roots, with a random uuid; makes it durable, magic last.
+void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
+                  std::uint64_t heap_offset);
+
+/// Checks everything a header claims, in the order foreign, corrupt, newer, truncated.
+/// `available_bytes` is what the file really has; only images may be smaller than a pool file.
+[[nodiscard]] Result<void> check_header(const PoolHeader& header, std::uint64_t available_bytes,
+                                        const std::string& path,
+                                        std::uint64_t least_bytes = Pool::min_pool_bytes);
+
+/// The error for a file that is no pool of ours.
+[[nodiscard]] Error foreign_error(const std::string& path);
+
+}  // namespace perdure

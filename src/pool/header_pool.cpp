@@ -1,0 +1,125 @@
+#include "pool/header_pool.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pool/mapping.h"
+
+namespace perdure {
+namespace {
+
+// A name from media may hold anything; errors are one line of plain text.
+std::string quoted(std::string_view name) {
+  std::string text = "'";
+  for (const char c : name) text += c >= ' ' && c <= '~' ? c : '?';
+  return text + "'";
+}
+
+}  // namespace
+
+Result<void> HeaderPool::start_new() {
+  was_clean_ = true;
+  const Result<std::uint64_t> swept = heap_->sweep();
+  if (!swept) return swept.error();
+  ready_ = true;
+  return {};
+}
+
+Result<void> HeaderPool::start_existing() {
+  was_clean_ = header_->clean.load(std::memory_order_relaxed) == PoolHeader::clean_word;
+  for (unsigned i = 0; i < max_roots; ++i) {
+    const PoolHeader::Root& root = header_->root[i];
+    if (root.commit.load(std::memory_order_relaxed) == 0) continue;
+    if (!contains(root.offset(), root.bytes) || !heap_->mark(root.offset(), root.bytes))
+      return Error{ErrorCode::corrupt,
+                   "root " + quoted(root.title()) + " is not a block of the heap", path_,
+                   "restore the file from a copy, or create a new pool"};
+    awaited_[i] = true;
+  }
+  set_clean(0);
+  return sweep_if_all_recovered();
+}
+
+void HeaderPool::finish() {
+  if (ready_ || was_clean_) set_clean(PoolHeader::clean_word);
+}
+
+void HeaderPool::set_clean(std::uint64_t word) {
+  pm::store_persist(header_->clean, word);
+  sync_page_cache(reinterpret_cast<const std::byte*>(&header_->clean), sizeof word, medium_);
+}
+
+Result<void> HeaderPool::add_root(std::string_view name, Reservation& block) {
+  PERDURE_ASSERT(block);
+  if (name.empty() || name.size() >= sizeof(PoolHeader::Root::name) ||
+      name.find('\0') != std::string_view::npos)
+    return Error{ErrorCode::usage, "bad root name " + quoted(name), path_,
+                 "use 1 to 31 bytes without zeros"};
+  if (!ready_)
+    return Error{ErrorCode::usage, "the pool is not recovered yet", path_,
+                 "recover every root first"};
+  while (!roots_lock_.lock()) {
+  }
+  Result<void> result;
+  const auto free_root = std::ranges::find_if(header_->root, [](const PoolHeader::Root& root) {
+    return root.commit.load(std::memory_order_relaxed) == 0;
+  });
+  if (find_root(name) != nullptr) {
+    result = Error{ErrorCode::exists, "the pool has a root " + quoted(name) + " already", path_,
+                   "choose another name"};
+  } else if (free_root == header_->root.end()) {
+    result = Error{ErrorCode::out_of_space,
+                   "the table of roots is full (" + std::to_string(max_roots) + ")", path_,
+                   "use another pool"};
+  } else {
+    // P2: the entry is durable before its commit word, and the word appears with the block.
+    const std::uint64_t commit = PoolHeader::Root::commit_tag | block.offset;
+    free_root->name.fill('\0');
+    std::ranges::copy(name, free_root->name.begin());
+    free_root->bytes = block.bytes;
+    free_root->unused = 0;
+    free_root->checksum = free_root->checksum_with(commit);
+    pm::persist(&*free_root, sizeof *free_root);
+    heap_->publish({&block, 1}, &free_root->commit, commit);
+    sync_page_cache(reinterpret_cast<const std::byte*>(&*free_root), sizeof *free_root, medium_);
+  }
+  roots_lock_.unlock();
+  return result;
+}
+
+std::vector<PoolRoot> HeaderPool::roots() const {
+  std::vector<PoolRoot> all;
+  for (const PoolHeader::Root& root : header_->root)
+    if (root.commit.load(std::memory_order_acquire) != 0)
+      all.push_back({std::string(root.title()), root.offset(), root.bytes});
+  return all;
+}
+
+PoolHeader::Root* HeaderPool::find_root(std::string_view name) const noexcept {
+  for (PoolHeader::Root& root : header_->root)
+    if (root.commit.load(std::memory_order_acquire) != 0 && root.title() == name) return &root;
+  return nullptr;
+}
+
+Result<void> HeaderPool::root_recovered(std::string_view name) {
+  const PoolHeader::Root* root = find_root(name);
+  if (root == nullptr)
+    return Error{ErrorCode::not_found, "the pool has no root " + quoted(name), path_, ""};
+  awaited_[static_cast<std::size_t>(root - header_->root.data())] = false;
+  return sweep_if_all_recovered();
+}
+
+Result<void> HeaderPool::sweep_if_all_recovered() {
+  if (ready_ || std::ranges::find(awaited_, true) != awaited_.end()) return {};
+  const Result<std::uint64_t> swept = heap_->sweep();
+  if (!swept) return swept.error();
+  leaked_blocks_freed_ = *swept;
+  ready_ = true;
+  return {};
+}
+
+std::uint64_t HeaderPool::huge_page_bytes() const {
+  return perdure::huge_page_bytes(base_, bytes_);
+}
+
+}  // namespace perdure

@@ -1,0 +1,98 @@
+// Heap: where blocks of a pool come from.
+//
+// The life of a block, the same for every heap:
+//   reserve   volatile; a crash forgets it
+//   fill      the caller writes the block and flushes it
+//   publish   the block is durably allocated, and a word that links to it is durably set
+//   free      after a grace period (see pool/epoch.h), once no reader can hold it
+//
+// What a crash can leave behind, an allocated block that nothing links to, recovery takes back:
+//   the owner of each root marks every block it can reach (`mark`), then the pool calls `sweep`.
+// No leak can survive that, so no index needs an allocation log.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/result.h"
+#include "pool/ptr.h"
+#include "pool/size_classes.h"
+
+namespace perdure {
+
+/// A block that is promised but not yet allocated durably.
+struct Reservation {
+  std::uint64_t offset = null_offset;  ///< pool offset of the block; null: out of space
+  std::uint32_t bytes = 0;             ///< as asked for
+  /// The heap's own note (libpmemobj: a pobj_action); not cleared, because that would cost more
+  /// than a slab reservation itself.
+  alignas(8) std::byte action[128];
+
+  [[nodiscard]] explicit operator bool() const noexcept { return offset != null_offset; }
+};
+
+struct HeapUsage {
+  std::uint64_t live_blocks = 0;     ///< reserved or published, not yet freed
+  std::uint64_t live_bytes = 0;      ///< bytes of live blocks, rounded up to their size class
+  std::uint64_t reserved_bytes = 0;  ///< bytes of the pool taken from the free part: real use
+  std::uint64_t capacity_bytes = 0;  ///< bytes the heap could ever hand out
+  std::uint64_t dram_bytes = 0;      ///< the heap's own volatile state
+};
+
+class Heap {
+ public:
+  virtual ~Heap() = default;
+  Heap() = default;
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  /// Promises a block of `bytes` (1 .. max_block_bytes), aligned to `block_alignment(bytes)`,
+  /// content undefined. Thread-safe. Out of space: a null reservation. Must not be called before
+  /// `sweep` on a reopened pool.
+  [[nodiscard]] virtual Reservation reserve(std::size_t bytes) noexcept = 0;
+
+  /// Makes the reserved blocks durably allocated. The caller has flushed and fenced their content.
+  /// If `word` is not null it is set to `value` and durable when this returns, not before the
+  /// blocks are; with libpmemobj blocks and word change in one failure-atomic step.
+  /// Thread-safe. Cost, slab: 1 flush and 1 fence for the word, nothing for the blocks.
+  virtual void publish(std::span<Reservation> blocks, std::atomic<std::uint64_t>* word = nullptr,
+                       std::uint64_t value = 0) noexcept = 0;
+
+  /// Gives a reservation back unused.
+  virtual void cancel(Reservation& block) noexcept = 0;
+
+  /// Frees a published block. No thread may read it any more: usually called by `Epochs`.
+  virtual void free(std::uint64_t offset, std::size_t bytes) noexcept = 0;
+
+  static constexpr std::size_t max_block_bytes = size_classes::max_bytes;
+
+  /// Bytes that a block of this size takes: its size class.
+  [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t bytes) noexcept {
+    return size_classes::bytes_of(size_classes::class_of(bytes));
+  }
+  /// Alignment of a block of this size: the largest power of two up to 256 that divides its size
+  /// class. So blocks lie side by side without gaps: 256 for 256 B, 128 for 1152 B, 64 for 192 B.
+  [[nodiscard]] static constexpr std::size_t block_alignment(std::size_t bytes) noexcept {
+    const auto power = static_cast<unsigned>(std::countr_zero(block_bytes(bytes)));
+    return std::size_t{1} << (power < 8 ? power : 8U);
+  }
+
+  // Recovery, in this order: mark (from any number of threads), sweep once.
+
+  /// Tells that [offset, offset + bytes) is reachable. Thread-safe. A block marked twice, or one
+  /// outside the heap or overlapping another, is corruption: `false`.
+  [[nodiscard]] virtual bool mark(std::uint64_t offset, std::size_t bytes) noexcept = 0;
+  /// True when `mark` has seen a block that starts exactly here. Valid between opening and `sweep`.
+  [[nodiscard]] virtual bool is_marked(std::uint64_t offset) const noexcept = 0;
+  /// Frees whatever was not marked; returns how many allocated blocks that were (0 after a clean
+  /// shutdown for a heap that persists allocation; slab, which persists none, reports 0).
+  virtual Result<std::uint64_t> sweep() = 0;
+
+  [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
+  [[nodiscard]] virtual const char* name() const noexcept = 0;
+};
+
+}  // namespace perdure

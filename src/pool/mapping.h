@@ -1,0 +1,64 @@
+// Mapping: pool memory in our address space, on huge pages where the system gives them.
+//
+// Files and devices are mapped through libpmem2 at page granularity: that admits tmpfs and ordinary
+// files beside DAX, and flushing is ours (`pm::`). Anonymous memory comes from mmap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/result.h"
+#include "pool/pool.h"
+
+struct pmem2_map;
+struct pmem2_vm_reservation;
+
+namespace perdure {
+
+inline constexpr std::uint64_t huge_page_size = std::uint64_t{2} << 20;
+
+class Mapping {
+ public:
+  Mapping() = default;
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+
+  /// Maps [0, bytes) of an open file or device. `address` 0: anywhere, aligned to a huge page.
+  /// Errors: io, with the system's reason.
+  [[nodiscard]] static Result<Mapping> of_file(int file, std::uint64_t bytes, std::uint64_t address,
+                                               const std::string& path);
+  /// Anonymous memory, zeroed. Errors: out_of_space.
+  [[nodiscard]] static Result<Mapping> anonymous(std::uint64_t bytes, std::uint64_t address);
+
+  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  pmem2_map* map_ = nullptr;                     ///< null: anonymous
+  pmem2_vm_reservation* reservation_ = nullptr;  ///< only for a given address
+};
+
+/// Asks for huge pages under [base, base + bytes), before or after it is touched. On tmpfs this
+/// fills the range, because only present pages can be collapsed. Never fails: what came of it is
+/// what `huge_page_bytes` reports.
+void request_huge_pages(std::byte* base, std::uint64_t bytes, Medium medium);
+
+/// Touches every page for writing, with several threads. Content is kept. The file's blocks must be
+/// allocated, or a full file system would kill the process.
+void prefault(std::byte* base, std::uint64_t bytes);
+
+/// Bytes of [base, base + bytes) that /proc/self/smaps says are backed by huge pages.
+[[nodiscard]] std::uint64_t huge_page_bytes(const std::byte* base, std::uint64_t bytes);
+
+/// What an open file lives on.
+[[nodiscard]] Medium medium_of(int file);
+
+/// Makes a range of an ordinary file's mapping durable, where cache flushes reach only the page
+/// cache; nothing on other media.
+void sync_page_cache(const std::byte* base, std::uint64_t bytes, Medium medium);
+
+}  // namespace perdure

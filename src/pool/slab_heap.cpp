@@ -1,0 +1,456 @@
+#include "pool/slab_heap.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "core/assert.h"
+
+namespace perdure {
+namespace {
+
+using size_classes::bytes_of;
+using size_classes::class_of;
+
+/// How a class is cut from the pool: `blocks` of its size in a span of `chunks`.
+struct Geometry {
+  std::uint32_t bytes = 0;
+  std::uint32_t chunks = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t words = 0;     ///< of the bitmap
+  std::uint32_t capacity = 0;  ///< blocks a slot may cache
+};
+
+// The shortest span that wastes little at its end: 1 % for nodes, because they fill the pool; more
+// for big blocks, because long spans of many classes would exhaust a small pool.
+constexpr Geometry geometry_of(unsigned size_class) {
+  constexpr std::size_t node_bytes = 2048;
+  constexpr std::size_t cached_bytes = 32 << 10;
+  const std::size_t bytes = bytes_of(size_class);
+  Geometry best{};
+  for (std::uint32_t chunks = 1; chunks <= 16; ++chunks) {
+    const std::size_t span = chunks * SlabHeap::chunk_bytes;
+    const std::size_t waste = span % bytes;
+    if (span < bytes || waste > span / (bytes <= node_bytes ? 100 : 12)) continue;
+    best.bytes = static_cast<std::uint32_t>(bytes);
+    best.chunks = chunks;
+    best.blocks = static_cast<std::uint32_t>(span / bytes);
+    best.words = (best.blocks + 63) / 64;
+    best.capacity = static_cast<std::uint32_t>(std::min<std::size_t>(cached_bytes / bytes, 32));
+    break;
+  }
+  return best;
+}
+
+constexpr auto geometry = [] {
+  std::array<Geometry, size_classes::count> table{};
+  for (unsigned c = 0; c < size_classes::count; ++c) table[c] = geometry_of(c);
+  return table;
+}();
+static_assert(std::ranges::all_of(geometry, [](const Geometry& g) { return g.blocks > 0; }));
+
+class Hold {
+ public:
+  explicit Hold(pm::VersionLock& lock) noexcept : lock_(lock) {
+    const bool held = lock_.lock();
+    PERDURE_ASSERT(held);
+  }
+  ~Hold() { lock_.unlock(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  pm::VersionLock& lock_;
+};
+
+void add_to(std::atomic<std::int64_t>& counter, std::int64_t amount) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+SlabHeap::SlabHeap(std::uint64_t first_offset, std::uint64_t end_offset)
+    : first_offset_(first_offset),
+      chunks_(static_cast<std::uint32_t>((end_offset - first_offset) / chunk_bytes)),
+      chunk_(chunks_) {
+  PERDURE_ASSERT(first_offset % 4096 == 0 && first_offset < end_offset);
+}
+
+SlabHeap::~SlabHeap() {
+  for (auto& slot : slot_) delete slot.load(std::memory_order_relaxed);
+  for (auto& chunk : chunk_) delete[] chunk.bitmap.load(std::memory_order_relaxed);
+}
+
+SlabHeap::Slot* SlabHeap::my_slot() noexcept {
+  std::atomic<Slot*>& mine = slot_[pm::thread_slot()];
+  Slot* slot = mine.load(std::memory_order_acquire);
+  if (slot == nullptr) {
+    slot = new (std::nothrow) Slot;
+    mine.store(slot, std::memory_order_release);
+  }
+  return slot;
+}
+
+Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
+  Reservation reservation;
+  PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
+  PERDURE_ASSERT(swept_.load(std::memory_order_relaxed));
+  Slot* slot = my_slot();
+  if (slot == nullptr || !swept_.load(std::memory_order_acquire)) return reservation;
+  const unsigned size_class = class_of(bytes);
+  Cache& cache = slot->cache[size_class];
+  for (bool called_in = false;;) {
+    {
+      const Hold hold(slot->lock);
+      if (cache.count > 0 || refill(*slot, size_class)) {
+        reservation.offset = cache.block[--cache.count];
+        reservation.bytes = static_cast<std::uint32_t>(bytes);
+        add_to(slot->live_blocks, 1);
+        add_to(slot->live_bytes, geometry[size_class].bytes);
+        return reservation;
+      }
+    }
+    if (called_in || !call_in_caches()) return reservation;
+    called_in = true;
+  }
+}
+
+void SlabHeap::publish(std::span<Reservation> blocks, std::atomic<std::uint64_t>* word,
+                       std::uint64_t value) noexcept {
+  for ([[maybe_unused]] const Reservation& block : blocks) PERDURE_ASSERT(block);
+  if (word != nullptr) pm::store_persist(*word, value);
+}
+
+void SlabHeap::cancel(Reservation& block) noexcept {
+  PERDURE_ASSERT(block);
+  give_back(block.offset, class_of(block.bytes));
+  block.offset = null_offset;
+}
+
+void SlabHeap::free(std::uint64_t offset, std::size_t bytes) noexcept {
+  give_back(offset, class_of(bytes));
+}
+
+void SlabHeap::give_back(std::uint64_t offset, unsigned size_class) noexcept {
+  PERDURE_ASSERT(is_allocated(offset, size_class));
+  const std::uint32_t capacity = geometry[size_class].capacity;
+  Slot* slot = my_slot();
+  if (slot == nullptr) {
+    clear_block(offset, size_class);
+    return;
+  }
+  const Hold hold(slot->lock);
+  add_to(slot->live_blocks, -1);
+  add_to(slot->live_bytes, -static_cast<std::int64_t>(geometry[size_class].bytes));
+  slot->frees.store(slot->frees.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (capacity == 0) {
+    clear_block(offset, size_class);
+    return;
+  }
+  Cache& cache = slot->cache[size_class];
+  if constexpr (checked_build)
+    for (std::uint32_t i = 0; i < cache.count; ++i) PERDURE_ASSERT(cache.block[i] != offset);
+  if (cache.count == capacity) {
+    const std::uint32_t oldest = (capacity + 1) / 2;
+    for (std::uint32_t i = 0; i < oldest; ++i) clear_block(cache.block[i], size_class);
+    std::copy(cache.block.begin() + oldest, cache.block.begin() + capacity, cache.block.begin());
+    cache.count -= oldest;
+  }
+  cache.block[cache.count++] = offset;
+}
+
+// Caller holds the slot's lock.
+bool SlabHeap::refill(Slot& slot, unsigned size_class) noexcept {
+  Cache& cache = slot.cache[size_class];
+  for (;;) {
+    if (cache.span != no_chunk) {
+      if (take_from_span(cache, size_class)) return true;
+      detach(cache, size_class);
+    }
+    if (!attach(cache, size_class)) return false;
+  }
+}
+
+// Takes up to half a cache from one word of the active span: one locked instruction for all.
+bool SlabHeap::take_from_span(Cache& cache, unsigned size_class) noexcept {
+  const Geometry& shape = geometry[size_class];
+  Chunk& span = chunk_[cache.span];
+  std::atomic<std::uint64_t>* bitmap = span.bitmap.load(std::memory_order_relaxed);
+  const std::uint32_t wanted = std::max<std::uint32_t>(1, shape.capacity / 2);
+  for (bool from_start = span.first_free_word == 0;; from_start = true) {
+    for (std::uint32_t word = span.first_free_word; word < shape.words; ++word) {
+      std::uint64_t free_bits = ~bitmap[word].load(std::memory_order_relaxed);
+      if (free_bits == 0) continue;
+      std::uint64_t taken = 0;
+      std::array<std::uint32_t, cache_blocks> index;
+      std::uint32_t count = 0;
+      for (; count < wanted && free_bits != 0; ++count, free_bits &= free_bits - 1) {
+        index[count] = static_cast<std::uint32_t>(std::countr_zero(free_bits));
+        taken |= free_bits & (0 - free_bits);
+      }
+      span.used.fetch_add(count, std::memory_order_relaxed);  // S4: before the bits
+      bitmap[word].fetch_or(taken, std::memory_order_acq_rel);
+      span.first_free_word = word;
+      const std::uint64_t start = first_offset_ + cache.span * chunk_bytes;
+      while (count > 0)  // the lowest block last, so that it goes first
+        cache.block[cache.count++] =
+            start + std::uint64_t{word * 64 + index[--count]} * shape.bytes;
+      return true;
+    }
+    if (from_start) return false;
+    span.first_free_word = 0;  // blocks before it may have been freed meanwhile
+  }
+}
+
+// Gives the active span up. Whoever clears a bit from now on must find the span listed: the state
+// is written before the bits are read, and `clear_block` does it the other way round.
+void SlabHeap::detach(Cache& cache, unsigned size_class) noexcept {
+  const std::uint32_t span = cache.span;
+  cache.span = no_chunk;
+  const Hold hold(class_[size_class].lock);
+  chunk_[span].state.store(SpanState::full, std::memory_order_seq_cst);
+  if (chunk_[span].used.load(std::memory_order_acquire) == 0)
+    release_chunks(span, size_class);
+  else if (has_free_bit(span, size_class))
+    push_partial(span, size_class);
+}
+
+bool SlabHeap::attach(Cache& cache, unsigned size_class) noexcept {
+  ClassState& state = class_[size_class];
+  {
+    const Hold hold(state.lock);
+    if (state.partial != no_chunk) {
+      cache.span = state.partial;
+      remove_partial(cache.span, size_class);
+      chunk_[cache.span].state.store(SpanState::active, std::memory_order_seq_cst);
+      chunk_[cache.span].first_free_word = 0;
+      return true;
+    }
+  }
+  cache.span = take_chunks(size_class);
+  return cache.span != no_chunk;
+}
+
+// Returns a block from a cache to its span, and an empty span to the pool.
+void SlabHeap::clear_block(std::uint64_t offset, unsigned size_class) noexcept {
+  const Geometry& shape = geometry[size_class];
+  const std::uint64_t in_heap = offset - first_offset_;
+  const auto chunk = static_cast<std::uint32_t>(in_heap / chunk_bytes);
+  const std::uint32_t first = chunk - chunk % shape.chunks;
+  const auto index = static_cast<std::uint32_t>(in_heap - first * chunk_bytes) / shape.bytes;
+  Chunk& span = chunk_[first];
+  std::atomic<std::uint64_t>* bitmap = span.bitmap.load(std::memory_order_relaxed);
+  bitmap[index / 64].fetch_and(~(std::uint64_t{1} << index % 64), std::memory_order_seq_cst);
+  // From here on the span may be released by another thread: everything is checked again under
+  // the class lock.
+  const bool empty = span.used.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (!empty && span.state.load(std::memory_order_seq_cst) != SpanState::full) return;
+  const Hold hold(class_[size_class].lock);
+  if (span.size_class.load(std::memory_order_relaxed) != size_class) return;
+  if (span.state.load(std::memory_order_relaxed) == SpanState::full)
+    push_partial(first, size_class);
+  if (span.state.load(std::memory_order_relaxed) == SpanState::partial &&
+      span.used.load(std::memory_order_acquire) == 0) {
+    remove_partial(first, size_class);
+    release_chunks(first, size_class);
+  }
+}
+
+// When the pool looks full, blocks that wait in the slots' caches and the free parts of active
+// spans are the last reserve. Not tried again until something has been freed, so that a full pool
+// answers quickly. Caller holds no lock.
+bool SlabHeap::call_in_caches() noexcept {
+  const std::uint64_t frees = total_frees() + 1;
+  if (frees_at_last_call_.exchange(frees, std::memory_order_acq_rel) == frees) return false;
+  for (auto& entry : slot_) {
+    Slot* slot = entry.load(std::memory_order_acquire);
+    if (slot == nullptr) continue;
+    const Hold hold(slot->lock);
+    for (unsigned size_class = 0; size_class < size_classes::count; ++size_class) {
+      Cache& cache = slot->cache[size_class];
+      while (cache.count > 0) clear_block(cache.block[--cache.count], size_class);
+      if (cache.span != no_chunk) detach(cache, size_class);
+    }
+  }
+  return true;
+}
+
+std::uint64_t SlabHeap::total_frees() const noexcept {
+  std::uint64_t total = 0;
+  for (const auto& entry : slot_)
+    if (const Slot* slot = entry.load(std::memory_order_acquire); slot != nullptr)
+      total += slot->frees.load(std::memory_order_relaxed);
+  return total;
+}
+
+std::uint32_t SlabHeap::take_chunks(unsigned size_class) noexcept {
+  const std::uint32_t length = geometry[size_class].chunks;
+  const Hold hold(chunk_lock_);
+  while (first_free_chunk_ < chunks_ && !chunk_is_free(first_free_chunk_)) ++first_free_chunk_;
+  std::uint32_t first = (first_free_chunk_ + length - 1) / length * length;
+  for (; first + length <= chunks_; first += length) {
+    std::uint32_t free_chunks = 0;
+    while (free_chunks < length && chunk_is_free(first + free_chunks)) ++free_chunks;
+    if (free_chunks < length) continue;
+    if (!prepare_span(first, size_class)) return no_chunk;
+    chunk_[first].state.store(SpanState::active, std::memory_order_relaxed);
+    return first;
+  }
+  return no_chunk;
+}
+
+// Makes free chunks a span with every block free. Caller holds the chunk lock. False: no memory.
+bool SlabHeap::prepare_span(std::uint32_t first, unsigned size_class) noexcept {
+  const Geometry& shape = geometry[size_class];
+  auto* bitmap = new (std::nothrow) std::atomic<std::uint64_t>[shape.words];
+  if (bitmap == nullptr) return false;
+  for (std::uint32_t word = 0; word < shape.words; ++word)
+    bitmap[word].store(0, std::memory_order_relaxed);
+  if (shape.blocks % 64 != 0)  // bits without a block are never free
+    bitmap[shape.words - 1].store(~std::uint64_t{0} << shape.blocks % 64,
+                                  std::memory_order_relaxed);
+  Chunk& span = chunk_[first];
+  span.bitmap.store(bitmap, std::memory_order_relaxed);
+  span.used.store(0, std::memory_order_relaxed);
+  span.first_free_word = 0;
+  for (std::uint32_t i = shape.chunks; i-- > 0;)  // the first last: it makes the span visible
+    chunk_[first + i].size_class.store(static_cast<std::uint8_t>(size_class),
+                                       std::memory_order_release);
+  chunks_used_.fetch_add(shape.chunks, std::memory_order_relaxed);
+  bitmap_bytes_.fetch_add(shape.words * 8, std::memory_order_relaxed);
+  return true;
+}
+
+// Caller holds the class lock; the span is on no list and has no block in use (S4).
+void SlabHeap::release_chunks(std::uint32_t first, unsigned size_class) noexcept {
+  const Geometry& shape = geometry[size_class];
+  const Hold hold(chunk_lock_);
+  chunk_[first].state.store(SpanState::free, std::memory_order_relaxed);
+  delete[] chunk_[first].bitmap.exchange(nullptr, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < shape.chunks; ++i)
+    chunk_[first + i].size_class.store(no_class, std::memory_order_relaxed);
+  first_free_chunk_ = std::min(first_free_chunk_, first);
+  chunks_used_.fetch_sub(shape.chunks, std::memory_order_relaxed);
+  bitmap_bytes_.fetch_sub(shape.words * 8, std::memory_order_relaxed);
+}
+
+void SlabHeap::push_partial(std::uint32_t span, unsigned size_class) noexcept {
+  ClassState& state = class_[size_class];
+  chunk_[span].previous = no_chunk;
+  chunk_[span].next = state.partial;
+  if (state.partial != no_chunk) chunk_[state.partial].previous = span;
+  state.partial = span;
+  chunk_[span].state.store(SpanState::partial, std::memory_order_seq_cst);
+}
+
+void SlabHeap::remove_partial(std::uint32_t span, unsigned size_class) noexcept {
+  const Chunk& chunk = chunk_[span];
+  if (chunk.previous == no_chunk)
+    class_[size_class].partial = chunk.next;
+  else
+    chunk_[chunk.previous].next = chunk.next;
+  if (chunk.next != no_chunk) chunk_[chunk.next].previous = chunk.previous;
+}
+
+bool SlabHeap::has_free_bit(std::uint32_t span, unsigned size_class) const noexcept {
+  const std::atomic<std::uint64_t>* bitmap = chunk_[span].bitmap.load(std::memory_order_relaxed);
+  for (std::uint32_t word = 0; word < geometry[size_class].words; ++word)
+    if (~bitmap[word].load(std::memory_order_seq_cst) != 0) return true;
+  return false;
+}
+
+bool SlabHeap::mark(std::uint64_t offset, std::size_t bytes) noexcept {
+  PERDURE_ASSERT(!swept_.load(std::memory_order_relaxed));
+  if (bytes == 0 || bytes > max_block_bytes || offset < first_offset_) return false;
+  const unsigned size_class = class_of(bytes);
+  const Geometry& shape = geometry[size_class];
+  const std::uint64_t in_heap = offset - first_offset_;
+  const std::uint64_t chunk = in_heap / chunk_bytes;
+  if (chunk >= chunks_) return false;
+  const auto first = static_cast<std::uint32_t>(chunk - chunk % shape.chunks);
+  const auto in_span = static_cast<std::uint32_t>(in_heap - first * chunk_bytes);
+  const std::uint32_t index = in_span / shape.bytes;
+  if (in_span % shape.bytes != 0 || index >= shape.blocks) return false;
+  if (first + shape.chunks > chunks_ || !claim_for_mark(first, size_class)) return false;
+  std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
+  const std::uint64_t bit = std::uint64_t{1} << index % 64;
+  return (bitmap[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+}
+
+// S1: the chunks are this class's already, or nobody's.
+bool SlabHeap::claim_for_mark(std::uint32_t first, unsigned size_class) noexcept {
+  const std::uint8_t seen = chunk_[first].size_class.load(std::memory_order_acquire);
+  if (seen == size_class) return true;
+  if (seen != no_class) return false;
+  const Hold hold(chunk_lock_);
+  if (chunk_[first].size_class.load(std::memory_order_relaxed) == size_class) return true;
+  for (std::uint32_t i = 0; i < geometry[size_class].chunks; ++i)
+    if (!chunk_is_free(first + i)) return false;
+  return prepare_span(first, size_class);
+}
+
+bool SlabHeap::is_marked(std::uint64_t offset) const noexcept {
+  if (offset < first_offset_) return false;
+  const std::uint64_t chunk = (offset - first_offset_) / chunk_bytes;
+  if (chunk >= chunks_) return false;
+  const std::uint8_t size_class = chunk_[chunk].size_class.load(std::memory_order_acquire);
+  return size_class != no_class && is_allocated(offset, size_class);
+}
+
+bool SlabHeap::is_allocated(std::uint64_t offset, unsigned size_class) const noexcept {
+  const Geometry& shape = geometry[size_class];
+  const std::uint64_t in_heap = offset - first_offset_;
+  const std::uint64_t chunk = in_heap / chunk_bytes;
+  if (offset < first_offset_ || chunk >= chunks_) return false;
+  const auto first = static_cast<std::uint32_t>(chunk - chunk % shape.chunks);
+  const auto in_span = static_cast<std::uint32_t>(in_heap - first * chunk_bytes);
+  const std::uint32_t index = in_span / shape.bytes;
+  if (in_span % shape.bytes != 0 || index >= shape.blocks) return false;
+  if (chunk_[first].size_class.load(std::memory_order_acquire) != size_class) return false;
+  const std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
+  return (bitmap[index / 64].load(std::memory_order_relaxed) >> index % 64 & 1) != 0;
+}
+
+Result<std::uint64_t> SlabHeap::sweep() {
+  PERDURE_ASSERT(!swept_.load(std::memory_order_relaxed));
+  for (std::uint32_t chunk = chunks_; chunk-- > 0;) {  // downwards: lists start at the low end
+    const std::uint8_t size_class = chunk_[chunk].size_class.load(std::memory_order_relaxed);
+    if (size_class == no_class || chunk % geometry[size_class].chunks != 0) continue;
+    const Geometry& shape = geometry[size_class];
+    const std::atomic<std::uint64_t>* bitmap = chunk_[chunk].bitmap.load(std::memory_order_relaxed);
+    std::uint32_t set_bits = 0;
+    for (std::uint32_t word = 0; word < shape.words; ++word)
+      set_bits +=
+          static_cast<std::uint32_t>(std::popcount(bitmap[word].load(std::memory_order_relaxed)));
+    const std::uint32_t used = set_bits - (shape.words * 64 - shape.blocks);
+    chunk_[chunk].used.store(used, std::memory_order_relaxed);
+    chunk_[chunk].state.store(SpanState::full, std::memory_order_relaxed);
+    if (used < shape.blocks) push_partial(chunk, size_class);
+    marked_blocks_ += used;
+    marked_bytes_ += std::int64_t{used} * shape.bytes;
+  }
+  swept_.store(true, std::memory_order_release);
+  return std::uint64_t{0};
+}
+
+HeapUsage SlabHeap::usage() const noexcept {
+  std::int64_t blocks = marked_blocks_;
+  std::int64_t bytes = marked_bytes_;
+  std::uint64_t slots = 0;
+  for (const auto& entry : slot_) {
+    const Slot* slot = entry.load(std::memory_order_acquire);
+    if (slot == nullptr) continue;
+    ++slots;
+    blocks += slot->live_blocks.load(std::memory_order_relaxed);
+    bytes += slot->live_bytes.load(std::memory_order_relaxed);
+  }
+  return {
+      .live_blocks = static_cast<std::uint64_t>(blocks),
+      .live_bytes = static_cast<std::uint64_t>(bytes),
+      .reserved_bytes = first_offset_ + chunks_used_.load(std::memory_order_relaxed) * chunk_bytes,
+      .capacity_bytes = chunks_ * chunk_bytes,
+      .dram_bytes = sizeof *this + chunk_.capacity() * sizeof(Chunk) + slots * sizeof(Slot) +
+                    bitmap_bytes_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace perdure

@@ -1,0 +1,128 @@
+// SlabHeap: size-class slabs over a mapping. All allocator state is volatile: allocating and
+// freeing write nothing to the pool, and recovery rebuilds the state from the blocks that are
+// reachable.
+//
+// The mapping behind the header is cut into chunks of 64 KiB. A span is a run of chunks that holds
+// blocks of one size class side by side; it starts at a multiple of its length, so that any address
+// inside leads to it without a search (recovery meets blocks in any order).
+//
+// S1  a chunk belongs to at most one span; its `size_class` says which, free chunks say `no_class`.
+// S2  bit i of a span's bitmap is set while block i is live or waits in a slot's cache.
+// S3  only the slot that owns an active span sets bits in it; anyone clears them.
+// S4  `used` is never below the number of set bits, so a span with used == 0 has no user left.
+// S5  a span is on the partial list of its class exactly while its state is `partial`; state and
+//     links change under the class lock.
+//
+// Who touches what: a slot's caches under the slot's lock (usually its own thread's; another thread
+// takes it only when the pool is full and cached blocks are called in), lists under the class lock,
+// the chunk map under the chunk lock. Order: slot, class, chunk.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pm/pm.h"
+#include "pool/heap.h"
+
+namespace perdure {
+
+class SlabHeap final : public Heap {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+
+  /// Manages [first_offset, end_offset) of a pool, without ever touching it. Nothing can be
+  /// reserved until `sweep` has run; on a new pool it runs at once.
+  SlabHeap(std::uint64_t first_offset, std::uint64_t end_offset);
+  ~SlabHeap() override;
+
+  [[nodiscard]] Reservation reserve(std::size_t bytes) noexcept override;
+  void publish(std::span<Reservation> blocks, std::atomic<std::uint64_t>* word,
+               std::uint64_t value) noexcept override;
+  void cancel(Reservation& block) noexcept override;
+  void free(std::uint64_t offset, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
+  Result<std::uint64_t> sweep() override;
+  [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] const char* name() const noexcept override { return "slab"; }
+
+ private:
+  static constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
+  static constexpr std::uint8_t no_class = 0xff;
+  static constexpr unsigned cache_blocks = 32;
+  static_assert(size_classes::count < no_class);
+
+  enum class SpanState : std::uint8_t { free, active, partial, full };
+
+  /// One per chunk; the first chunk of a span speaks for all of it.
+  struct Chunk {
+    std::atomic<std::atomic<std::uint64_t>*> bitmap{nullptr};
+    std::atomic<std::uint32_t> used{0};
+    std::uint32_t next = no_chunk;
+    std::uint32_t previous = no_chunk;
+    std::uint32_t first_free_word = 0;  ///< no free bit before it, as far as the owner knows
+    std::atomic<SpanState> state{SpanState::free};
+    std::atomic<std::uint8_t> size_class{no_class};
+  };
+
+  /// Blocks ready for one thread, and the span they come from, per size class.
+  struct Cache {
+    std::uint32_t count = 0;
+    std::uint32_t span = no_chunk;
+    std::array<std::uint64_t, cache_blocks> block;
+  };
+  struct alignas(64) Slot {
+    pm::VersionLock lock;
+    std::atomic<std::int64_t> live_blocks{0};
+    std::atomic<std::int64_t> live_bytes{0};
+    std::atomic<std::uint64_t> frees{0};
+    std::array<Cache, size_classes::count> cache;
+  };
+  struct alignas(64) ClassState {
+    pm::VersionLock lock;
+    std::uint32_t partial = no_chunk;  ///< head of the list
+  };
+
+  [[nodiscard]] Slot* my_slot() noexcept;
+  void give_back(std::uint64_t offset, unsigned size_class) noexcept;
+  [[nodiscard]] bool refill(Slot& slot, unsigned size_class) noexcept;
+  [[nodiscard]] bool take_from_span(Cache& cache, unsigned size_class) noexcept;
+  void detach(Cache& cache, unsigned size_class) noexcept;
+  [[nodiscard]] bool attach(Cache& cache, unsigned size_class) noexcept;
+  void clear_block(std::uint64_t offset, unsigned size_class) noexcept;
+  [[nodiscard]] bool call_in_caches() noexcept;
+  [[nodiscard]] std::uint64_t total_frees() const noexcept;
+
+  [[nodiscard]] std::uint32_t take_chunks(unsigned size_class) noexcept;
+  void release_chunks(std::uint32_t first, unsigned size_class) noexcept;
+  [[nodiscard]] bool prepare_span(std::uint32_t first, unsigned size_class) noexcept;
+  void push_partial(std::uint32_t span, unsigned size_class) noexcept;
+  void remove_partial(std::uint32_t span, unsigned size_class) noexcept;
+  [[nodiscard]] bool has_free_bit(std::uint32_t span, unsigned size_class) const noexcept;
+  [[nodiscard]] bool claim_for_mark(std::uint32_t first, unsigned size_class) noexcept;
+  [[nodiscard]] bool is_allocated(std::uint64_t offset, unsigned size_class) const noexcept;
+
+  [[nodiscard]] bool chunk_is_free(std::uint32_t chunk) const noexcept {
+    return chunk_[chunk].size_class.load(std::memory_order_relaxed) == no_class;
+  }
+
+  std::uint64_t first_offset_;
+  std::uint32_t chunks_;
+  std::vector<Chunk> chunk_;
+  std::array<ClassState, size_classes::count> class_;
+  std::array<std::atomic<Slot*>, pm::max_threads> slot_{};
+
+  pm::VersionLock chunk_lock_;
+  std::uint32_t first_free_chunk_ = 0;
+  std::atomic<std::uint32_t> chunks_used_{0};
+  std::atomic<std::uint64_t> bitmap_bytes_{0};
+  std::atomic<std::uint64_t> frees_at_last_call_{0};
+  std::atomic<bool> swept_{false};
+  std::int64_t marked_blocks_ = 0;  ///< set by sweep
+  std::int64_t marked_bytes_ = 0;
+};
+
+}  // namespace perdure

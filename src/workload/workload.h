@@ -1,0 +1,143 @@
+// A workload: the description from which every operation of a run follows, given the seed.
+//
+// Ids. Everything is said in key ids, and keys.h turns an id into a key:
+//   [0, records)           loaded before the run
+//   records + k*T + t      the k-th key that thread t of T inserts during the run
+//   [2^63, 2^64)           never inserted: what lookup_negative asks for
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "workload/mix.h"
+
+namespace perdure::workload {
+
+class KeyFile;
+
+/// Which of the inserted keys an operation picks.
+struct Distribution {
+  enum class Kind : std::uint8_t {
+    uniform,
+    zipfian,       ///< P(rank r) proportional to r^-theta, exactly; keys in a random rank order
+    self_similar,  ///< the first h of the keys get 1-h of the operations, recursively
+    latest,        ///< zipfian over recency: the thread's newest insert first, loaded keys last
+    sequential,    ///< thread t walks the t-th part of the loaded ids, again and again
+  };
+  Kind kind = Kind::uniform;
+  double theta = 0.99;    ///< zipfian, latest: in (0, 10]
+  double h = 0.2;         ///< self_similar: in (0, 0.5]; 0.2 is the 80-20 rule
+  bool scattered = true;  ///< zipfian, self_similar: ranks go to ids by a keyed permutation
+  friend bool operator==(const Distribution&, const Distribution&) = default;
+};
+[[nodiscard]] const char* name_of(Distribution::Kind kind) noexcept;
+
+/// How an id becomes a key.
+struct Keys {
+  enum class Form : std::uint8_t {
+    mixed,       ///< integer: a keyed bijective mix of the id (the default)
+    golden,      ///< integer: (id + 1) x 11400714819323198393, PiBench's golden-ratio hash: a
+                 ///< low-discrepancy sequence and not random, for comparison with published figures
+    sequential,  ///< integer: the id itself
+    prefixed,    ///< bytes: `prefix`, then the mixed id as 20 decimal digits
+    random,      ///< bytes: random bytes, any content, of min_bytes..max_bytes
+    file,        ///< bytes: line `id` of a file
+  };
+  Form form = Form::mixed;
+  std::string prefix = "user";                ///< prefixed
+  std::size_t min_bytes = 16;                 ///< random: 8 ..
+  std::size_t max_bytes = 16;                 ///< random: .. 2048
+  std::filesystem::path file;                 ///< file
+  std::shared_ptr<const KeyFile> file_lines;  ///< file: filled in by open_key_file()
+};
+[[nodiscard]] const char* name_of(Keys::Form form) noexcept;
+/// True for prefixed, random and file: the workload needs an index of byte-string keys.
+[[nodiscard]] constexpr bool is_bytes(Keys::Form form) noexcept {
+  return form >= Keys::Form::prefixed;
+}
+
+inline constexpr std::size_t longest_key_bytes = 2048;
+inline constexpr std::size_t longest_value_bytes = 64 * 1024;
+/// A byte-string value starts with the 8-byte word that verification decodes.
+inline constexpr std::size_t shortest_value_bytes = 8;
+
+/// Records asked of one scan: uniform in [min, max].
+struct ScanCount {
+  std::uint32_t min = 100;
+  std::uint32_t max = 100;
+  friend bool operator==(const ScanCount&, const ScanCount&) = default;
+};
+
+enum class LoadOrder : std::uint8_t {
+  random,      ///< a keyed permutation of the ids
+  sequential,  ///< ascending ids
+};
+[[nodiscard]] const char* name_of(LoadOrder order) noexcept;
+
+struct Workload {
+  std::string name = "custom";
+  std::uint64_t records = 1'000'000;  ///< loaded before the run; at most 2^36
+  std::uint64_t operations = 0;       ///< per repetition over all threads; 0: not limited so
+  double seconds = 0;                 ///< per repetition; 0: not limited so
+  std::uint64_t seed = 1;             ///< thread t draws from stream (seed, t)
+  Mix mix = Mix::lookups_only();
+  Distribution distribution;
+  Keys keys;
+  std::size_t value_bytes = 8;  ///< byte-string keys: length of every value; integer keys: 8
+  ScanCount scan;
+  LoadOrder load_order = LoadOrder::random;
+
+  [[nodiscard]] bool is_bytes() const noexcept { return workload::is_bytes(keys.form); }
+  /// Either limit replaces the other: a flag overrides what the file said.
+  void limit_operations(std::uint64_t count) noexcept {
+    operations = count;
+    seconds = 0;
+  }
+  void limit_seconds(double limit) noexcept {
+    seconds = limit;
+    operations = 0;
+  }
+};
+
+/// Checks ranges and combinations. Call after the last flag was applied; then open_key_file().
+/// Neither operations nor seconds is allowed (the driver has a default), both are not.
+/// Errors: usage; `where` names the setting as the TOML does ("keys.theta", "mix", "records").
+[[nodiscard]] Result<void> validate(const Workload& workload);
+
+/// For keys.form == file: reads the lines and sets keys.file_lines; else nothing. records == 0
+/// means every line. Errors: not_found, bad_input (a duplicate or too long key, by line; too few
+/// lines for the records).
+[[nodiscard]] Result<void> open_key_file(Workload& workload);
+
+/// Reads a TOML file (workloads/*.toml), strictly. A relative key file is relative to the TOML.
+/// Does not open the key file. Errors: not_found, bad_input with `where` = "file:line".
+[[nodiscard]] Result<Workload> load_workload(const std::filesystem::path& path);
+
+/// The same from text; `file` is the name errors carry, and its folder is where key files are.
+[[nodiscard]] Result<Workload> parse_workload(std::string_view text,
+                                              const std::filesystem::path& file);
+
+/// Reads "uniform", "zipfian", "zipfian:0.99", "self_similar:0.2", "latest:0.99", "sequential".
+/// Errors: usage, with `where`.
+[[nodiscard]] Result<Distribution> parse_distribution(std::string_view text,
+                                                      std::string_view where = "--distribution");
+
+/// Reads "mixed", "golden", "sequential", "prefixed:user", "random:16", "random:8-2048",
+/// "file:names.txt". Errors: usage, with `where`.
+[[nodiscard]] Result<Keys> parse_keys(std::string_view text, std::string_view where = "--keys");
+
+/// Reads "100" or "1-100". Errors: usage, with `where`.
+[[nodiscard]] Result<ScanCount> parse_scan_count(std::string_view text,
+                                                 std::string_view where = "--scan-count");
+
+/// Everything resolved, for the run record: name, records, seed, mix, distribution (with theta or
+/// h), keys, value_bytes, scan_count, load_order.
+[[nodiscard]] nlohmann::json json_of(const Workload& workload);
+
+}  // namespace perdure::workload

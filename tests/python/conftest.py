@@ -1,0 +1,96 @@
+"""Shared fixtures: the command line as a subprocess, and a stand-in for perdure-native."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+STUDY = """
+name = "small"
+title = "A small study"
+repetitions = 2
+[flags]
+records = "10K"
+seconds = 0.1
+[axes]
+index = ["fptree", "lbtree"]
+threads = [1, 2]
+medium = ["file"]
+workload = ["lookup", "mixed"]
+[[include]]
+index = ["null"]
+medium = ["none"]
+[workloads.lookup]
+mix = { lookup = 1.0 }
+[workloads.mixed]
+mix = { lookup = 0.5, insert = 0.5 }
+"""
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """fake_native.py run by this very interpreter; the one on PATH may be a slow wrapper script."""
+    _, body = Path(__file__).with_name("fake_native.py").read_text().split("\n", 1)
+    path = tmp_path_factory.mktemp("stand-in") / "perdure-native"
+    path.write_text(f"#!{sys.executable}\n{body}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def environment(stand_in: Path) -> dict[str, str]:
+    """The variables of a perdure process that uses the stand-in."""
+    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PERDURE_NATIVE": str(stand_in), "PYTHONPATH": path, "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def cli(environment: dict[str, str]) -> Cli:
+    """cli("study", "run", ..., FAKE_FAIL="fptree") runs perdure and returns what it said."""
+
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "perdure", *map(str, arguments)],
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sim_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """fake_sim.py, run as `stand_in` is."""
+    _, body = Path(__file__).with_name("fake_sim.py").read_text().split("\n", 1)
+    path = tmp_path_factory.mktemp("stand-in-sim") / "perdure-sim"
+    path.write_text(f"#!{sys.executable}\n{body}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def sim_cli(cli: Cli, sim_stand_in: Path) -> Cli:
+    """`cli` with the stand-in for perdure-sim as well."""
+
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return cli(*arguments, **{"PERDURE_SIM": str(sim_stand_in), **variables})
+
+    return run

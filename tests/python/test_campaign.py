@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+CELLS = 12 * 2
+
+
+def cells(results: Path) -> list[Path]:
+    return sorted((results / "cells").glob("*.json"))
+
+
+def runs_logged(log: Path) -> int:
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path) -> None:
+    results, log = tmp_path / "results", tmp_path / "log"
+    first = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["finished"] == CELLS
+    second = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
+    assert json.loads(second.stdout) | {"seconds": 0} == {
+        "study": "small", "results": str(results), "total": CELLS, "finished": 0,
+        "reused": CELLS, "failed": 0, "seconds": 0, "failures": [],
+    }  # fmt: skip
+    assert runs_logged(log) == CELLS
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_study_resumes_and_loses_nothing(
+    environment: dict[str, str], cli: Cli, study: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    results, log = tmp_path / "results", tmp_path / "log"
+    command = [sys.executable, "-m", "perdure", "study", "run", str(study)]
+    process = subprocess.Popen(
+        [*command, "--results", str(results), "--quiet"],
+        env={**environment, "FAKE_SLEEP_SECONDS": "0.3", "FAKE_LOG": str(log)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(cells(results)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(how)
+    _, stderr = process.communicate(timeout=30)
+    done = cells(results)
+    assert 4 <= len(done) < CELLS
+    assert all(json.loads(cell.read_text())["record"] for cell in done)
+    if how is not signal.SIGKILL:
+        assert process.returncode == 130
+        assert stderr.count("\n") == 1, stderr
+        assert not list((results / "pools").glob("*")), "the interrupted cell's pool is removed"
+    before = {cell: cell.stat().st_mtime_ns for cell in done}
+    again = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
+    assert again.returncode == 0, again.stderr
+    summary = json.loads(again.stdout)
+    assert summary["reused"] == len(done)
+    assert summary["finished"] == CELLS - len(done)
+    assert {cell: cell.stat().st_mtime_ns for cell in done} == before
+    # A cell may have been measured and killed before it was kept; no other ran twice.
+    assert runs_logged(log) in (CELLS, CELLS + 1)
+    assert not list(results.glob("pools/*"))
+
+
+def test_failed_cells_keep_the_command_and_stderr_and_run_again(
+    cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    failed = cli("study", "run", study, "--results", results, FAKE_FAIL="lbtree")
+    assert failed.returncode == 1
+    assert "cells failed" in failed.stderr
+    kept = [json.loads(f.read_text()) for f in (results / "failed").glob("*.json")]
+    assert len(kept) == 8
+    assert all("lbtree ran out of space" in k["stderr"] and k["exit_code"] == 1 for k in kept)
+    assert all(k["command"].startswith("./perdure bench --index lbtree ") for k in kept)
+    assert len(cells(results)) == CELLS - 8
+    mended = cli("study", "run", study, "--results", results, "--json")
+    assert mended.returncode == 0
+    assert json.loads(mended.stdout)["finished"] == 8
+    assert not list((results / "failed").glob("*.json"))
+
+
+def test_repetitions_are_spread_over_the_whole_campaign(
+    cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    plan = cli("study", "run", study, "--results", tmp_path / "r", "--dry-run", "--json")
+    tasks = json.loads(plan.stdout)
+    assert [task["repetition"] for task in tasks] == [0] * 12 + [1] * 12
+    orders = [[t["labels"] for t in tasks if t["repetition"] == r] for r in (0, 1)]
+    assert orders[0] != orders[1]
+    again = cli("study", "run", study, "--results", tmp_path / "r", "--dry-run", "--json")
+    assert again.stdout == plan.stdout
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_second_campaign_in_the_same_folder_is_refused(
+    environment: dict[str, str], cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "perdure", "study", "run", str(study)]
+    first = subprocess.Popen(
+        [*command, "--results", str(results), "--quiet"],
+        env={**environment, "FAKE_SLEEP_SECONDS": "0.3"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (results / "manifest.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        second = cli("study", "run", study, "--results", results)
+        assert second.returncode == 2
+        assert "another campaign writes here; wait for it" in second.stderr
+    finally:
+        first.terminate()
+        first.wait(timeout=30)
+
+
+def test_a_run_without_a_terminal_says_every_cell_once_and_quiet_says_nothing(
+    cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    loud = cli("study", "run", study, "--results", tmp_path / "a")
+    assert loud.stderr.count(" left)") == CELLS
+    assert "fptree" in loud.stdout
+    quiet = cli("study", "run", study, "--results", tmp_path / "b", "--quiet")
+    assert quiet.stderr == ""
+
+
+def test_a_hanging_cell_is_killed_and_reported(cli: Cli, study: Path, tmp_path: Path) -> None:
+    text = study.read_text().replace("repetitions = 2", "repetitions = 1\ntimeout_seconds = 0.3")
+    study.write_text(text.replace('["fptree", "lbtree"]', '["fptree"]').replace("[1, 2]", "[1]"))
+    done = cli("study", "run", study, "--results", tmp_path / "r", FAKE_SLEEP_SECONDS="30")
+    assert done.returncode == 1
+    assert "no result within 0.3 s" in done.stderr
+
+
+def test_the_medium_tmpfs_leaves_nothing_behind(cli: Cli, study: Path, tmp_path: Path) -> None:
+    study.write_text(study.read_text().replace('medium = ["file"]', 'medium = ["tmpfs"]'))
+    done = cli("study", "run", study, "--results", tmp_path / "r", "--json")
+    assert json.loads(done.stdout)["finished"] == CELLS
+    keys = [cell.stem for cell in cells(tmp_path / "r")]
+    assert not [left for key in keys for left in Path("/dev/shm").glob(f"*{key}*")]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+# arguments, words in the one line on stderr
+MISTAKES = [
+    (["stduy", "run", "x.toml"], "unknown command 'stduy'; did you mean 'study'?"),
+    (["study", "rn"], "perdure study: unknown command 'rn'; did you mean 'run'?"),
+    (["frobnicate"], "unknown command 'frobnicate'; perdure --help lists what there is"),
+    (["study", "run", "x.toml", "--resluts", "y"], "unknown flag '--resluts'; did you mean '--re"),
+    (["demo", "--quikc"], "unknown flag '--quikc'; did you mean '--quick'?"),
+    (["study", "run", "none.toml"], "none.toml: No such file"),
+    (["study", "run"], "missing argument"),
+    (["compare", "a"], "missing argument"),
+    (["compare", "nowhere", "nowhere"], "nowhere: no such file or directory"),
+    (["compare", "a", "b", "--threshold", "much"], "invalid value for '--threshold'"),
+    (["report", "nowhere"], "nowhere: no such file or directory"),
+    (["list", "idexes"], "unknown list 'idexes'; did you mean 'indexes'?"),
+    (["list", "xyz"], "use one of indexes, workloads, heaps, options"),
+    (["bench", "--index", "fptre"], "unknown index; did you mean 'fptree'?"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISTAKES)
+def test_a_mistake_is_one_line_on_stderr_and_exit_2(
+    cli: Cli, arguments: list[str], words: str
+) -> None:
+    done = cli(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("not json\n{}", "bad:1: not JSON"), ("{}", "not a run record"), ("[]", "no finished cells")],
+)
+def test_a_file_that_is_no_record_is_refused(
+    cli: Cli, tmp_path: Path, content: str, words: str
+) -> None:
+    bad = tmp_path / "bad"
+    bad.write_text(content)
+    done = cli("compare", bad, bad)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_a_missing_program_says_how_to_get_it(cli: Cli) -> None:
+    done = cli("list", PERDURE_NATIVE="/nonexistent")
+    assert done.returncode == 2
+    assert "PERDURE_NATIVE=/nonexistent: not an executable file; unset it" in done.stderr
+
+
+def test_bench_prints_a_table_or_the_record_unchanged(cli: Cli) -> None:
+    table = cli("bench", "--index", "fptree", "--mix", "lookup=0.5,scan=0.5")
+    assert table.returncode == 0
+    assert "lookup" in table.stdout
+    assert "p99.9" in table.stdout
+    raw = cli("bench", "--index", "fptree", "--json")
+    assert json.loads(raw.stdout)["schema"] == "perdure-run/1"
+
+
+def test_bench_hands_on_the_exit_code_and_help(cli: Cli) -> None:
+    assert cli("bench", "--index", "fptree", FAKE_FAIL="fptree").returncode == 1
+    help_text = cli("bench", "--help")
+    assert help_text.returncode == 0
+    assert "--index NAME" in help_text.stdout, "the flags of perdure-native"
+    assert "Example: perdure bench" in help_text.stdout
+
+
+def test_list_and_doctor_speak_json(cli: Cli) -> None:
+    names = [entry["name"] for entry in json.loads(cli("list", "--json").stdout)]
+    assert "fptree" in names
+    done = cli("doctor", "--json")
+    assert done.returncode == 0
+    findings = json.loads(done.stdout)["findings"]
+    assert {"RTM", "NUMA", "/dev/shm", "perf access"} <= {f["subject"] for f in findings}
+    assert all(f["remedy"] for f in findings if f["level"] == "mend")
+
+
+def test_no_colour_and_no_escape_codes_when_piped(cli: Cli) -> None:
+    done = cli("doctor")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Path) -> None:
+    results = tmp_path / "demo"
+    done = sim_cli("demo", "--results", results, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["failed"] == 0
+    assert summary["report"] == str(results / "report.html")
+    manifest = json.loads((results / "manifest.json").read_text())
+    records = [json.loads((results / "cells" / f"{k}.json").read_text()) for k in manifest["cells"]]
+    assert {r["labels"]["index"] for r in records} == {
+        "fptree", "lbtree", "stdmap", "abslbtree", "tbbmap", "null", "lmdb", "rocksdb",
+    }  # fmt: skip
+    assert {r["labels"]["key_kind"] for r in records} == {"integer", "bytes"}
+    assert {r["labels"]["medium"] for r in records} == {"tmpfs", "file", "none"}
+    assert summary["simulated"]["failed"] == 0
+    text = (results / "report.html").read_text()
+    assert "simulated, sim:optane100-8280l-2s" in text and 'id="fidelity"' in text
+
+
+def test_help_names_every_command_and_the_exit_codes(cli: Cli) -> None:
+    text = " ".join(cli("--help").stdout.split())
+    for word in (
+        "bench",
+        "list",
+        "doctor",
+        "study",
+        "report",
+        "compare",
+        "demo",
+        "probe",
+        "fidelity",
+        "classify",
+        "flamegraph",
+        "130",
+    ):
+        assert word in text

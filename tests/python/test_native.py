@@ -1,0 +1,103 @@
+"""The real perdure-native of the Release build prints what the Python side expects."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from conftest import ROOT
+from perdure import flags, native
+
+SCHEMA = json.loads((ROOT / "schema" / "run-record.schema.json").read_text())
+# Small and short: these tests look at what is said, not at how fast it was.
+SMALL = ["--records", "2000", "--seconds", "0.02", "--warmup-seconds", "0", "--repetitions", "2"]
+MIX = "lookup=0.4,lookup_negative=0.1,insert=0.1,upsert=0.1,update=0.1,remove=0.1,scan=0.1"
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The build tree's program; a test run without it must not pass silently."""
+    monkeypatch.delenv("PERDURE_NATIVE", raising=False)
+    native.program.cache_clear()
+    return native.program()
+
+
+def bench(program: Path, *arguments: str) -> Any:
+    done = subprocess.run(
+        [program, "bench", *arguments, "--json", "--quiet"],
+        env={**os.environ, "PMEM_IS_PMEM_FORCE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("key_kind", ["integer", "bytes"])
+@pytest.mark.parametrize(
+    "index", ["abslbtree", "fptree", "lbtree", "lmdb", "null", "rocksdb", "stdmap", "tbbmap"]
+)
+def test_every_index_prints_a_record_of_the_schema(
+    program: Path, tmp_path: Path, index: str, key_kind: str
+) -> None:
+    pool = (
+        []
+        if index in ("abslbtree", "null", "stdmap", "tbbmap")
+        else ["--pool", str(tmp_path / "p")]
+    )
+    record = bench(program, "--index", index, "--key-kind", key_kind, "--mix", MIX, *SMALL, *pool)
+    jsonschema.validate(record, SCHEMA)
+    assert record["key_kind"] == key_kind
+    assert set(record["repetitions"][0]["operations"]) == {p.split("=")[0] for p in MIX.split(",")}
+
+
+def test_an_open_loop_and_histograms_follow_the_schema(program: Path) -> None:
+    arguments = ["--index", "stdmap", "--rate", "20000", "--export-histograms", "--verify"]
+    record = bench(program, *arguments, *SMALL)
+    jsonschema.validate(record, SCHEMA)
+    lookup = record["repetitions"][0]["operations"]["lookup"]
+    assert lookup["service_ns"] is not None
+    assert sum(count for _, count in lookup["histogram"]) == lookup["succeeded"] + lookup["failed"]
+    assert record["verification"]["wrong"] == 0
+
+
+def test_a_recovery_follows_the_schema(program: Path, tmp_path: Path) -> None:
+    pool = ["--pool", str(tmp_path / "p")]
+    bench(program, "--index", "fptree", *SMALL, *pool)
+    record = bench(program, "--index", "fptree", "--reuse", *SMALL, *pool)
+    jsonschema.validate(record, SCHEMA)
+    assert record["recovery"]["records"] == 2000
+
+
+def test_the_schema_refuses_a_record_that_lacks_something(program: Path) -> None:
+    record = bench(program, "--index", "null", *SMALL)
+    for name in ("schema", "repetitions", "environment", "memory"):
+        broken = {key: value for key, value in record.items() if key != name}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, SCHEMA)
+
+
+def test_every_flag_that_a_study_may_set_exists(program: Path) -> None:
+    done = subprocess.run([program, "bench", "--help"], capture_output=True, text=True, check=True)
+    for name in flags.FLAGS:
+        assert f"--{name.replace('_', '-')}" in done.stdout, name
+
+
+def test_the_stand_in_speaks_like_the_real_program(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [environment["PERDURE_NATIVE"], "bench", "--index", "fptree"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    record = json.loads(done.stdout)
+    real = SCHEMA["required"]
+    assert set(real) <= set(record)

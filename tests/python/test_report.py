@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+LOADING = {"src", "srcset", "poster", "data", "action", "background"}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would load, the ids, the links and the figures."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id" and value:
+                self.ids.append(value)
+            if name == "href" and value:
+                (self.loaded if tag == "link" else self.links).append(value)
+            elif name in LOADING and value:
+                self.loaded.append(value)
+
+
+@pytest.fixture
+def results(cli: Cli, study: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "results"
+    assert cli("study", "run", study, "--results", path).returncode == 0
+    return path
+
+
+@pytest.fixture
+def text(cli: Cli, results: Path) -> str:
+    done = cli("report", results)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(results / "report.html")
+    return (results / "report.html").read_text()
+
+
+def test_the_report_loads_nothing(text: str) -> None:
+    page = Page(text)
+    assert [url for url in page.loaded if not url.startswith("data:")] == []
+    assert not re.search(r"@import|url\((?!['\"]?data:|#|['\"]?#)", text)
+    # The namespaces of SVG are names, not addresses.
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_every_figure_has_its_drawing_its_data_and_its_command(text: str) -> None:
+    figures = re.findall(r"<figure id=\"([^\"]+)\">(.*?)</figure>", text, re.S)
+    assert {name for name, _ in figures} == {
+        "throughput-integer", "scaling-integer", "latency-integer", "memory",
+    }  # fmt: skip
+    for _, body in figures:
+        assert "<svg" in body
+        assert "measured, native" in body
+        assert "./perdure study run " in body
+        uris = re.findall(r'href="data:([a-z+/]+);base64,([^"]+)"', body)
+        decoded = {kind: base64.b64decode(data).decode() for kind, data in uris}
+        assert decoded["image/svg+xml"].startswith("<svg")
+        assert decoded["text/csv"].count("\n") > 3
+
+
+def test_the_data_of_a_figure_are_the_medians_of_the_records(text: str, results: Path) -> None:
+    data = re.search(r'id="throughput-integer">.*?data:text/csv;base64,([^"]+)"', text, re.S)
+    assert data
+    lines = base64.b64decode(data.group(1)).decode().splitlines()
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    samples: list[float] = []
+    for file in (results / "cells").glob("*.json"):
+        cell = json.loads(file.read_text())
+        if list(cell["labels"].values()) == ["fptree", "2", "file", "mixed"]:
+            samples += [r["throughput_ops_s"] for r in cell["record"]["repetitions"]]
+    assert len(samples) == 6
+    ordered = sorted(samples)
+    (row,) = [r for r in rows
+              if (r["index"], r["threads"], r["workload"]) == ("fptree", "2", "mixed")]  # fmt: skip
+    assert float(row["throughput"]) == pytest.approx((ordered[2] + ordered[3]) / 2)
+    assert ordered[0] <= float(row["low"]) <= float(row["high"]) <= ordered[-1]
+
+
+def test_every_link_inside_the_page_leads_somewhere(text: str) -> None:
+    page = Page(text)
+    wanted = {link[1:] for link in page.links if link.startswith("#")}
+    assert wanted <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert sum(name.startswith("cell-") for name in page.ids) == 12
+
+
+def test_failed_runs_are_shown_and_text_is_escaped(cli: Cli, study: Path, tmp_path: Path) -> None:
+    study.write_text(study.read_text().replace("A small study", "<script>alert(1)</script>"))
+    results = tmp_path / "results"
+    cli("study", "run", study, "--results", results, FAKE_FAIL="lbtree")
+    assert cli("report", results).returncode == 0
+    text = (results / "report.html").read_text()
+    assert "8 runs failed" in text
+    assert "lbtree ran out of space" in text
+    assert "<script>alert" not in text
+    assert Page(text).tags.count("script") == 1
+
+
+def test_a_single_record_makes_a_report_as_well(cli: Cli, tmp_path: Path) -> None:
+    record = tmp_path / "one.json"
+    record.write_text(cli("bench", "--index", "lmdb", "--json").stdout)
+    output = tmp_path / "one.html"
+    done = cli("report", record, "--output", output)
+    assert done.returncode == 0, done.stderr
+    assert "lmdb" in output.read_text()

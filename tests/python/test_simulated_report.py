@@ -1,0 +1,190 @@
+"""The report's section about simulated servers: what is simulated, measured and published."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_native
+from perdure import simulated_report, study
+from perdure.errors import InputError
+from perdure.record import Run
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+PARTS = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
+         "aborted_transactions")  # fmt: skip
+CLAIM = {
+    "what": "inserts: lbtree over fptree",
+    "of": {"index": "lbtree", "threads": 28},
+    "over": {"index": "fptree", "threads": 28},
+    "value": 2.09,
+    "source": "a paper",
+}
+
+
+def run(index: str, threads: int, throughput: float, target: str = "sim:optane") -> dict[str, Any]:
+    """A kept cell with a made-up simulation."""
+    record = fake_native.record({"index": index, "threads": str(threads), "mix": "insert=1"})
+    per_operation = {
+        "time_ns": {part: 10.0 * (i + 1) for i, part in enumerate(PARTS)},
+        "flushes": 2.5, "fences": 2.0, "llc_misses": 3.25, "transaction_aborts": 0.125,
+        "pm_controller_read_bytes": 256.0, "pm_controller_write_bytes": 128.0,
+        "pm_media_read_bytes": 512.0, "pm_media_write_bytes": 1024.0,
+    }  # fmt: skip
+    simulation = {"per_operation": per_operation, "ratios": {"ewr": 0.4375, "rwr": 0.5}}
+    repetition = record["repetitions"][0] | {
+        "throughput_ops_s": throughput, "simulation": simulation,
+    }  # fmt: skip
+    platform = {"title": "An imagined server", "persistence_domain": "adr"}
+    record |= {"target": target, "environment": None, "repetitions": [repetition]}
+    record["platform"] = platform
+    labels = {"index": index, "threads": str(threads), "workload": "insert"}
+    return {"key": f"{index}{threads}", "labels": labels, "command": f"./perdure bench {index}",
+            "record": record}  # fmt: skip
+
+
+def fill(folder: Path, runs: list[dict[str, Any]], **manifest: Any) -> None:
+    (folder / "cells").mkdir(parents=True)
+    for one in runs:
+        (folder / "cells" / f"{one['key']}.json").write_text(json.dumps(one))
+    head = {"study": "s", "file": "studies/s.toml", "title": "Simulated", "description": "",
+            "repetitions": 1, "cells": [r["key"] for r in runs]}  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(head | manifest))
+
+
+RATES = {("fptree", 1): 1e6, ("fptree", 28): 9e6, ("lbtree", 1): 1.5e6, ("lbtree", 28): 22.5e6}
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Path:
+    folder = tmp_path / "simulated-only"
+    fill(folder, [run(i, t, rate) for (i, t), rate in RATES.items()], published=[CLAIM])
+    return folder
+
+
+def test_a_simulated_study_is_labelled_throughout(cli: Cli, simulated: Path) -> None:
+    done = cli("report", simulated)
+    assert done.returncode == 0, done.stderr
+    text = (simulated / "report.html").read_text()
+    assert "An imagined server" in text
+    assert "measured, native" not in text.split('<section id="glossary">')[0]
+    assert text.count("simulated, sim:optane") >= 4
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
+    assert set(figures) == {"simulated-scaling-optane", "simulated-time-optane"}
+    for body in figures.values():
+        assert "simulated, sim:optane" in body and "./perdure study run studies/s.toml" in body
+    assert "0.438" in text and "1,024" in text and "3.25" in text  # EWR, media bytes, LLC misses
+
+
+def test_the_prediction_stands_beside_the_publication(cli: Cli, simulated: Path) -> None:
+    assert cli("report", simulated).returncode == 0
+    text = (simulated / "report.html").read_text()
+    row = re.search(r"<tr><td>inserts: lbtree over fptree</td>.*?</tr>", text, re.S)
+    assert row and "2.50" in row.group() and "2.09x" in row.group() and "same side" in row.group()
+
+
+def test_measured_and_simulated_cells_share_no_figure(
+    cli: Cli, study: Path, simulated: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "both"
+    assert cli("study", "run", study, "--results", results).returncode == 0
+    simulated.rename(results / "simulated")
+    assert cli("report", results).returncode == 0
+    text = (results / "report.html").read_text()
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
+    assert "throughput-integer" in figures and "simulated-scaling-optane" in figures
+    for name, body in figures.items():
+        tag = "simulated, sim:optane" if name.startswith("simulated") else "measured, native"
+        other = "measured, native" if name.startswith("simulated") else "simulated, sim:optane"
+        assert tag in body and other not in body
+    assert "./perdure bench lbtree" in text.split('<section id="simulated">')[1]
+
+
+def test_fidelity_and_classes_are_drawn_where_they_are(
+    sim_cli: Cli, simulated: Path, tmp_path: Path
+) -> None:
+    done = sim_cli("fidelity", "--quick", "--experiments", "i2,i4-local,i4-remote,u-write-buffer",
+                   "--results", simulated / "fidelity", "-q")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = sim_cli("classify", "--target", "sim:optane", "--results", simulated, "-q")
+    assert done.returncode == 0, done.stderr
+    assert sim_cli("report", simulated, "-o", tmp_path / "r.html").returncode == 0
+    text = (tmp_path / "r.html").read_text()
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
+    drawn = {name for name in figures if name.startswith("fidelity-")}
+    assert drawn >= {"fidelity-errors", "fidelity-i2", "fidelity-i4-remote"}
+    assert all("simulated beside measured by others" in figures[name] for name in drawn)
+    assert "Gugnani" in figures["fidelity-i2"]
+    assert 'id="classes"' in text and "avoid p-stores" in text
+    assert not re.search(r'(?:src|href)="https?:', text)
+
+
+@pytest.mark.parametrize(
+    ("rates", "claim", "predicted", "agrees"),
+    [
+        ((10.0, 5.0), {"value": 2.09}, 2.0, "same side"),
+        ((4.0, 5.0), {"value": 2.09}, 0.8, "other side"),
+        ((4.0, 5.0), {"direction": "below"}, 0.8, "same side"),
+        ((6.0, 5.0), {"direction": "below"}, 1.2, "other side"),
+    ],
+)
+def test_a_claim_is_a_ratio_of_two_cells(
+    rates: tuple[float, float], claim: dict[str, Any], predicted: float, agrees: str
+) -> None:
+    kept = [run("lbtree", 28, rates[0]), run("fptree", 28, rates[1]), run("fptree", 1, 77.0)]
+    runs = [Run(k["labels"], k["record"]) for k in kept]
+    base = {k: v for k, v in CLAIM.items() if k != "value"}
+    (found,) = simulated_report.claims([base | claim], runs)
+    assert found["predicted"] == pytest.approx(predicted)
+    assert found["agrees"] == agrees
+
+
+def test_a_claim_without_its_cell_is_said_to_be_unpredicted() -> None:
+    kept = run("fptree", 28, 5.0)
+    (found,) = simulated_report.claims([CLAIM], [Run(kept["labels"], kept["record"])])
+    assert (found["predicted"], found["agrees"]) == (None, "not predicted")
+
+
+STUDY = """name = "s"
+[axes]
+index = ["fptree", "lbtree"]
+threads = [1, 28]
+workload = ["insert"]
+[workloads.insert]
+mix = { insert = 1.0 }
+[[published]]
+what = "w"
+source = "s"
+of = { index = "lbtree", threads = 28 }
+over = { index = "fptree", threads = 28 }
+value = 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ('what = "w"\n', "", 8, "does not say its what"),
+        ("value = 2.0\n", "", 8, "needs a value above 0, or a direction"),
+        ("value = 2.0", 'value = 2.0\ndirection = "above"', 8, "and not both"),
+        ('"lbtree", threads = 28 }', '"lbtree" }', 11, "`of` names 2 cells"),
+        ('"fptree", threads = 28 }', '"fptree", threads = 9 }', 12, "`over` names 0 cells"),
+        ("value", "valeu", 13, "unknown key 'valeu'"),
+    ],
+)
+def test_a_bad_claim_names_its_line(
+    tmp_path: Path, old: str, new: str, line: int, what: str
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(STUDY)
+    assert len(study.load(file).published) == 1
+    file.write_text(STUDY.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        study.load(file)
+    assert str(caught.value).startswith(f"{file}:{line}: ") and what in str(caught.value)

@@ -1,0 +1,56 @@
+// Full pools: an error, and nothing lost.
+#include "support/space.h"
+
+#include <gtest/gtest.h>
+
+#include "support/dispatch.h"
+#include "support/samples.h"
+
+namespace perdure::testing {
+namespace {
+
+class OutOfSpace : public ::testing::TestWithParam<Target> {};
+
+TEST_P(OutOfSpace, is_an_outcome_that_loses_nothing) {
+  const Result<void> done = for_kind(GetParam().kind, [](auto keys) {
+    return check_out_of_space<decltype(keys)>(GetParam(), Pool::min_pool_bytes);
+  });
+  EXPECT_TRUE(done.ok()) << done.error().line();
+}
+
+TEST_P(OutOfSpace, leaves_an_index_empty_when_a_bulk_load_does_not_fit) {
+  for_kind(GetParam().kind, [](auto keys) {
+    using Keys = decltype(keys);
+    using Sample = Samples<Keys>;
+    BedOptions options;
+    options.pool_bytes = Pool::min_pool_bytes;
+    auto bed = Bed<Keys>::create(GetParam(), options);
+    ASSERT_TRUE(bed.ok()) << bed.error().line();
+    std::vector<std::pair<typename Sample::Key, typename Sample::Value>> owned;
+    std::vector<typename Keys::Record> records;
+    for (std::uint64_t i = 0; i < 1'500'000; ++i)
+      owned.emplace_back(Sample::numbered(i), Sample::stamped(i));
+    for (const auto& [key, value] : owned) records.push_back({key, value});
+    const auto done = bed.value()->index().bulk_load(records);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, ErrorCode::out_of_space) << done.error().line();
+    EXPECT_EQ(bed.value()->index().size(), 0U);
+    EXPECT_TRUE(bed.value()->index().check_invariants().ok());
+    auto again = bed.value()->index().bulk_load(std::span(records).first(1000));
+    if (!again.ok() && GetParam().heap == HeapKind::pmdk) {
+      // libpmemobj gives the chunks of another thread's arena back only when the pool is opened.
+      const auto reopened = bed.value()->reopen(Reopen::clean);
+      ASSERT_TRUE(reopened.ok()) << reopened.error().line();
+      again = bed.value()->index().bulk_load(std::span(records).first(1000));
+    }
+    EXPECT_TRUE(again.ok()) << again.error().line();
+    EXPECT_EQ(bed.value()->index().size(), 1000U);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Indexes, OutOfSpace, ::testing::ValuesIn(pool_targets()),
+                         [](const auto& test) { return test.param.name(); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OutOfSpace);
+
+}  // namespace
+}  // namespace perdure::testing

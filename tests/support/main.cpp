@@ -1,0 +1,3 @@
+#include "support/suite_main.h"
+
+int main(int argc, char** argv) { return perdure::testing::suite_main(argc, argv); }

@@ -1,0 +1,80 @@
+#include "support/target.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace perdure::testing {
+namespace {
+
+bool offers(const IndexInfo& info, KeyKind kind) {
+  return kind == KeyKind::integer ? info.create_integer != nullptr : info.create_bytes != nullptr;
+}
+
+template <class Wanted>
+std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
+  std::vector<Target> list;
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (!info.verifiable || !wanted(info)) continue;
+    const bool pool = info.index_class == IndexClass::persistent;
+    for (const HeapKind heap : pool ? heaps : std::vector{HeapKind::dram})
+      for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes})
+        if (offers(info, kind)) list.push_back({&info, heap, kind});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string Target::name() const {
+  std::string text = info->name;
+  if (uses_pool()) text += std::string("_") + name_of(heap);
+  text += std::string("_") + name_of(kind);
+  std::ranges::replace_if(
+      text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Target& target) { return out << target.name(); }
+
+std::vector<Target> all_targets() {
+  return targets({HeapKind::slab, HeapKind::pmdk, HeapKind::dram},
+                 [](const IndexInfo&) { return true; });
+}
+
+std::vector<Target> recovering_targets() {
+  return targets({HeapKind::slab, HeapKind::pmdk}, [](const IndexInfo& info) {
+    return info.index_class == IndexClass::persistent || info.index_class == IndexClass::on_disk;
+  });
+}
+
+std::vector<Target> pool_targets() {
+  return targets({HeapKind::slab, HeapKind::pmdk},
+                 [](const IndexInfo& info) { return info.index_class == IndexClass::persistent; });
+}
+
+std::vector<std::string> small_nodes(const IndexInfo& info) {
+  std::vector<std::string> pairs;
+  for (const IndexOption& option : info.options) {
+    if (!option.name.ends_with("entries") && !option.name.ends_with("buckets")) continue;
+    const std::uint64_t value = std::clamp<std::uint64_t>(4, option.least, option.most);
+    pairs.push_back(option.name + "=" + std::to_string(value));
+  }
+  return pairs;
+}
+
+std::uint64_t scaled(std::uint64_t amount, std::uint64_t least) {
+  static const double factor = [] {
+    const char* given = std::getenv("PERDURE_TEST_FACTOR");
+    const double value = given == nullptr ? 1.0 : std::strtod(given, nullptr);
+    return value > 0 ? value : 1.0;
+  }();
+  const auto result = static_cast<std::uint64_t>(static_cast<double>(amount) * factor);
+  return std::max(result, least);
+}
+
+std::uint64_t seed_or(std::uint64_t fallback) {
+  const char* given = std::getenv("PERDURE_TEST_SEED");
+  return given == nullptr ? fallback : std::strtoull(given, nullptr, 10);
+}
+
+}  // namespace perdure::testing

@@ -1,0 +1,47 @@
+// Target: what a suite runs on: one registered index, one heap, one kind of key. The lists are made
+// from the registry, so that a new index folder is enrolled without a word in tests/.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "index/registry.h"
+
+namespace perdure::testing {
+
+struct Target {
+  const IndexInfo* info = nullptr;
+  HeapKind heap = HeapKind::dram;  ///< meaningless for indexes without a pool
+  KeyKind kind = KeyKind::integer;
+
+  [[nodiscard]] bool uses_pool() const { return info->index_class == IndexClass::persistent; }
+  [[nodiscard]] bool recovers() const {
+    return info->index_class == IndexClass::persistent || info->index_class == IndexClass::on_disk;
+  }
+  /// "fptree_slab_integer": a gtest parameter name.
+  [[nodiscard]] std::string name() const;
+};
+
+std::ostream& operator<<(std::ostream& out, const Target& target);
+
+/// Every registered index that keeps what it is given, on every heap, for each kind of key it has.
+[[nodiscard]] std::vector<Target> all_targets();
+/// Those whose content outlives the process: persistent on slab and pmdk, and on_disk.
+[[nodiscard]] std::vector<Target> recovering_targets();
+/// Persistent ones on slab and pmdk.
+[[nodiscard]] std::vector<Target> pool_targets();
+
+/// `name=value` pairs that make nodes as small as the index allows (never below 4 entries), so that
+/// splits and merges happen all the time.
+[[nodiscard]] std::vector<std::string> small_nodes(const IndexInfo& info);
+
+/// PERDURE_TEST_FACTOR (default 1): scales how much a suite does. Sanitizer builds set it below 1,
+/// nightly runs above.
+[[nodiscard]] std::uint64_t scaled(std::uint64_t amount, std::uint64_t least = 1);
+
+/// PERDURE_TEST_SEED, or the seed given; suites print it with every failure.
+[[nodiscard]] std::uint64_t seed_or(std::uint64_t fallback);
+
+}  // namespace perdure::testing

@@ -1,0 +1,288 @@
+"""Every build and test of the project, in stages: what `./perdure test` runs after its set-up.
+
+    ./perdure test                       all stages
+    ./perdure test --list                the stages and what they do
+    ./perdure test --only unit,python    some of them
+    ./perdure test --only unit -k lbtree only tests whose name matches (ctest -R, pytest -k)
+
+Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
+and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+PYTHON = sys.executable
+FUZZ_SECONDS = 60
+CRASH_SECONDS = 12  # per index, kind of key, domain and number of threads
+# The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
+THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
+# ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
+CLOSING = re.compile(
+    r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"
+    r"no violation|^violation|"
+    r"^Success: no issues|^All checks passed|files already formatted|^Done \d+ runs|^Found \d+ err"
+)
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/tests/tsan.supp",
+}
+# A sanitized program does less of everything, so that a suite still ends in minutes.
+SANITIZED = {"PERDURE_TEST_FACTOR": "0.15"}
+
+
+@dataclass
+class Stage:
+    """One run of a stage: its log, and whether every command so far succeeded."""
+
+    name: str
+    pattern: str | None
+    passed: bool = True
+    closing: list[str] = field(default_factory=list)
+
+    @property
+    def log(self) -> Path:
+        return BUILD / "log" / f"test-{self.name}.log"
+
+    def run(self, *command: str | Path, environment: dict[str, str] | None = None) -> bool:
+        """Runs one command after the others that succeeded; a failure ends the stage's work."""
+        if not self.passed:
+            return False
+        arguments = [str(part) for part in command]
+        variables = {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **SANITIZER_OPTIONS}
+        with self.log.open("a") as log:
+            log.write(f"$ {shlex.join(arguments)}\n")
+            log.flush()
+            start = log.tell()
+            done = subprocess.run(
+                arguments,
+                cwd=ROOT,
+                env={**variables, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        with self.log.open(errors="replace") as log:
+            log.seek(start)
+            output = log.read().splitlines()
+        self.closing += [line for line in output[-30:] if CLOSING.search(line)]
+        if done.returncode != 0:
+            self.passed = False
+            say(f"{self.name}: exit code {done.returncode} from: {shlex.join(arguments)}")
+            print("\n".join(output[-60:]), file=sys.stderr)
+        return self.passed
+
+    def fail(self, what: str) -> None:
+        self.passed = False
+        say(f"{self.name}: {what}")
+
+    def build(self, folder: str, *options: str, targets: Sequence[str] = ()) -> Path:
+        """Configures and builds below build/; returns the folder."""
+        path = BUILD / folder
+        launcher = "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+        self.run("cmake", "-S", ROOT, "-B", path, "-G", "Ninja", launcher, *options)
+        chosen = ("--target", *targets) if targets else ()
+        self.run("cmake", "--build", path, *chosen)
+        return path
+
+    def ctest(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+        chosen = ("-R", self.pattern) if self.pattern else ()
+        self.run(
+            "ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error",
+            "--parallel", "2", *options, *chosen, environment=environment,
+        )  # fmt: skip
+
+
+CHECKED = ("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_CHECKED=ON", "-DPERDURE_TESTS=ON")
+
+
+def release(stage: Stage) -> None:
+    """the Release build"""
+    stage.build("release", "-DCMAKE_BUILD_TYPE=Release")
+
+
+def unit(stage: Stage) -> None:
+    """every test with assertions on; also the installed package and the quoted code of the docs"""
+    folder = stage.build("checked", *CHECKED, "-DPERDURE_BENCH=ON")
+    stage.ctest(folder, "-LE", "nightly")
+
+
+def address(stage: Stage) -> None:
+    """the suite under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    folder = stage.build("asan", *CHECKED, "-DPERDURE_SANITIZE=address")
+    # Both go wrong on purpose: mutants by design, the README's example by a kill in its middle.
+    others = "^Mutants|^readme"
+    stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
+
+
+def thread(stage: Stage) -> None:
+    """the programs with many threads under ThreadSanitizer"""
+    folder = stage.build("tsan", *CHECKED, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
+    # ctest knows the test programs that were not built by this ending; the rest is not threaded.
+    others = "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host"
+    stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
+
+
+def clang(stage: Stage) -> None:
+    """everything compiled by clang++-16 with warnings as errors, fuzz targets among it"""
+    options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
+    folder = stage.build("fuzz", *CHECKED, *options)
+    stage.run("cmake", "--build", folder, "--target", "fuzz")
+
+
+def fuzz(stage: Stage) -> None:
+    """each fuzz target for a minute, from the same seed every time"""
+    options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
+    folder = stage.build("fuzz", *CHECKED, *options, targets=["fuzz"])
+    programs = sorted(source.stem for source in (ROOT / "fuzz").glob("*_fuzz.cpp"))
+    if not programs:
+        stage.fail("no fuzz targets found")
+    for name in programs:
+        grown, seeds = BUILD / "fuzz-corpus" / name, ROOT / "fuzz" / "corpus" / name
+        grown.mkdir(parents=True, exist_ok=True)
+        known = [seeds] if seeds.is_dir() else []
+        stage.run(
+            folder / "fuzz" / name, f"-max_total_time={FUZZ_SECONDS}", "-seed=1",
+            "-timeout=20", "-rss_limit_mb=2048", f"-artifact_prefix={BUILD}/log/{name}-",
+            grown, *known,
+        )  # fmt: skip
+
+
+def python(stage: Stage) -> None:
+    """pytest, ruff and mypy --strict, with the Release build's program"""
+    stage.build("release", "-DCMAKE_BUILD_TYPE=Release")
+    stage.run(PYTHON, "-m", "ruff", "check", "python", "tests/python", "tools")
+    stage.run(PYTHON, "-m", "ruff", "format", "--check", "python", "tests/python", "tools")
+    stage.run(PYTHON, "-m", "mypy")
+    chosen = ("-k", stage.pattern) if stage.pattern else ()
+    stage.run(PYTHON, "-m", "pytest", "-q", *chosen)
+
+
+def tidy(stage: Stage) -> None:
+    """the rules of tools/tidy.py; among them, that no test is disabled"""
+    stage.run(PYTHON, "tools/tidy.py")
+
+
+def crash(stage: Stage) -> None:
+    """crash states of every registered index: adr and eadr, 1 and 2 threads"""
+    folder = stage.build("release", "-DCMAKE_BUILD_TYPE=Release", targets=["perdure-sim"])
+    program = folder / "src" / "cli" / "perdure-sim"
+    listing = subprocess.run(
+        [str(program), "list", "indexes", "--json"], capture_output=True, text=True, check=False
+    )
+    if listing.returncode != 0:
+        stage.fail("perdure-sim list indexes --json failed")
+        return
+    for index in json.loads(listing.stdout):
+        if index["index_class"] != "persistent" or not index["recovers"]:
+            continue
+        if stage.pattern and not re.search(stage.pattern, index["name"]):
+            continue
+        for kind in index["key_kinds"]:
+            for domain in ("adr", "eadr"):
+                for threads in ("1", "2"):
+                    stage.run(
+                        program, "crash", "--index", index["name"], "--key-kind", kind,
+                        "--domain", domain, "--threads", threads, "--quiet",
+                        "--budget", str(CRASH_SECONDS), "--out", BUILD / "log" / "crash.json",
+                    )  # fmt: skip
+
+
+STAGES: dict[str, Callable[[Stage], None]] = {
+    "tidy": tidy,
+    "release": release,
+    "crash": crash,
+    "python": python,
+    "unit": unit,
+    "asan": address,
+    "tsan": thread,
+    "clang": clang,
+    "fuzz": fuzz,
+}
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    if options.list:
+        for name, function in STAGES.items():
+            print(f"{name:8} {describe(function)}")
+        return 0
+    names = chosen_stages(options.only)
+    (BUILD / "log").mkdir(parents=True, exist_ok=True)
+    results = [run_stage(name, options.pattern) for name in names]
+    print(f"\n{'stage':8} {'result':7} {'time':>8}  closing lines")
+    for stage, seconds in results:
+        verdict = "passed" if stage.passed else "FAILED"
+        last = stage.closing[-1].strip() if stage.closing else ""
+        print(f"{stage.name:8} {verdict:7} {seconds / 60:>6.1f} m  {last}")
+    failed = [stage.name for stage, _ in results if not stage.passed]
+    print(f"{len(results) - len(failed)} stages passed, {len(failed)} failed", end="")
+    print(f": {', '.join(failed)}" if failed else "")
+    return 1 if failed else 0
+
+
+def run_stage(name: str, pattern: str | None) -> tuple[Stage, float]:
+    stage = Stage(name, pattern)
+    stage.log.unlink(missing_ok=True)
+    say(f"{name}: {describe(STAGES[name])} ...")
+    began = time.monotonic()
+    STAGES[name](stage)
+    seconds = time.monotonic() - began
+    for line in stage.closing:
+        print(f"  {name}: {line.strip()}", flush=True)
+    say(f"{name}: {'passed' if stage.passed else 'FAILED'} in {seconds:.0f} s")
+    return stage, seconds
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(prog="./perdure test", description="Every build and test, in stages.")
+    parser.add_argument("--list", action="store_true", help="print the stages and what they do")
+    parser.add_argument("--only", metavar="A,B", help="run these stages")
+    parser.add_argument("-k", dest="pattern", help="only tests whose name matches")
+    return parser.parse_args(arguments)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        say(f"{self.prog}: {message}; --help lists the flags")
+        sys.exit(2)
+
+
+def chosen_stages(only: str | None) -> list[str]:
+    names = only.split(",") if only else list(STAGES)
+    for name in names:
+        if name not in STAGES:
+            near = difflib.get_close_matches(name, STAGES, n=1)
+            remedy = f"did you mean '{near[0]}'?" if near else f"use {', '.join(STAGES)}"
+            say(f"./perdure test --only: unknown stage '{name}'; {remedy}")
+            sys.exit(2)
+    return names
+
+
+def describe(function: Callable[[Stage], None]) -> str:
+    return (function.__doc__ or "").strip()
+
+
+def say(text: str) -> None:
+    print(f"perdure: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
