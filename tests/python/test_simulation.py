@@ -90,9 +90,7 @@ def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
     for index, kind in ((i, k) for i in simulated for k in kinds[i]):
         if index == "null":  # keeps nothing that could be checked
             continue
-        # Without transactions: where one that writes to a pool is undone, the guard still raises a
-        # false alarm (docs/platform-model.md, "Known gaps of the runtime").
-        flags = ("--key-kind", kind, "--verify", "--check", "--guard", "--transactions", "off")
+        flags = ("--key-kind", kind, "--verify", "--check", "--guard")
         document = json.loads(bench(index, 5, *flags))
         assert document["verification"]["wrong"] == 0, (index, kind, document["verification"])
         assert document["verification"]["checked"] >= 1400
