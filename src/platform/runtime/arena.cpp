@@ -120,15 +120,19 @@ namespace {
 constinit Arena arena;
 constinit thread_local bool owner = false;
 
+void* allocate_on_host(std::size_t bytes, std::size_t alignment) {
+  void* const block =
+      alignment <= 16
+          ? std::malloc(std::max<std::size_t>(bytes, 1))
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
   void* block = nullptr;
   if (current != nullptr || owner) block = arena.allocate(bytes, alignment);
-  if (block == nullptr)
-    block = alignment <= 16
-                ? std::malloc(std::max<std::size_t>(bytes, 1))
-                : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
+  return block != nullptr ? block : allocate_on_host(bytes, alignment);
 }
 
 void release(void* block) noexcept {
@@ -144,11 +148,24 @@ bool use_arena_on_this_thread(bool use) noexcept { return std::exchange(owner, u
 
 }  // namespace perdure::platform::runtime
 
-// The other forms of the standard library call these.
-void* operator new(std::size_t bytes) { return perdure::platform::runtime::allocate(bytes, 16); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+// Of all other code. The other forms of the standard library call these.
+void* simulated_new(std::size_t bytes) __asm__("_Znwm");
+void* simulated_new(std::size_t bytes) { return perdure::platform::runtime::allocate(bytes, 16); }
+void* simulated_new(std::size_t bytes, std::align_val_t alignment) __asm__("_ZnwmSt11align_val_t");
+void* simulated_new(std::size_t bytes, std::align_val_t alignment) {
   return perdure::platform::runtime::allocate(bytes, static_cast<std::size_t>(alignment));
 }
+
+// Of the runtime (own_memory_functions.h).
+extern "C" {
+void* perdure_own_new(std::size_t bytes) {
+  return perdure::platform::runtime::allocate_on_host(bytes, 16);
+}
+void* perdure_own_new_aligned(std::size_t bytes, std::align_val_t alignment) {
+  return perdure::platform::runtime::allocate_on_host(bytes, static_cast<std::size_t>(alignment));
+}
+}
+
 void operator delete(void* block) noexcept { perdure::platform::runtime::release(block); }
 void operator delete(void* block, std::size_t) noexcept {
   perdure::platform::runtime::release(block);
