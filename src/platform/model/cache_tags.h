@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "platform/model/large_allocator.h"
 
 namespace perdure::platform {
 
@@ -31,7 +32,7 @@ class CacheTags {
 
   /// `hashed`: sets are chosen by a hash of the line, as in a sliced LLC; else by its low bits.
   CacheTags(std::uint64_t lines, unsigned ways, bool hashed)
-      : ways_(ways), sets_(lines / ways == 0 ? 1 : lines / ways), tags_(sets_ * ways, empty) {
+      : ways_(ways), sets_(lines / ways == 0 ? 1 : lines / ways), tags_(sets_ * ways, nothing) {
     hashed_ = hashed || !std::has_single_bit(sets_);
   }
 
@@ -61,15 +62,46 @@ class CacheTags {
     return absent;
   }
 
+  /// Touches the line if it is there with all of `needed`; changes nothing otherwise.
+  bool touch_if(LineAddress line, std::uint64_t needed, std::uint64_t flags) noexcept {
+    std::uint64_t* const set = &tags_[first_of(line)];
+    for (unsigned way = 0; way < ways_; ++way) {
+      const std::uint64_t tag = set[way];
+      if (tag >> 2 != line) continue;
+      if ((tag & needed) != needed) return false;
+      for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
+      set[0] = tag | flags;
+      return true;
+    }
+    return false;
+  }
+
+  /// Holds nothing, as the cache of a socket that runs no threads does.
+  [[nodiscard]] bool empty() const noexcept { return lines_ == 0; }
+
+  /// The line that `insert` of `line` would push out; meaningless when its set has room.
+  [[nodiscard]] LineAddress next_victim(LineAddress line) const noexcept {
+    return tags_[first_of(line) + ways_ - 1] >> 2;
+  }
+  /// Brings the line's set into the cache of the machine that simulates.
+  void prefetch_on_host(LineAddress line) const noexcept {
+    const std::uint64_t* const set = &tags_[first_of(line)];
+    for (unsigned way = 0; way < ways_; way += 8) __builtin_prefetch(set + way, 1);
+    __builtin_prefetch(set + ways_ - 1, 1);
+  }
+
   /// Puts a line that is not there in front and returns what it pushed out.
   Victim insert(LineAddress line, std::uint64_t flags, unsigned victim_way = ~0U) noexcept {
     std::uint64_t* const set = &tags_[first_of(line)];
     // Another victim than the last only when the set is full.
-    const unsigned way = victim_way < ways_ && set[ways_ - 1] != empty ? victim_way : ways_ - 1;
+    const unsigned way = victim_way < ways_ && set[ways_ - 1] != nothing ? victim_way : ways_ - 1;
     const std::uint64_t out = set[way];
     for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
     set[0] = line << 2 | flags;
-    if (out == empty) return {};
+    if (out == nothing) {
+      ++lines_;
+      return {};
+    }
     return {out >> 2, true, (out & dirty_bit) != 0};
   }
 
@@ -80,7 +112,8 @@ class CacheTags {
     const bool dirty = (tags_[at] & dirty_bit) != 0;
     const std::size_t last = first_of(line) + ways_ - 1;
     for (std::size_t i = at; i < last; ++i) tags_[i] = tags_[i + 1];
-    tags_[last] = empty;
+    tags_[last] = nothing;
+    --lines_;
     return {line, true, dirty};
   }
 
@@ -91,13 +124,13 @@ class CacheTags {
 
   [[nodiscard]] std::uint64_t count_dirty() const noexcept {
     std::uint64_t count = 0;
-    for (const std::uint64_t tag : tags_) count += tag != empty && (tag & dirty_bit) != 0 ? 1 : 0;
+    for (const std::uint64_t tag : tags_) count += tag != nothing && (tag & dirty_bit) != 0 ? 1 : 0;
     return count;
   }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
-  static constexpr std::uint64_t empty = ~std::uint64_t{0};
+  static constexpr std::uint64_t nothing = ~std::uint64_t{0};
 
   [[nodiscard]] std::size_t first_of(LineAddress line) const noexcept {
     if (!hashed_) return static_cast<std::size_t>(line & (sets_ - 1)) * ways_;
@@ -110,14 +143,15 @@ class CacheTags {
   [[nodiscard]] std::size_t find(LineAddress line) const noexcept {
     const std::size_t first = first_of(line);
     for (std::size_t i = first; i < first + ways_; ++i)
-      if (tags_[i] >> 2 == line && tags_[i] != empty) return i;
+      if (tags_[i] >> 2 == line && tags_[i] != nothing) return i;
     return none;
   }
 
   unsigned ways_;
   std::uint64_t sets_;
   bool hashed_;
-  std::vector<std::uint64_t> tags_;
+  std::uint64_t lines_ = 0;
+  std::vector<std::uint64_t, LargeAllocator<std::uint64_t>> tags_;
 };
 
 }  // namespace perdure::platform

@@ -40,6 +40,10 @@ class Holders {
     const Slot& slot = slots_[find(line)];
     return slot.line == line ? slot.cores : CoreSet{};
   }
+  /// Brings the line's slot into the cache of the machine that simulates.
+  void prefetch_on_host(LineAddress line) const noexcept {
+    __builtin_prefetch(&slots_[start(line)], 1);
+  }
   void add(LineAddress line, unsigned core) noexcept {
     Slot& slot = slots_[find(line)];
     slot.line = line;
@@ -80,7 +84,7 @@ class Holders {
     slots_[gap] = Slot{};
   }
 
-  std::vector<Slot> slots_;
+  std::vector<Slot, LargeAllocator<Slot>> slots_;
   int shift_;
 };
 

@@ -74,6 +74,17 @@ class Machine {
   [[nodiscard]] bool reaches_shared(unsigned core, PhysicalAddress address, unsigned bytes,
                                     bool writes) const noexcept;
 
+  // What almost every access does, inline (machine_inline.h): false, and nothing has happened,
+  // when the line is not in the core's L1 or, for a store, not exclusive there. Otherwise the same
+  // as `load` and `store` of a piece of the line, and no other core need run first.
+  bool load_from_l1(unsigned core, std::uint64_t line, Time ready, Time& done) noexcept;
+  bool store_to_l1(unsigned core, std::uint64_t line) noexcept;
+  /// The core's private caches are another hardware thread's, too.
+  [[nodiscard]] bool shares_caches(unsigned core) const noexcept;
+  /// Brings the model's own data on a line that L1 does not hold into the host's cache: the caller
+  /// runs other cores before the access.
+  void prefetch_on_host(unsigned core, std::uint64_t line) const noexcept;
+
   /// A load. `ready`: when the load that produced its address completes (0: long ago), so that
   /// dependent misses cannot overlap. Returns when the value is there; the clock itself moves only
   /// as far as the issue window, line-fill buffers and ordering demand.

@@ -67,7 +67,7 @@ void Machine::State::wait_for(unsigned core, const WindowEntry& entry) noexcept 
   advance(core, entry.end, &TimeSplit::memory_queueing);
 }
 
-void Machine::State::retire(unsigned core) noexcept {
+void Machine::State::retire_oldest(unsigned core) noexcept {
   CoreState& c = cores[core];
   while (!c.window.empty()) {
     const WindowEntry& oldest = c.window.front();
@@ -79,11 +79,9 @@ void Machine::State::retire(unsigned core) noexcept {
   }
 }
 
-void Machine::State::enter_window(unsigned core, Time end, Time waited,
-                                  Time TimeSplit::*head) noexcept {
+void Machine::State::enter_window_late(unsigned core, Time end, Time waited,
+                                       Time TimeSplit::*head) noexcept {
   CoreState& c = cores[core];
-  c.loads_done = std::max(c.loads_done, end);
-  if (end <= clocks[core] + l2_latency) return;
   if (!c.window.empty() && c.window.back().end >= end) return;
   if (c.window.full()) {
     wait_for(core, c.window.front());
@@ -92,15 +90,7 @@ void Machine::State::enter_window(unsigned core, Time end, Time waited,
   c.window.push({c.position, end, waited, head});
 }
 
-Time Machine::State::issue_time(const CoreState& c, Time now, Time ready) const noexcept {
-  if (ablation.no_dependence_window) ready = std::max(ready, c.loads_done);
-  if (c.position < c.shadow_end) return std::max(ready, now - c.shadow);
-  return std::max(ready, now);
-}
-
-Time Machine::State::translate(CoreState& c, LineAddress line) noexcept {
-  const std::uint64_t page = line >> page_shift;
-  if (page == c.last_page) return 0;
+Time Machine::State::translate_page(CoreState& c, std::uint64_t page) noexcept {
   c.last_page = page;
   if (c.tlb.touch(page, 0) != CacheTags::absent) return 0;
   c.tlb.insert(page, 0);
@@ -279,10 +269,8 @@ Time Machine::State::own_line(unsigned core, LineAddress line, Time at) {
   return end;
 }
 
-void Machine::State::commit(unsigned core, Time end) noexcept {
+void Machine::State::enter_store_buffer(unsigned core) noexcept {
   CoreState& c = cores[core];
-  c.committed = std::max(c.committed, end);
-  if (c.committed <= clocks[core]) return;
   advance(core, c.store_buffer.oldest(), &TimeSplit::memory_queueing);
   c.store_buffer.push(c.committed);
 }

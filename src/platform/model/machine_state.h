@@ -1,6 +1,8 @@
 // Machine::State: the parts of a machine and the steps that the public calls are made of.
 #pragma once
 
+#include <algorithm>
+
 #include "platform/model/core_state.h"
 #include "platform/model/machine.h"
 #include "platform/model/uncore.h"
@@ -30,10 +32,27 @@ struct Machine::State {
     spend(core, access_cost, &TimeSplit::compute);
     if (!c.window.empty()) retire(core);
   }
-  void retire(unsigned core) noexcept;
-  void enter_window(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept;
-  [[nodiscard]] Time issue_time(const CoreState& c, Time now, Time ready) const noexcept;
-  Time translate(CoreState& c, LineAddress line) noexcept;
+  void retire(unsigned core) noexcept {
+    CoreState& c = cores[core];
+    const WindowEntry& oldest = c.window.front();
+    if (oldest.end > clocks[core] && oldest.position + window_positions > c.position) return;
+    retire_oldest(core);
+  }
+  void retire_oldest(unsigned core) noexcept;
+  void enter_window(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept {
+    CoreState& c = cores[core];
+    if (end > c.loads_done) c.loads_done = end;
+    if (end > clocks[core] + l2_latency) enter_window_late(core, end, waited, head);
+  }
+  void enter_window_late(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept;
+  [[nodiscard]] Time issue_time(const CoreState& c, Time now, Time ready) const noexcept {
+    if (ablation.no_dependence_window) ready = std::max(ready, c.loads_done);
+    return std::max(ready, c.position < c.shadow_end ? now - c.shadow : now);
+  }
+  Time translate(CoreState& c, LineAddress line) noexcept {
+    return line >> page_shift == c.last_page ? 0 : translate_page(c, line >> page_shift);
+  }
+  Time translate_page(CoreState& c, std::uint64_t page) noexcept;
 
   Time load_line(unsigned core, LineAddress line, Time ready);
   /// The whole path of a line that L1 does not hold; returns its fetch.
@@ -41,7 +60,12 @@ struct Machine::State {
   void store_line(unsigned core, LineAddress line);
   /// The store of a line: when it is visible, if nothing older is in the way.
   Time own_line(unsigned core, LineAddress line, Time at);
-  void commit(unsigned core, Time end) noexcept;
+  void commit(unsigned core, Time end) noexcept {
+    CoreState& c = cores[core];
+    if (end > c.committed) c.committed = end;
+    if (c.committed > clocks[core]) enter_store_buffer(core);
+  }
+  void enter_store_buffer(unsigned core) noexcept;
   Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
   [[nodiscard]] Time fill_in_flight(const CoreState& c, LineAddress line) const noexcept;
   [[nodiscard]] Time prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept;

@@ -135,6 +135,7 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
   });
   bool in_llc = false;
   for (unsigned at_socket = 0; at_socket < llc_.size(); ++at_socket) {
+    if (llc_[at_socket].empty()) continue;
     const CacheTags::Victim found = llc_[at_socket].remove(line);
     if (!found.valid) continue;
     in_llc = true;
@@ -184,7 +185,8 @@ bool Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core, Line
         cache->clear_flags(line, CacheTags::flag_bits);
     if (writes) holders.remove(line, other);
   });
-  for (CacheTags& cache : llc_) cache.remove(line);
+  for (CacheTags& cache : llc_)
+    if (!cache.empty()) cache.remove(line);
   return writes || others.empty();
 }
 
@@ -268,7 +270,9 @@ CacheTags::Victim Uncore::accept_victim(unsigned socket, CacheTags::Victim victi
   const std::uint64_t flags = victim.dirty ? CacheTags::dirty_bit : 0;
   if (llc_[socket].touch(victim.line, flags) != CacheTags::absent) return {};
   for (unsigned other = 0; other < llc_.size(); ++other)
-    if (other != socket && llc_[other].touch(victim.line, flags) != CacheTags::absent) return {};
+    if (other != socket && !llc_[other].empty() &&
+        llc_[other].touch(victim.line, flags) != CacheTags::absent)
+      return {};
   const CacheTags::Victim out = llc_[socket].insert(victim.line, flags, llc_victim_way());
   return out.dirty ? out : CacheTags::Victim{};
 }

@@ -65,6 +65,13 @@ class Uncore {
   bool take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
                     bool writes) noexcept;
 
+  /// Brings what a fetch of the line will look at into the cache of the machine that simulates.
+  void prefetch_on_host(LineAddress line) const noexcept {
+    holders.prefetch_on_host(line);
+    for (const CacheTags& cache : llc_)
+      if (!cache.empty()) cache.prefetch_on_host(line);
+  }
+
   Holders holders;
   PageTable pages;
 

@@ -27,6 +27,8 @@ void Engine::poll_untimed(SimulatedThread& thread) {
 }
 
 void Engine::untimed(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes) {
+  if (thread.untimed_accesses > longest_untimed_run && thread.transaction == nullptr)
+    scheduler.yield_untimed(thread);
   if (thread.transaction != nullptr && writes)
     transactions.on_untimed_store(thread, address, bytes);
   if (!tags) return;
@@ -38,6 +40,34 @@ void Engine::untimed(SimulatedThread& thread, const void* address, std::size_t b
     at += piece;
     bytes -= piece;
   }
+}
+
+void Engine::order_if_shared(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                             unsigned bytes, bool writes) {
+  const Time next = scheduler.next_clock();
+  if (thread.clock <= next) return;
+  if (machine->reaches_shared(thread.number, physical, bytes, writes))
+    order_shared(thread, address, physical);
+  else if (thread.clock - next > lookahead)
+    scheduler.yield(thread);
+}
+
+void Engine::load_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                         unsigned bytes) {
+  order_if_shared(thread, address, physical, bytes, false);
+  if (transactions.any()) transactions.on_load(thread, address);
+  const Time ready = thread.loads.ready(address, thread.clock);
+  const Time done = machine->load(thread.number, physical, bytes, ready);
+  read_clock(thread);
+  note_ready(thread, address, bytes, done);
+}
+
+void Engine::store_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                          unsigned bytes) {
+  order_if_shared(thread, address, physical, bytes, true);
+  if (transactions.any()) transactions.on_store(thread, address, bytes);
+  machine->store(thread.number, physical, bytes);
+  read_clock(thread);
 }
 
 void Engine::in_pieces(SimulatedThread& thread, const void* address, std::size_t bytes,

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "platform/model/machine.h"
+#include "platform/model/machine_inline.h"
 #include "platform/runtime/address_space.h"
 #include "platform/runtime/guard.h"
 #include "platform/runtime/profile.h"
@@ -48,8 +48,7 @@ struct Engine {
   void locked(SimulatedThread& thread, const void* address, std::size_t bytes);
 
   /// With the model off: before an atomic operation, so that a loop that waits for another thread
-  /// does not keep it from running. Other accesses do not count, because what the harness does for
-  /// itself may depend on the host.
+  /// does not keep it from running.
   void poll_untimed(SimulatedThread& thread);
 
   /// Lets threads with smaller clocks run; returns when this one's is the smallest. Does not return
@@ -58,16 +57,50 @@ struct Engine {
     if (thread.clock > scheduler.next_clock()) scheduler.yield(thread);
   }
 
+  /// The same before an access that reaches shared parts of the machine. While others run, this
+  /// machine's own caches get what the access will take.
+  void order_shared(SimulatedThread& thread, const void* address, PhysicalAddress physical) {
+    if (thread.clock <= scheduler.next_clock()) return;
+    __builtin_prefetch(address);
+    machine->prefetch_on_host(thread.number, physical >> line_bits);
+    scheduler.yield(thread);
+  }
+
   /// The clock after the machine was called for this thread.
   void read_clock(SimulatedThread& thread) noexcept { thread.clock = machine->now(thread.number); }
 
  private:
+  // With the model off. A loop that waits by plain loads gets a turn like any other, but late:
+  // threads that do nothing but work shall take turns by their atomic operations.
+  void load_untimed(SimulatedThread& thread, const void* address, std::size_t bytes) {
+    if (++thread.untimed_accesses > longest_untimed_run || tags) [[unlikely]]
+      untimed(thread, address, bytes, false);
+  }
+  void store_untimed(SimulatedThread& thread, const void* address, std::size_t bytes) {
+    ++thread.untimed_accesses;
+    if (tags || thread.transaction != nullptr) [[unlikely]]
+      untimed(thread, address, bytes, true);
+  }
+  static constexpr std::uint32_t longest_untimed_run = 1U << 23;
   void untimed(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes);
   void in_pieces(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes);
   void load_piece(SimulatedThread& thread, const void* address, unsigned bytes);
   void store_piece(SimulatedThread& thread, const void* address, unsigned bytes);
-  void order_if_shared(SimulatedThread& thread, PhysicalAddress address, unsigned bytes,
-                       bool writes);
+  // The same when more must be done than what L1 does.
+  void load_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                   unsigned bytes);
+  void store_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                    unsigned bytes);
+  void order_if_shared(SimulatedThread& thread, const void* address, PhysicalAddress physical,
+                       unsigned bytes, bool writes);
+  /// An access that stays in the private caches needs no other thread to run first (E1).
+  [[nodiscard]] bool may_go_on(const SimulatedThread& thread) const noexcept {
+    const Time next = scheduler.next_clock();
+    return thread.clock <= next || (thread.clock - next <= lookahead && !thread.shares_caches);
+  }
+  void note_ready(SimulatedThread& thread, const void* address, unsigned bytes, Time done) {
+    if (bytes == sizeof(std::uint64_t) && done > thread.clock) thread.loads.expect(address, done);
+  }
 };
 
 extern Engine engine;
@@ -76,29 +109,20 @@ extern Engine engine;
 void add_region(const AddressSpace::Region& region);
 void remove_region(const void* base);
 
-[[gnu::always_inline]] inline void Engine::order_if_shared(SimulatedThread& thread,
-                                                           PhysicalAddress address, unsigned bytes,
-                                                           bool writes) {
-  const Time next = scheduler.next_clock();
-  if (thread.clock <= next) [[likely]]
-    return;
-  if (thread.clock - next > lookahead ||
-      machine->reaches_shared(thread.number, address, bytes, writes))
-    scheduler.yield(thread);
-}
-
 [[gnu::always_inline]] inline void Engine::load_piece(SimulatedThread& thread, const void* address,
                                                       unsigned bytes) {
   ++thread.accesses;
   thread.loads.settle(thread.clock);
   const PhysicalAddress physical = space.translate(address);
-  order_if_shared(thread, physical, bytes, false);
-  if (transactions.any()) [[unlikely]]
-    transactions.on_load(thread, address);
-  const Time ready = thread.loads.ready(address, thread.clock);
-  const Time done = machine->load(thread.number, physical, bytes, ready);
-  read_clock(thread);
-  if (bytes == sizeof(std::uint64_t) && done > thread.clock) thread.loads.expect(address, done);
+  Time done = 0;
+  if (may_go_on(thread) && transactions.ignore_load(thread, address) &&
+      machine->load_from_l1(thread.number, physical >> line_bits,
+                            thread.loads.ready(address, thread.clock), done)) [[likely]] {
+    read_clock(thread);
+    note_ready(thread, address, bytes, done);
+  } else {
+    load_slowly(thread, address, physical, bytes);
+  }
 }
 
 [[gnu::always_inline]] inline void Engine::store_piece(SimulatedThread& thread, const void* address,
@@ -106,11 +130,11 @@ void remove_region(const void* base);
   ++thread.accesses;
   thread.loads.settle(thread.clock);
   const PhysicalAddress physical = space.translate(address);
-  order_if_shared(thread, physical, bytes, true);
-  if (transactions.any()) [[unlikely]]
-    transactions.on_store(thread, address, bytes);
-  machine->store(thread.number, physical, bytes);
-  read_clock(thread);
+  if (may_go_on(thread) && transactions.ignore_store(thread, address) &&
+      machine->store_to_l1(thread.number, physical >> line_bits)) [[likely]]
+    read_clock(thread);
+  else
+    store_slowly(thread, address, physical, bytes);
 }
 
 [[gnu::always_inline]] inline void Engine::load(SimulatedThread& thread, const void* address,
@@ -118,7 +142,7 @@ void remove_region(const void* base);
   if (guarded) [[unlikely]]
     guard.settle();
   if (!timed) [[unlikely]]
-    return untimed(thread, address, bytes, false);
+    return load_untimed(thread, address, bytes);
   if ((reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes > line_mask + 1) [[unlikely]]
     return in_pieces(thread, address, bytes, false);
   load_piece(thread, address, static_cast<unsigned>(bytes));
@@ -129,7 +153,7 @@ void remove_region(const void* base);
   if (guarded) [[unlikely]]
     guard.settle();
   if (!timed) [[unlikely]]
-    untimed(thread, address, bytes, true);
+    store_untimed(thread, address, bytes);
   else if ((reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes > line_mask + 1)
       [[unlikely]]
     in_pieces(thread, address, bytes, true);

@@ -51,7 +51,7 @@ void prefetch_as(const void* address, PrefetchKind kind) noexcept {
   thread->loads.settle(thread->clock);
   const auto physical = engine.space.translate(address);
   if (engine.machine->reaches_shared(thread->number, physical, 1, kind == PrefetchKind::write))
-    engine.order(*thread);
+    engine.order_shared(*thread, address, physical);
   engine.machine->prefetch(thread->number, physical, kind,
                            thread->loads.ready(address, thread->clock));
   engine.read_clock(*thread);

@@ -22,15 +22,15 @@ using boost::context::detail::transfer_t;
 
 constexpr std::size_t page_bytes = 4096;
 
-// The C++ runtime keeps what is being caught per OS thread; a fiber that leaves inside a catch
-// block must find its own again.
+// The C++ runtime keeps what is being caught per OS thread, here for the one that runs the fibers;
+// a fiber that leaves inside a catch block must find its own again.
+void* exceptions = nullptr;
+
 void save_exceptions(SimulatedThread& thread) noexcept {
-  std::memcpy(thread.exception_state.data(), abi::__cxa_get_globals(),
-              sizeof thread.exception_state);
+  std::memcpy(thread.exception_state.data(), exceptions, sizeof thread.exception_state);
 }
 void restore_exceptions(const SimulatedThread& thread) noexcept {
-  std::memcpy(static_cast<void*>(abi::__cxa_get_globals()), thread.exception_state.data(),
-              sizeof thread.exception_state);
+  std::memcpy(exceptions, thread.exception_state.data(), sizeof thread.exception_state);
 }
 
 // Jumps, and notes where the one was left that comes back.
@@ -65,7 +65,7 @@ void Scheduler::run(const std::function<void(unsigned)>& job) {
   meet();
   for (const auto& thread : threads_) {
     thread->finished = false;
-    thread->untimed_run = 0;
+    thread->untimed_run = thread->untimed_accesses = 0;
     thread->failure = nullptr;
     thread->loads.forget();
     thread->context = prepare(*thread);
@@ -95,6 +95,7 @@ void Scheduler::meet() {
 void Scheduler::run_fibers() {
   SimulatedThread& first = thread_of(take_smallest());
   set_next_clock();
+  exceptions = abi::__cxa_get_globals();
   save_exceptions(root_);
   restore_exceptions(first);
   current = &first;
@@ -158,6 +159,7 @@ void Scheduler::finish(SimulatedThread& thread) {
   SimulatedThread& next = last ? root_ : thread_of(take_smallest());
   set_next_clock();
   if (carrier_ == CarrierKind::threads) {
+    if (engine.guarded) engine.guard.settle();
     next.baton.release();
     return;
   }
@@ -169,12 +171,13 @@ void Scheduler::finish(SimulatedThread& thread) {
 void Scheduler::yield(SimulatedThread& thread) {
   if (!engine.timed) return yield_untimed(thread);
   const Time smallest = waiting_.empty() ? thread.clock : waiting_.front() >> number_bits;
-  if (!events_.empty()) call_events(std::min(thread.clock, smallest));
+  if (!events_.empty() && events_.back().time <= std::min(thread.clock, smallest))
+    call_events(std::min(thread.clock, smallest));
   enter(thread, key_of(thread.clock, thread.number));
 }
 
 void Scheduler::yield_untimed(SimulatedThread& thread) {
-  thread.untimed_run = 0;
+  thread.untimed_run = thread.untimed_accesses = 0;
   enter(thread, key_of(++untimed_turn_, thread.number));
 }
 
@@ -194,6 +197,8 @@ void Scheduler::enter(SimulatedThread& from, Key own_key) {
 
 void Scheduler::switch_to(SimulatedThread& from, SimulatedThread& to) {
   if (carrier_ == CarrierKind::threads) {
+    // The guard awaits stores per OS thread, and the next one may fence what this one has stored.
+    if (engine.guarded) engine.guard.settle();
     to.baton.release();
     from.baton.acquire();
     return;
@@ -254,7 +259,7 @@ void Scheduler::call_events(Time until) {
 }
 
 void Scheduler::reorder() {
-  for (const auto& thread : threads_) thread->untimed_run = 0;
+  for (const auto& thread : threads_) thread->untimed_run = thread->untimed_accesses = 0;
   std::ranges::sort(waiting_);
   untimed_turn_ = 0;
   for (Key& key : waiting_) {

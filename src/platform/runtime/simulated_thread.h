@@ -81,7 +81,10 @@ struct SimulatedThread {
   std::uint64_t accesses = 0;
   IncompleteLoads loads;
   Transaction* transaction = nullptr;  ///< the one under way
-  std::uint32_t untimed_run = 0;       ///< accesses since the last turn, with the model off
+  // Since the last turn, with the model off.
+  std::uint32_t untimed_run = 0;       ///< atomic operations
+  std::uint32_t untimed_accesses = 0;  ///< all others
+  bool shares_caches = false;          ///< with the sibling of its core
   bool finished = false;
   std::exception_ptr failure;
 

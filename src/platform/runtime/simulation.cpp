@@ -65,6 +65,8 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
   engine.scheduler.start(options.threads, options.carrier == Carrier::fibers
                                               ? runtime::CarrierKind::fibers
                                               : runtime::CarrierKind::threads);
+  for (const auto& thread : engine.scheduler.threads())
+    thread->shares_caches = machine->shares_caches(thread->number);
   engine.transactions.start(options.threads, options.platform.cpu.l1, options.platform.cpu.l2);
   engine.has_transactions = options.platform.cpu.hardware_transactions;
   engine.profiled = options.profile;

@@ -67,12 +67,6 @@ constexpr std::uint32_t status_explicit = 1U << 0 | 1U << 24;
 constexpr std::uint32_t status_conflict = 1U << 1 | 1U << 2;
 constexpr std::uint32_t status_capacity = 1U << 3;
 
-constexpr unsigned line_bits = 6;
-
-std::uint64_t line_of(const void* address) noexcept {
-  return reinterpret_cast<std::uintptr_t>(address) >> line_bits;
-}
-
 std::uint32_t status_of(AbortCause cause) noexcept {
   switch (cause) {
     case AbortCause::conflict:
@@ -104,6 +98,7 @@ LineTable::Line& LineTable::find_or_add(std::uint64_t number) {
     if (slots_[at].number != 0) continue;
     slots_[at] = Line{.number = number};
     ++used_;
+    ++lines_at_[number % lines_at_.size()];
     break;
   }
   return slots_[at];
@@ -111,6 +106,7 @@ LineTable::Line& LineTable::find_or_add(std::uint64_t number) {
 
 // Moves later lines of the same run back over the gap, so that every line stays reachable.
 void LineTable::remove(Line* line) noexcept {
+  --lines_at_[line->number % lines_at_.size()];
   const std::size_t mask = slots_.size() - 1;
   auto gap = static_cast<std::size_t>(line - slots_.data());
   for (std::size_t at = (gap + 1) & mask; slots_[at].number != 0; at = (at + 1) & mask) {
@@ -126,6 +122,7 @@ void LineTable::grow() {
   std::vector<Line> old(slots_.size() * 2);
   old.swap(slots_);
   used_ = 0;
+  lines_at_.fill(0);
   for (const Line& line : old)
     if (line.number != 0) find_or_add(line.number) = line;
 }
@@ -161,7 +158,8 @@ std::uint32_t Transactions::begin(SimulatedThread& thread, std::byte* frame,
   mine.lines.clear();
   mine.written_in_set.assign(l1_sets_, 0);
   mine.lines_read = 0;
-  mine.last_read = mine.last_written = Transaction::no_line;
+  mine.read.clear();
+  mine.written.clear();
   mine.node = thread.node;
   if (engine.timed) {
     engine.machine->transaction_begin(thread.number);
@@ -234,6 +232,7 @@ void Transactions::leave_lines(unsigned thread, Transaction& transaction) noexce
 
 // Undoes whoever else has the line; the table may have moved afterwards.
 void Transactions::undo_others(SimulatedThread& thread, std::uint64_t number, bool readers_too) {
+  if (!lines_.may_hold(number)) return;
   const LineTable::Line* found = lines_.find(number);
   if (found == nullptr) return;
   const LineTable::Line line = *found;
@@ -251,12 +250,12 @@ void Transactions::undo_others(SimulatedThread& thread, std::uint64_t number, bo
 }
 
 void Transactions::on_load(SimulatedThread& thread, const void* address) {
-  const std::uint64_t number = line_of(address);
+  const std::uint64_t number = line_number(address);
   Transaction* const mine = thread.transaction;
-  if (mine != nullptr && mine->last_read == number) return;
+  if (mine != nullptr && mine->read.has(number)) return;
   if (written_lines_ != 0) undo_others(thread, number, false);
   if (mine == nullptr) return;
-  mine->last_read = number;
+  mine->read.note(number);
   LineTable::Line& line = lines_.find_or_add(number);
   const std::uint64_t bit = std::uint64_t{1} << (thread.number % 64);
   std::uint64_t& readers = line.readers[thread.number / 64];
@@ -267,13 +266,13 @@ void Transactions::on_load(SimulatedThread& thread, const void* address) {
 }
 
 void Transactions::on_store(SimulatedThread& thread, const void* address, std::size_t bytes) {
-  const std::uint64_t number = line_of(address);
+  const std::uint64_t number = line_number(address);
   Transaction* const mine = thread.transaction;
-  if (mine == nullptr || mine->last_written != number) undo_others(thread, number, true);
+  if (mine == nullptr || !mine->written.has(number)) undo_others(thread, number, true);
   if (mine == nullptr) return;
   remember(*mine, thread, address, bytes);
-  if (mine->last_written == number) return;
-  mine->last_written = number;
+  if (mine->written.has(number)) return;
+  mine->written.note(number);
   LineTable::Line& line = lines_.find_or_add(number);
   if (line.writer == thread.number) return;
   line.writer = thread.number;

@@ -23,11 +23,30 @@
 
 namespace perdure::platform::runtime {
 
+inline constexpr unsigned line_bits = 6;
+
+[[nodiscard]] inline std::uint64_t line_number(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) >> line_bits;
+}
+
 /// Status as the instruction returns it.
 inline constexpr std::uint32_t started = ~std::uint32_t{0};
 
+/// The last lines of a kind, each in the slot of its number: no search for what is met all the
+/// time.
+class RecentLines {
+ public:
+  [[nodiscard]] bool has(std::uint64_t number) const noexcept {
+    return slots_[number % slots_.size()] == number;
+  }
+  void note(std::uint64_t number) noexcept { slots_[number % slots_.size()] = number; }
+  void clear() noexcept { slots_.fill(~std::uint64_t{0}); }
+
+ private:
+  std::array<std::uint64_t, 32> slots_{};
+};
+
 struct Transaction {
-  static constexpr std::uint64_t no_line = ~std::uint64_t{0};
   struct Undo {
     std::byte* address;
     std::uint32_t bytes;
@@ -44,8 +63,8 @@ struct Transaction {
   std::vector<std::uint64_t> lines;
   std::vector<std::uint8_t> written_in_set;
   std::size_t lines_read = 0;
-  std::uint64_t last_read = no_line;
-  std::uint64_t last_written = no_line;
+  RecentLines read;     ///< in the table with this thread as a reader
+  RecentLines written;  ///< in the table with this thread as the writer
   CallNode* node = nullptr;
 };
 
@@ -61,6 +80,10 @@ class LineTable {
   static constexpr std::uint32_t no_writer = ~std::uint32_t{0};
 
   LineTable() : slots_(std::size_t{1} << 10) {}
+  /// False: nobody has the line. True: perhaps somebody has.
+  [[nodiscard]] bool may_hold(std::uint64_t number) const noexcept {
+    return lines_at_[number % lines_at_.size()] != 0;
+  }
   [[nodiscard]] Line* find(std::uint64_t number) noexcept;
   [[nodiscard]] Line& find_or_add(std::uint64_t number);
   void remove(Line* line) noexcept;
@@ -73,6 +96,7 @@ class LineTable {
 
   std::vector<Line> slots_;
   std::size_t used_ = 0;
+  std::array<std::uint32_t, 4096> lines_at_{};  ///< in the table, by the number's low bits
 };
 
 class Transactions {
@@ -94,6 +118,11 @@ class Transactions {
 
   void on_load(SimulatedThread& thread, const void* address);
   void on_store(SimulatedThread& thread, const void* address, std::size_t bytes);
+  // True when `on_load` or `on_store` would change nothing. A thread that has a line as its reader
+  // or writer need not look for others: whoever came to it later would have undone the thread.
+  [[nodiscard]] bool ignore_load(const SimulatedThread& thread, const void* address) const noexcept;
+  [[nodiscard]] bool ignore_store(const SimulatedThread& thread,
+                                  const void* address) const noexcept;
   /// With the model off nothing else runs inside a transaction: only what undo needs.
   void on_untimed_store(SimulatedThread& thread, const void* address, std::size_t bytes) {
     remember(*thread.transaction, thread, address, bytes);
@@ -120,5 +149,23 @@ class Transactions {
   LineTable lines_;
   std::vector<Transaction> of_thread_;
 };
+
+inline bool Transactions::ignore_load(const SimulatedThread& thread,
+                                      const void* address) const noexcept {
+  if (!any()) return true;
+  const std::uint64_t number = line_number(address);
+  if (thread.transaction != nullptr) return thread.transaction->read.has(number);
+  return written_lines_ == 0 || !lines_.may_hold(number);
+}
+
+inline bool Transactions::ignore_store(const SimulatedThread& thread,
+                                       const void* address) const noexcept {
+  if (!any()) return true;
+  const std::uint64_t number = line_number(address);
+  if (thread.transaction == nullptr) return !lines_.may_hold(number);
+  const auto* const at = static_cast<const std::byte*>(address);
+  return at >= thread.stack && at < thread.transaction->frame &&  // nothing to remember (T2)
+         thread.transaction->written.has(number);
+}
 
 }  // namespace perdure::platform::runtime
