@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -118,6 +119,24 @@ TEST(Simulation, ASpinningThreadCannotStopTime) {
           flag.word.store(1, std::memory_order_relaxed);
       });
       EXPECT_EQ(flag.word.load(), 1U);
+    });
+  }
+}
+
+// The same where the loop has no atomic operation, and no clock moves.
+TEST(Simulation, ALoopOfPlainLoadsLetsOthersRun) {
+  for (const auto model :
+       {Simulation::Model::on, Simulation::Model::tags_only, Simulation::Model::off}) {
+    in_process([model] {
+      Simulation& simulation = start(options_for(3));
+      simulation.set_model(model);
+      volatile std::uint64_t turn = 0;
+      simulation.run([&](unsigned thread) {
+        while (turn != 2 - thread) {
+        }
+        turn = turn + 1;
+      });
+      EXPECT_EQ(turn, 3U);
     });
   }
 }
@@ -296,6 +315,86 @@ TEST(Guard, AcceptsStoresCopiesAndStreams) {
         pm::abort_transaction();
       }));
       pm::fence();
+    });
+    const auto checked = simulation.check();
+    EXPECT_TRUE(checked.ok()) << checked.error().line();
+  });
+}
+
+template <std::size_t words>
+struct Words {
+  std::array<std::uint64_t, words> word;
+};
+
+// In functions of their own, so that the compiler stores whole objects and not what it knows.
+template <class T>
+__attribute__((noinline)) void copy_to(T* to, const T& from) {
+  *to = from;
+}
+template <class T>
+__attribute__((noinline)) void clear(T* to) {
+  *to = T{};
+}
+template <class T>
+__attribute__((noinline)) void fill(T* to) {
+  *to = T{1, 2};
+}
+
+template <class T>
+void store_every_way(void* at) {
+  T source{};
+  std::memset(&source, 0x5a, sizeof source);
+  copy_to(static_cast<T*>(at), source);
+  pm::persist(at, sizeof(T));
+  fill(static_cast<T*>(at));
+  pm::persist(at, sizeof(T));
+  clear(static_cast<T*>(at));
+  pm::persist(at, sizeof(T));
+}
+
+using Vector16 = std::uint64_t __attribute__((vector_size(16)));
+
+// Objects of 16 bytes and more are stored by vector instructions, aligned and not.
+TEST(Guard, SeesStoresOfEveryWidth) {
+  in_process([] {
+    SimulationOptions options = options_for(2);
+    options.guard = true;
+    Simulation& simulation = start(options);
+    std::uint64_t* const words = map_words();
+    simulation.add_persistent(words, 1 << 20);
+    simulation.run([&](unsigned thread) {
+      for (const std::size_t shift : {0U, 1U, 7U}) {
+        std::uint64_t* const at = words + 4096 * (thread + 1) + shift;
+        store_every_way<Words<2>>(at);
+        store_every_way<Words<3>>(at);
+        store_every_way<Words<4>>(at);
+        store_every_way<Words<8>>(at);
+        store_every_way<Words<16>>(at);
+        store_every_way<Words<40>>(at);
+      }
+      auto* const vector = reinterpret_cast<Vector16*>(words + 4096 * (thread + 1) + 64);
+      copy_to(vector, Vector16{3, 4});
+      pm::persist(vector, sizeof *vector);
+    });
+    const auto checked = simulation.check();
+    EXPECT_TRUE(checked.ok()) << checked.error().line();
+  });
+}
+
+// One thread's fence compares a line in which another one's last store is still awaited.
+TEST(Guard, HandsOverBetweenThreadsOfTheSystem) {
+  in_process([] {
+    SimulationOptions options = options_for(4, Carrier::threads);
+    options.guard = true;
+    Simulation& simulation = start(options);
+    std::uint64_t* const words = map_words();
+    simulation.add_persistent(words, 1 << 20);
+    simulation.run([&](unsigned thread) {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        words[thread] = i;
+        if (i % 3 == thread % 3) pm::pause();
+        pm::persist(words, 64);
+      }
     });
     const auto checked = simulation.check();
     EXPECT_TRUE(checked.ok()) << checked.error().line();
