@@ -6,9 +6,12 @@
 #include "cli/table.h"
 #include "driver/interrupt.h"
 #include "driver/run_record.h"
+#include "driver/target.h"
 
 namespace perdure::cli {
 namespace {
+
+static_assert(exit_interrupted == driver::interrupted_exit_code);
 
 std::string text_of(const nlohmann::ordered_json& json) {
   // Keys in examples and paths may be any bytes.
@@ -41,7 +44,9 @@ int bench_command(const Arguments& arguments) {
   if (!config) return report(config.error());
   if (flags.dry_run) return print_result(text_of(driver::configuration_of(*config)));
 
-  driver::watch_for_interrupts();
+  // A simulated operation that never returns would hear of no signal otherwise.
+  constexpr unsigned patience_seconds = 5;
+  driver::watch_for_interrupts(driver::Target::simulates ? patience_seconds : 0);
   auto result = [&] {
     driver::Progress progress(flags.quiet);
     return driver::run_bench(*config, progress);

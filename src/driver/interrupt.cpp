@@ -1,26 +1,59 @@
 #include "driver/interrupt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <initializer_list>
+#include <string_view>
 
 namespace perdure::driver {
 namespace {
 
 volatile sig_atomic_t flag = 0;
+unsigned patience = 0;
+std::array<char, PATH_MAX> unfinished{};  // empty while there is none
+volatile sig_atomic_t has_unfinished = 0;
 
-void note(int) { flag = 1; }
+void note(int) {
+  flag = 1;
+  if (patience != 0) alarm(patience);
+}
+
+// Only what a signal handler may do, and no hook (cmake/PerdureSimulation.cmake). The stack may be
+// a simulated thread's: it is that thread's own, and nothing goes on there.
+void end(int) {
+  constexpr std::string_view text =
+      "perdure: interrupted in the middle of an operation: nothing is kept\n";
+  if (has_unfinished != 0) static_cast<void>(unlink(unfinished.data()));
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
+  }
+  _exit(interrupted_exit_code);
+}
 
 }  // namespace
 
-void watch_for_interrupts() noexcept {
+void watch_for_interrupts(unsigned patience_seconds) noexcept {
+  patience = patience_seconds;
   struct sigaction action {};
-  action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = end;
+  if (patience != 0) sigaction(SIGALRM, &action, nullptr);
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_handler = note;
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
 bool interrupted() noexcept { return flag != 0; }
+
+void remove_when_ended(const std::string& path) noexcept {
+  has_unfinished = 0;
+  if (path.empty() || path.size() >= unfinished.size()) return;
+  path.copy(unfinished.data(), path.size());
+  unfinished[path.size()] = '\0';
+  has_unfinished = 1;
+}
 
 }  // namespace perdure::driver

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "driver/interrupt.h"
+
 namespace perdure::driver {
 namespace {
 
@@ -176,10 +178,22 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   site->pool_ = std::move(pool).value();
   site->bytes_ = site->pool_->bytes();
   site->created_ = has_path && !config.reuse && !device;
+  if (site->created_) remove_when_ended(site->path_);
+  if (config.scratch_pool) {
+    // Mapped and open it needs no name, and so goes with the process even when that is killed.
+    fs::remove(site->path_, ignored);
+    site->keep();
+  }
   return site;
 }
 
+void PoolSite::keep() noexcept {
+  kept_ = true;
+  remove_when_ended({});
+}
+
 PoolSite::~PoolSite() {
+  remove_when_ended({});
   pool_.reset();
   if (!created_ || kept_) return;
   std::error_code ignored;

@@ -43,7 +43,8 @@ class PoolSite {
   /// Bytes the files of an on-disk index take.
   [[nodiscard]] std::uint64_t directory_bytes() const;
 
-  void keep() noexcept { kept_ = true; }
+  /// What was created stays when this goes.
+  void keep() noexcept;
   /// Closes the pool cleanly. The index must be gone.
   Result<void> close();
 
