@@ -12,6 +12,13 @@ void Rounds::begin_round() noexcept {
   state_.store((round_start_ - active_before_) * 2 + 1, std::memory_order_release);
 }
 
+// The run's end and not the last thread's own reading, after which it still had a few steps to go:
+// so the phase's time is what the machine's time split adds up to.
+void Rounds::end_alone() noexcept {
+  std::ranges::fill(ends_, clock_.now());
+  end_round();
+}
+
 void Rounds::end_round() noexcept {
   const Ticks last = *std::ranges::max_element(ends_);
   if (last > round_start_) active_before_ += last - round_start_;

@@ -81,7 +81,7 @@ class Rounds {
     look_ = std::move(look);
     begin_round();
   }
-  void end_alone() noexcept { end_round(); }
+  void end_alone() noexcept;
 
   /// Asked once per operation: one load of a line that nobody writes while the round lasts.
   [[nodiscard]] bool round_over() const noexcept {
