@@ -101,6 +101,8 @@ void declare_simulation(CLI::App& app, BenchFlags& flags) {
              "fail when a byte of the pool changes unseen (off; on in checked builds)",
              "do not look for such bytes");
   add("--flamegraph", flags.flamegraph, "write virtual time by function: stacks.folded");
+  add("--host-times", flags.host_times,
+      "write how long this machine took for each phase: times.json");
 }
 
 void declare_output(CLI::App& app, BenchFlags& flags) {
@@ -109,6 +111,9 @@ void declare_output(CLI::App& app, BenchFlags& flags) {
                "put the latency histograms into the run record")
       ->group("Output");
   app.add_flag("--dry-run", flags.dry_run, "print the resolved configuration, run nothing")
+      ->group("Output");
+  app.add_option("--answers", flags.answers,
+                 "with --verify: write every answer, and the records at the end, as text")
       ->group("Output");
   app.add_flag("--quiet", flags.quiet, "no progress and no warnings on stderr")->group("Output");
 }

@@ -21,7 +21,7 @@ struct BenchFlags {
   Text workload, records, mix, distribution, keys, key_kind, value_bytes, scan_count, load_order;
   Text seed, operations, seconds, warmup_seconds, repetitions, threads, rate, arrivals;
 
-  Text cpus, pool_node, dram_node, carrier, flamegraph;
+  Text cpus, pool_node, dram_node, carrier, flamegraph, host_times;
   std::vector<std::string> ablate;
   std::optional<bool> warm, guard;
 
@@ -32,6 +32,7 @@ struct BenchFlags {
   bool bulk_load = false;
   bool no_pin = false;
 
+  Text answers;
   bool verify = false;
   bool check = false;
   bool no_histograms = false;

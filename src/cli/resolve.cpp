@@ -233,6 +233,7 @@ class Resolver {
     config_.pin = !flags_.no_pin;
     config_.bulk_load = flags_.bulk_load;
     config_.verify = flags_.verify;
+    config_.answers_path = flags_.answers.value_or("");
     config_.check = flags_.check;
     config_.histograms = !flags_.no_histograms;
     config_.export_histograms = flags_.export_histograms;
@@ -353,6 +354,8 @@ class Resolver {
     if (config_.verify && !config_.index.verifiable)
       return usage(config_.index.name + " keeps nothing that could be checked", "--verify",
                    "leave it out");
+    if (!config_.answers_path.empty() && !config_.verify)
+      return usage("only what is verified is kept", "--answers", "add --verify");
     if (config_.export_histograms && !config_.histograms)
       return usage("there are none with --no-histograms", "--export-histograms",
                    "give one of the two");

@@ -35,6 +35,7 @@ const char* flag_of_simulation(const BenchFlags& flags) {
   if (flags.carrier) return "--carrier";
   if (!flags.ablate.empty()) return "--ablate";
   if (flags.guard) return *flags.guard ? "--guard" : "--no-guard";
+  if (flags.host_times) return "--host-times";
   return nullptr;
 }
 
@@ -144,6 +145,7 @@ Result<std::optional<SimulatedMachine>> resolve_simulated_machine(const BenchFla
   machine.ablation = *ablation;
   machine.warm = flags.warm.value_or(true);
   machine.guard = flags.guard.value_or(checked_build);
+  machine.host_times_path = flags.host_times.value_or("");
   machine.profile_path = flags.flamegraph.value_or("");
   if (flags.flamegraph && !flags.flamegraph->ends_with(".folded"))
     return usage("writes folded stacks, and no picture", "--flamegraph " + *flags.flamegraph,

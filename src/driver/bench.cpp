@@ -1,9 +1,11 @@
 #include "driver/bench.h"
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <utility>
 
+#include "driver/answers.h"
 #include "driver/build_info.h"
 #include "driver/interrupt.h"
 #include "driver/load.h"
@@ -69,8 +71,18 @@ class Session {
       if (config_.check) checked = check_invariants();
     });
     if (!checked) return checked;
+    if (auto written = write_answers(); !written) return written;
     if (auto kept = target_->check(); !kept) return kept;
     return target_->write_profile();
+  }
+
+  Result<void> write_answers() const {
+    if (config_.answers_path.empty()) return {};
+    std::ofstream file(config_.answers_path, std::ios::binary);
+    for (const auto& worker : workers_) file << worker->answers();
+    if ((file << records_).flush()) return {};
+    return Error{ErrorCode::io, "cannot be written", config_.answers_path,
+                 "name a file in a folder you may write to"};
   }
 
   Result<void> open_index() {
@@ -332,7 +344,10 @@ class Session {
     if (config_.index.ordered && hands_out_scans()) {
       progress_.show("verify all records", -1, 0);
       workload::FinalCheck check(*verifier_);
-      for_each_record(*index_, [&](auto key, auto value) { check.accept(key, value); });
+      for_each_record(*index_, [&](auto key, auto value) {
+        check.accept(key, value);
+        if (!config_.answers_path.empty()) append_record(records_, key, value);
+      });
       static_cast<void>(check.finish());
       const std::uint64_t size = index_->size();
       if (size != check.records())
@@ -411,6 +426,7 @@ class Session {
   std::vector<std::unique_ptr<Worker<Keys>>> workers_;
   std::uint64_t first_fresh_id_ = 0;
   bool fresh_exhausted_ = false;
+  std::string records_;  ///< as text, when answers are written
   BenchResult result_;
 };
 

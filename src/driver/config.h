@@ -32,8 +32,9 @@ struct SimulatedMachine {
   bool warm = true;  ///< fill the caches with operations of the workload after the load
   platform::Carrier carrier = platform::Carrier::fibers;
   platform::Ablation ablation;
-  bool guard = false;        ///< fail when a byte of the pool changes without a hook
-  std::string profile_path;  ///< where folded stacks go; empty: nowhere
+  bool guard = false;           ///< fail when a byte of the pool changes without a hook
+  std::string profile_path;     ///< where folded stacks go; empty: nowhere
+  std::string host_times_path;  ///< where this machine's times go, apart from the record
 };
 
 struct BenchConfig {
@@ -68,7 +69,8 @@ struct BenchConfig {
   Arrivals arrivals = Arrivals::constant;
 
   bool verify = false;
-  bool check = false;  ///< check_invariants at the end
+  std::string answers_path;  ///< with `verify`: where every answer goes as text; empty: nowhere
+  bool check = false;        ///< check_invariants at the end
   bool histograms = true;
   bool export_histograms = false;
 

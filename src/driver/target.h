@@ -70,7 +70,7 @@ class Target {
   [[nodiscard]] virtual std::optional<SimulatedPhase> last_run() const = 0;
   /// The completeness guard and the model's conservation laws. Errors: failed.
   [[nodiscard]] virtual Result<void> check() const = 0;
-  /// Writes the profile that the configuration asks for. Errors: io.
+  /// Writes the profile and the host's times that the configuration asks for. Errors: io.
   [[nodiscard]] virtual Result<void> write_profile() const = 0;
   /// False when the system refused to pin a thread.
   [[nodiscard]] virtual bool pinned() const noexcept = 0;

@@ -2,9 +2,12 @@
 //
 // Everything here is a function of the configuration: host time decides only what the progress line
 // shows and when.
+#include <time.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "driver/interrupt.h"
@@ -146,6 +149,43 @@ platform::TimeSplit difference(const platform::TimeSplit& after,
   return split;
 }
 
+/// What a phase cost the machine that simulates.
+struct HostTime {
+  std::string phase;
+  Accounting accounting;
+  double seconds;
+  double cpu_seconds;
+  std::uint64_t operations;
+  std::uint64_t accesses;  ///< that the machine saw
+};
+
+double host_seconds(clockid_t clock) noexcept {
+  timespec at{};
+  clock_gettime(clock, &at);
+  return static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9;
+}
+
+const char* name_of(Accounting accounting) noexcept {
+  switch (accounting) {
+    case Accounting::off:
+      return "off";
+    case Accounting::tags:
+      return "tags";
+    case Accounting::on:
+      break;
+  }
+  return "on";
+}
+
+Result<void> write_text(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (file.good()) return {};
+  return Error{ErrorCode::io, "cannot be written", path,
+               "name a file in a folder you may write to"};
+}
+
 class SimulatedTarget final : public Target {
  public:
   SimulatedTarget(Simulation& simulation, const SimulatedMachine& machine)
@@ -185,8 +225,16 @@ class SimulatedTarget final : public Target {
     const auto moments = std::make_shared<Moments>(simulation_, rounds, host, phase);
     if (accounting == Accounting::on) moments->begin(phase.seconds);
     rounds.begin_alone([&host, &rounds] { host.look(Clock::get().to_seconds(rounds.active())); });
+    const double started = host_seconds(CLOCK_MONOTONIC);
+    const double cpu_started = host_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const std::uint64_t accesses = simulation_.hooked_accesses();
     run(accounting, job);
     rounds.end_alone();
+    Simulation::outside([&] {
+      host_times_.push_back({phase.name, accounting, host_seconds(CLOCK_MONOTONIC) - started,
+                             host_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_started,
+                             rounds.operations(), simulation_.hooked_accesses() - accesses});
+    });
     return moments->end();
   }
 
@@ -195,20 +243,31 @@ class SimulatedTarget final : public Target {
   Result<void> check() const override { return simulation_.check(); }
 
   Result<void> write_profile() const override {
-    if (machine_.profile_path.empty()) return {};
-    std::ofstream file(machine_.profile_path, std::ios::binary);
-    file << simulation_.folded_stacks() << std::flush;
-    if (file.good()) return {};
-    return Error{ErrorCode::io, "cannot be written", machine_.profile_path,
-                 "name a file in a folder you may write to"};
+    if (!machine_.profile_path.empty())
+      if (auto written = write_text(machine_.profile_path, simulation_.folded_stacks()); !written)
+        return written;
+    return write_text(machine_.host_times_path, host_times());
   }
 
   bool pinned() const noexcept override { return true; }
 
  private:
+  [[nodiscard]] std::string host_times() const {
+    nlohmann::ordered_json phases = nlohmann::ordered_json::array();
+    for (const HostTime& time : host_times_)
+      phases.push_back({{"phase", time.phase},
+                        {"model", name_of(time.accounting)},
+                        {"seconds", time.seconds},
+                        {"cpu_seconds", time.cpu_seconds},
+                        {"operations", time.operations},
+                        {"accesses", time.accesses}});
+    return phases.dump(2) + "\n";
+  }
+
   Simulation& simulation_;
   const SimulatedMachine& machine_;
   SimulatedPhase last_run_;
+  std::vector<HostTime> host_times_;
 };
 
 }  // namespace

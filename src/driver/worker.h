@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "driver/answers.h"
 #include "driver/config.h"
 #include "driver/rounds.h"
 #include "driver/schedule.h"
@@ -78,7 +79,8 @@ class Worker {
         verifier_(verifier),
         codec_(config.workload),
         stream_(config.workload, {thread, config.threads, first_fresh_id}),
-        buffer_(config.workload) {
+        buffer_(config.workload),
+        keeps_answers_(!config.answers_path.empty()) {
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     scan_.reserve(config.workload.scan.max);
     if constexpr (Keys::kind == KeyKind::bytes) {
@@ -122,12 +124,16 @@ class Worker {
 
   /// The end of a repetition: what was prepared and not run is taken back.
   void finish() {
+    const Unmeasured free;
     count();
     if (executed_ < size_) stream_.settle(executed_);
     executed_ = counted_ = size_ = 0;
   }
 
   [[nodiscard]] bool fresh_exhausted() const noexcept { return stream_.fresh_exhausted(); }
+
+  /// Of all repetitions, in the order of this thread's operations; empty unless asked for.
+  [[nodiscard]] const std::string& answers() const noexcept { return answers_; }
 
   Tally tally;
 
@@ -195,7 +201,7 @@ class Worker {
       }
       if (outcome != expected(step.operation)) [[unlikely]]
         note_failure(step.operation, outcome);
-      if constexpr (Verify) check_answer(ticket, outcome);
+      if constexpr (Verify) check_answer(step, ticket, outcome);
       counter.done.store(base + i + 1, std::memory_order_relaxed);
     }
     executed_ = i;
@@ -252,8 +258,10 @@ class Worker {
     }
   }
 
-  void check_answer(const workload::Ticket& ticket, Outcome outcome) {
+  void check_answer(const Step& step, const workload::Ticket& ticket, Outcome outcome) {
     const Unmeasured free;
+    if (keeps_answers_)
+      append_answer(answers_, step.operation, step.key, name_of(outcome), value_, scan_);
     using workload::Answer;
     using workload::Operation;
     const Answer answer = outcome == Outcome::ok          ? Answer::done
@@ -285,6 +293,8 @@ class Worker {
   std::string written_;
   Loop loop_ = nullptr;
   bool paced_ = true;
+  bool keeps_answers_;
+  std::string answers_;
 
   std::size_t size_ = 0;           ///< steps in the buffer
   std::size_t executed_ = 0;       ///< of them
