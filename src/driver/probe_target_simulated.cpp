@@ -2,6 +2,7 @@
 // simulation; so every point starts from a fresh machine, and several run at once.
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -272,6 +273,8 @@ Result<Child> SimulatedTarget::start(const Point& point, std::size_t number) {
                  "probe", "give fewer --jobs"};
   }
   if (process == 0) {
+    // A signal to the parent alone ends this one, too, however long its point would take.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::close(ends[0]);
     serve(point, ends[1]);
   }

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t fewest_operations = 24;  // of a thread: fewer are all edge
 constexpr double gibibyte = 0x1p30;
+constexpr const char* never_met = "the threads never ran side by side: the cores have other work";
 
 // What kernels return goes here, so that no compiler takes their loads for dead.
 std::atomic<std::uint64_t> sink{0};
@@ -213,7 +214,7 @@ class Measurement {
     });
     take_window(outcome, made, static_cast<double>(point_.access_bytes));
     if (outcome.operations == 0) {
-      outcome.skipped = "the threads never ran side by side: the cores have other work";
+      outcome.skipped = never_met;
       return outcome;
     }
     Histogram histogram;
@@ -419,9 +420,14 @@ class Measurement {
           keep(run_accesses(loop_of(thread, operations, 3, 0), made[thread].lane()));
       });
     });
-    take_window(outcome, made, static_cast<double>(point_.access_bytes));
+    // A latency while nothing loads the memory, or a load while nobody measures, is no answer.
     Histogram histogram;
     add_latencies(made[0], common_window(made), ps_per_tick(), 1, histogram);
+    if (histogram.total() == 0) {
+      outcome.skipped = never_met;
+      return outcome;
+    }
+    take_window(outcome, made, static_cast<double>(point_.access_bytes));
     take_latency(outcome, histogram, 1);
     return outcome;
   }

@@ -33,7 +33,7 @@ class FakeRig final : public Rig {
   [[nodiscard]] std::byte* region() noexcept override { return memory_.get(); }
   void run(const Job& job) override {
     for (unsigned t = 0; t < threads_; ++t) {
-      clock_ticks = 1'000'000;  // all start together
+      if (!apart) clock_ticks = 1'000'000;  // all start together
       job(t);
     }
   }
@@ -51,6 +51,8 @@ class FakeRig final : public Rig {
                          {"media_write_bytes", 256 * reads_}};
   }
   [[nodiscard]] std::string counters_missing() const override { return ""; }
+
+  bool apart = false;  ///< each thread starts when the one before has ended
 
  private:
   struct Free {
@@ -112,6 +114,27 @@ TEST(Measure, APointThatTheRigLacksSomethingForIsSkipped) {
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome->skipped, "this rig has one node");
   EXPECT_FALSE(outcome->bandwidth_gib_s.has_value());
+}
+
+TEST(Measure, ThreadsThatNeverMeetSaySoInPlaceOfAFigure) {
+  for (const char* const name : {"loaded-latency", "bandwidth"}) {
+    Settings settings;
+    settings.region_bytes = 1 << 20;
+    settings.most_threads = 2;
+    settings.threads = {2};
+    settings.operations = 2000;
+    const Point point = points_of(name, settings).front();
+    FakeRig rig;
+    const auto together = measure(point, rig, 1);
+    ASSERT_TRUE(together.ok());
+    EXPECT_EQ(together->skipped, std::nullopt) << name;
+    rig.apart = true;
+    const auto apart = measure(point, rig, 1);
+    ASSERT_TRUE(apart.ok());
+    ASSERT_TRUE(apart->skipped.has_value()) << name;
+    EXPECT_NE(apart->skipped->find("never ran side by side"), std::string::npos) << name;
+    EXPECT_FALSE(apart->latency_ns.has_value()) << name;
+  }
 }
 
 TEST(Measure, EveryKindWorksOnTheSmallestRegion) {
