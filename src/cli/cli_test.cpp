@@ -1,79 +1,21 @@
 // Runs the program as a user does and looks at exit code, stdout, stderr and what it left behind.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
 #include <thread>
+
+#include "cli/testing/program.h"
 
 namespace perdure::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-struct Finished {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-std::string content(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-/// A folder of its own, in which the program runs.
-class Cli : public ::testing::Test {
- protected:
-  Cli() : folder_(fs::temp_directory_path() / ("perdure_cli_" + std::to_string(getpid()))) {
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  ~Cli() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] std::string command(const std::string& arguments) const {
-    return "cd '" + folder_.string() + "' && PMEM_IS_PMEM_FORCE=1 exec " PERDURE_NATIVE " " +
-           arguments + " >stdout 2>stderr";
-  }
-
-  Finished run(const std::string& arguments) {
-    const int status = std::system(command(arguments).c_str());
-    Finished finished{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / "stdout"),
-                      content(folder_ / "stderr")};
-    fs::remove(folder_ / "stdout");
-    fs::remove(folder_ / "stderr");
-    return finished;
-  }
-
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
-  }
-
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-
-  fs::path folder_;
-};
 
 constexpr const char* small_run =
     "bench --records 20k --operations 10k --repetitions 1 --quiet --json ";
-
-struct Bad {
-  const char* arguments;
-  const char* says;
-};
 
 constexpr Bad bad_flags[] = {
     {"", "a sub-command is missing"},
@@ -114,6 +56,8 @@ constexpr Bad bad_flags[] = {
     {"bench --index null --target natve", "did you mean 'native'?"},
     {"bench --index null --option a=1", "--option a=1"},
     {"bench --index null --verify", "--verify"},
+    {"bench --index stdmap --answers a.txt", "add --verify"},
+    {"bench --index stdmap --host-times a.json", "--host-times: is for simulated runs"},
     {"bench --index null --reuse", "--reuse"},
     {"bench --index null --export-histograms", "add --json"},
     {"bench --index null --json --export-histograms --no-histograms", "--no-histograms"},
@@ -144,15 +88,7 @@ constexpr Bad bad_flags[] = {
 };
 
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
-  for (const Bad& bad : bad_flags) {
-    const Finished finished = run(bad.arguments);
-    EXPECT_EQ(finished.code, 2) << bad.arguments << "\n" << finished.err;
-    EXPECT_EQ(finished.out, "") << bad.arguments;
-    EXPECT_TRUE(finished.err.starts_with("perdure: ")) << bad.arguments << "\n" << finished.err;
-    EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << bad.arguments << "\n" << finished.err;
-    EXPECT_THAT(finished.err, HasSubstr(bad.says)) << bad.arguments;
-    EXPECT_EQ(files(), 0U) << bad.arguments << " left a file";
-  }
+  for (const Bad& bad : bad_flags) expect_refused(bad);
 }
 
 TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {
