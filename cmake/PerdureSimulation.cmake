@@ -1,7 +1,8 @@
 # perdure-sim: the sources of perdure-native compiled a second time, with the compiler's access hooks
 # and without its race detector's library, and linked with our own runtime.
 #
-#   perdure_sim_code      OBJECT  everything but the simulator: hooked
+#   perdure_sim_code      OBJECT  everything but the simulator and the command line: hooked
+#   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
 #
@@ -33,7 +34,7 @@ foreach(function IN LISTS perdure_sim_wrapped)
 endforeach()
 
 set(folders)
-foreach(layer core pm pool index index/* structure/* pibench workload probe driver cli crash/toys)
+foreach(layer core pm pool index index/* structure/* pibench workload probe driver crash/toys)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND folders ${found})
 endforeach()
@@ -62,8 +63,15 @@ foreach(file probe/measure probe/tracks driver/probe_target_simulated)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/${file}.cpp"
     PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
 endforeach()
-target_link_libraries(perdure_sim_code PUBLIC perdure_sim_flags)
-target_compile_options(perdure_sim_code PRIVATE ${perdure_sim_compile_options})
+file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
+list(FILTER commands EXCLUDE REGEX "(_test|/main|_native)\\.cpp$")
+add_library(perdure_sim_cli OBJECT ${commands})
+set_target_properties(perdure_sim_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+foreach(part code cli)
+  target_link_libraries(perdure_sim_${part} PUBLIC perdure_sim_flags)
+  # -g1: the crash explorer names lines of source.
+  target_compile_options(perdure_sim_${part} PRIVATE ${perdure_sim_compile_options} -g1)
+endforeach()
 
 # -fno-weak: inline functions and templates of the runtime stay its own. Merged with the hooked ones
 # of other objects, the linker would keep either copy: unseen accesses, or hooks within hooks.
@@ -84,8 +92,6 @@ if(PERDURE_CHECKED)
   target_compile_options(perdure_sim_runtime_warnings PRIVATE -fsyntax-only)
 endif()
 target_include_directories(perdure_sim_runtime SYSTEM PRIVATE "${BOOST_CONTEXT_INCLUDE_DIR}")
-# The crash explorer names lines of source.
-target_compile_options(perdure_sim_code PRIVATE -g1)
 
 # A hooked program: its own sources, the code under simulation, and the runtime.
 function(perdure_sim_executable name)
@@ -97,6 +103,7 @@ function(perdure_sim_executable name)
 endfunction()
 
 perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+target_link_libraries(perdure-sim PRIVATE perdure_sim_cli)
 set_target_properties(perdure-sim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/src/cli")
 install(TARGETS perdure-sim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)

@@ -35,14 +35,18 @@ mix = { lookup = 0.5, insert = 0.5 }
 """
 
 
-@pytest.fixture(scope="session")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fake_native.py run by this very interpreter; the one on PATH may be a slow wrapper script."""
-    _, body = Path(__file__).with_name("fake_native.py").read_text().split("\n", 1)
-    path = tmp_path_factory.mktemp("stand-in") / "perdure-native"
+def executable_copy(script: str, name: str, folder: Path) -> Path:
+    """A copy of a script here, run by this very interpreter; the one on PATH may be a slow wrapper."""
+    _, body = Path(__file__).with_name(script).read_text().split("\n", 1)
+    path = folder / name
     path.write_text(f"#!{sys.executable}\n{body}")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return executable_copy("fake_native.py", "perdure-native", tmp_path_factory.mktemp("stand-in"))
 
 
 @pytest.fixture
@@ -78,12 +82,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sim_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fake_sim.py, run as `stand_in` is."""
-    _, body = Path(__file__).with_name("fake_sim.py").read_text().split("\n", 1)
-    path = tmp_path_factory.mktemp("stand-in-sim") / "perdure-sim"
-    path.write_text(f"#!{sys.executable}\n{body}")
-    path.chmod(0o755)
-    return path
+    return executable_copy("fake_sim.py", "perdure-sim", tmp_path_factory.mktemp("stand-in-sim"))
 
 
 @pytest.fixture
