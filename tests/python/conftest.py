@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+# A shell's background job inherits an ignored SIGINT, and its children would never be interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STUDY = """
 name = "small"
