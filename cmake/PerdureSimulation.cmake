@@ -5,6 +5,8 @@
 #   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
+#   perdure_crash         STATIC  both without our indexes, and a main: what the installed package's
+#                                 perdure_add_crash_test links
 #
 # Only g++ hooks every access (clang misses vector ones), and sanitized builds have no use for it.
 
@@ -27,6 +29,7 @@ find_library(BOOST_CONTEXT_LIBRARY boost_context REQUIRED)
 # functions stay calls, so that the linker can route them through the runtime.
 set(perdure_sim_compile_options -fsanitize=thread --param tsan-distinguish-volatile=1 -fno-builtin
   -fno-omit-frame-pointer)
+string(JOIN " " perdure_crash_compile_options ${perdure_sim_compile_options})
 set(perdure_sim_wrapped memcpy memmove memset memcmp strlen memchr strcmp strncmp)
 set(perdure_sim_link_options -rdynamic -Wl,--wrap=main)
 foreach(function IN LISTS perdure_sim_wrapped)
@@ -40,7 +43,7 @@ foreach(layer core pm pool index index/* structure/* pibench workload probe driv
 endforeach()
 # Foreign libraries are not hooked, so their indexes are native only; so are programs' mains, tests,
 # what is a library of its own, and the native half of the facade.
-list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
+list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/(crash_test_)?main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
 list(FILTER folders EXCLUDE REGEX "/index/(lmdb|rocksdb|tbbmap)/|/pibench/export_")
 
 # Tests among the sources of other folders link these instead of the native objects.
@@ -96,11 +99,33 @@ target_include_directories(perdure_sim_runtime SYSTEM PRIVATE "${BOOST_CONTEXT_I
 # A hooked program: its own sources, the code under simulation, and the runtime.
 function(perdure_sim_executable name)
   add_executable(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE ${perdure_sim_compile_options})
+  target_compile_options(${name} PRIVATE ${perdure_sim_compile_options} -g1)
   target_link_options(${name} PRIVATE ${perdure_sim_link_options})
   target_link_libraries(${name} PRIVATE perdure_sim_code perdure_sim_runtime perdure_sim_flags
     "${BOOST_CONTEXT_LIBRARY}")
 endfunction()
+
+# The explorer for other projects: an archive, of which a crash test takes what it needs. Objects
+# and no linked targets, because those would have to be installed, too.
+add_library(perdure_crash_main OBJECT src/cli/crash_test_main.cpp)
+target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
+target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options})
+set(perdure_own_indexes "perdure_sim_code\\.dir/src/(index|structure)/[^/]+/")
+add_library(perdure_crash STATIC $<TARGET_OBJECTS:perdure_crash_main>
+  $<FILTER:$<TARGET_OBJECTS:perdure_sim_code>,EXCLUDE,${perdure_own_indexes}>
+  $<TARGET_OBJECTS:perdure_sim_runtime>)
+set_target_properties(perdure_crash PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME crash)
+target_compile_features(perdure_crash INTERFACE cxx_std_20)
+target_compile_definitions(perdure_crash INTERFACE PERDURE_SIM)
+# -g1: a counterexample names lines of source. -O2: the line is that of the store, not one inside
+# std::atomic, which only optimisation inlines.
+target_compile_options(perdure_crash INTERFACE "SHELL:${perdure_crash_compile_options}" -g1 -O2
+  -Wno-tsan)
+target_link_options(perdure_crash INTERFACE ${perdure_sim_link_options})
+target_include_directories(perdure_crash INTERFACE
+  "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/perdure>")
+target_link_libraries(perdure_crash INTERFACE Threads::Threads
+  "$<INSTALL_INTERFACE:pmemobj;pmem2;pmem;boost_context;gomp;${CMAKE_DL_LIBS}>")
 
 perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
 target_link_libraries(perdure-sim PRIVATE perdure_sim_cli)
