@@ -43,7 +43,7 @@ foreach(layer core pm pool index index/* structure/* pibench workload probe driv
 endforeach()
 # Foreign libraries are not hooked, so their indexes are native only; so are programs' mains, tests,
 # what is a library of its own, and the native half of the facade.
-list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/(crash_test_)?main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
+list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
 list(FILTER folders EXCLUDE REGEX "/index/(lmdb|rocksdb|tbbmap)/|/pibench/export_")
 
 # Tests among the sources of other folders link these instead of the native objects.
@@ -67,7 +67,7 @@ foreach(file probe/measure probe/tracks driver/probe_target_simulated)
     PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
 endforeach()
 file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
-list(FILTER commands EXCLUDE REGEX "(_test|/main|_native)\\.cpp$")
+list(FILTER commands EXCLUDE REGEX "(_test|main|_native)\\.cpp$")
 add_library(perdure_sim_cli OBJECT ${commands})
 set_target_properties(perdure_sim_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 foreach(part code cli)
@@ -107,7 +107,10 @@ endfunction()
 
 # The explorer for other projects: an archive, of which a crash test takes what it needs. Objects
 # and no linked targets, because those would have to be installed, too.
-add_library(perdure_crash_main OBJECT src/cli/crash_test_main.cpp)
+set(sources crash_test_main crash_command_simulated flags format report)
+list(TRANSFORM sources REPLACE "(.+)" "src/cli/\\1.cpp")
+add_library(perdure_crash_main OBJECT ${sources})
+set_target_properties(perdure_crash_main PROPERTIES UNITY_BUILD ON)
 target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
 target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options})
 set(perdure_own_indexes "perdure_sim_code\\.dir/src/(index|structure)/[^/]+/")
