@@ -1,11 +1,18 @@
 #include "crash_operations.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "core/rng.h"
 #include "pm/pm.h"
 
 namespace perdure::bench {
+
+double cpu_seconds() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 SmallTree make_small_tree(const IndexInfo& info, std::span<std::byte> memory) {
   pm::configure(pm::Durability::adr);

@@ -11,6 +11,9 @@ namespace perdure::bench {
 
 inline constexpr std::uint64_t crash_keys = 256;
 
+/// Seconds of processor time that this process has used: what others run meanwhile is not in it.
+[[nodiscard]] double cpu_seconds() noexcept;
+
 /// An index on a pool in memory, with the explorer's small nodes.
 struct SmallTree {
   std::unique_ptr<Pool> pool;
