@@ -5,7 +5,7 @@
 #   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
-#   perdure_crash         STATIC  both without our indexes, and a main: what the installed package's
+#   perdure_crash         STATIC  both and a main: what the installed package's
 #                                 perdure_add_crash_test links
 #
 # Only g++ hooks every access (clang misses vector ones), and sanitized builds have no use for it.
@@ -105,18 +105,16 @@ function(perdure_sim_executable name)
     "${BOOST_CONTEXT_LIBRARY}")
 endfunction()
 
-# The explorer for other projects: an archive, of which a crash test takes what it needs. Objects
-# and no linked targets, because those would have to be installed, too.
+# The explorer for other projects: an archive, of which a crash test takes what it refers to, so none
+# of our indexes. Objects and no linked targets, because those would have to be installed, too.
 set(sources crash_test_main crash_command_simulated flags format report)
 list(TRANSFORM sources REPLACE "(.+)" "src/cli/\\1.cpp")
 add_library(perdure_crash_main OBJECT ${sources})
 set_target_properties(perdure_crash_main PROPERTIES UNITY_BUILD ON)
 target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
 target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options})
-set(perdure_own_indexes "perdure_sim_code\\.dir/src/(index|structure)/[^/]+/")
 add_library(perdure_crash STATIC $<TARGET_OBJECTS:perdure_crash_main>
-  $<FILTER:$<TARGET_OBJECTS:perdure_sim_code>,EXCLUDE,${perdure_own_indexes}>
-  $<TARGET_OBJECTS:perdure_sim_runtime>)
+  $<TARGET_OBJECTS:perdure_sim_code> $<TARGET_OBJECTS:perdure_sim_runtime>)
 set_target_properties(perdure_crash PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME crash)
 target_compile_features(perdure_crash INTERFACE cxx_std_20)
 target_compile_definitions(perdure_crash INTERFACE PERDURE_SIM)
