@@ -157,19 +157,22 @@ void Recorder::meet() {
 
 void Recorder::read(const void*, std::size_t, const void*) { source_.settle(); }
 
-void Recorder::write(const void* address, std::size_t bytes, const void* pc) {
+void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::Access::plain);
 }
 
-void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) {
+void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* hook) {
+  const void* const pc = kind == Atomic::load ? hook : callers_.of(hook);
   meet();
   if (kind == Atomic::update) source_.add(Event::Kind::locked, fibers_.running(), 0, 0, pc);
   if (kind != Atomic::load && source_.holds(address))
     source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::access_of(kind));
 }
 
-void Recorder::flush(const void* line, Flush kind, const void* pc) {
+void Recorder::flush(const void* line, Flush kind, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   if (!source_.holds(line)) return;
   run_.sites.insert({pc, false});
@@ -188,7 +191,8 @@ void Recorder::flush(const void* line, Flush kind, const void* pc) {
   source_.add(Event::Kind::flush, fibers_.running(), at, static_cast<unsigned>(kind), pc);
 }
 
-void Recorder::fence(const void* pc) {
+void Recorder::fence(const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
@@ -202,7 +206,8 @@ void Recorder::fence(const void* pc) {
   });
 }
 
-void Recorder::stream(const void* address, std::size_t bytes, const void* pc) {
+void Recorder::stream(const void* address, std::size_t bytes, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   if (source_.holds(address)) source_.begin_stream(fibers_.running(), address, bytes, pc);
 }

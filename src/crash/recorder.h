@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "crash/callers.h"
 #include "crash/fibers.h"
 #include "crash/schedule.h"
 #include "crash/trace.h"
@@ -123,6 +124,7 @@ class Recorder final : public platform::Observer {
   Options options_;
   EventSource source_;
   Fibers fibers_;
+  Callers callers_;
   Run run_;
   std::size_t next_preemption_ = 0;
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty

@@ -144,7 +144,7 @@ void Watch::flush(const void* line, Flush kind, const void* pc) {
   if (!recording_ || !source_.holds(line)) return;
   source_.settle();
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) {
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) {
     if (mutation_.kind != Mutation::Kind::retarget) return;
     at = at >= line_bytes ? at - 64U : at + 64U;
   }
@@ -155,7 +155,7 @@ void Watch::fence(const void* pc) {
   count();
   if (!recording_) return;
   source_.settle();
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) return;
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) return;
   source_.add(Event::Kind::fence, 0, 0, 0, pc);
 }
 

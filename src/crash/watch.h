@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "crash/callers.h"
 #include "crash/image.h"
 #include "crash/recorder.h"
 #include "platform/runtime/observer.h"
@@ -90,6 +91,7 @@ class Watch final : public platform::Observer {
   std::vector<LineNumber> asked_;
   std::function<void(LineNumber)> decide_;
   Mutation mutation_;
+  Callers callers_;
   std::uint64_t steps_ = 0;
   std::uint64_t pauses_ = 0;
   std::uint64_t total_steps_ = 0;
