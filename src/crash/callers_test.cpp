@@ -32,7 +32,7 @@ TEST(CallersTest, TheFacadeAndTheStandardLibraryCarry) {
 TEST(CallersTest, TwoCallersOfOneFlushAreTwoPlaces) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Memory memory(4096);
-  Recorder recorder(memory.base(), memory.bytes(), {.threads = 1, .schedule = {}});
+  Recorder recorder(memory.base(), memory.bytes(), Recorder::Options{});
   unsigned first_line = 0;
   const Recorder::Run run = recorder.run([&](unsigned) {
     first_line = __LINE__ + 1;
