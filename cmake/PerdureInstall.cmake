@@ -12,6 +12,14 @@ if(TARGET perdure-native)
   install(TARGETS perdure-native RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 endif()
 
+# The crash explorer for structures of other projects, where it was built.
+if(TARGET perdure_crash)
+  install(TARGETS perdure_crash EXPORT perdureTargets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
+endif()
+install(FILES cmake/PerdureCrashTest.cmake DESTINATION "${perdure_package_folder}"
+  COMPONENT library)
+
 # The contracts only: what a program or an index of another project includes.
 foreach(folder core pm)
   install(DIRECTORY "src/${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure"
@@ -19,7 +27,7 @@ foreach(folder core pm)
 endforeach()
 install(FILES src/pool/epoch.h src/pool/heap.h src/pool/pool.h src/pool/ptr.h src/pool/size_classes.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
-install(FILES src/index/index.h src/index/registry.h
+install(FILES src/index/index.h src/index/media_layout.h src/index/registry.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index" COMPONENT library)
 
 install(EXPORT perdureTargets NAMESPACE perdure:: DESTINATION "${perdure_package_folder}"

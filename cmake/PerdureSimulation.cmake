@@ -1,9 +1,12 @@
 # perdure-sim: the sources of perdure-native compiled a second time, with the compiler's access hooks
 # and without its race detector's library, and linked with our own runtime.
 #
-#   perdure_sim_code      OBJECT  everything but the simulator: hooked
+#   perdure_sim_code      OBJECT  everything but the simulator and the command line: hooked
+#   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
+#   perdure_crash         STATIC  both and a main: what the installed package's
+#                                 perdure_add_crash_test links
 #
 # Only g++ hooks every access (clang misses vector ones), and sanitized builds have no use for it.
 
@@ -26,6 +29,7 @@ find_library(BOOST_CONTEXT_LIBRARY boost_context REQUIRED)
 # functions stay calls, so that the linker can route them through the runtime.
 set(perdure_sim_compile_options -fsanitize=thread --param tsan-distinguish-volatile=1 -fno-builtin
   -fno-omit-frame-pointer)
+string(JOIN " " perdure_crash_compile_options ${perdure_sim_compile_options})
 set(perdure_sim_wrapped memcpy memmove memset memcmp strlen memchr strcmp strncmp)
 set(perdure_sim_link_options -rdynamic -Wl,--wrap=main)
 foreach(function IN LISTS perdure_sim_wrapped)
@@ -33,7 +37,7 @@ foreach(function IN LISTS perdure_sim_wrapped)
 endforeach()
 
 set(folders)
-foreach(layer core pm pool index index/* structure/* pibench workload probe driver cli crash/toys)
+foreach(layer core pm pool index index/* structure/* pibench workload probe driver crash/toys)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND folders ${found})
 endforeach()
@@ -63,8 +67,15 @@ foreach(file probe/measure probe/tracks driver/probe_target_simulated driver/int
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/${file}.cpp"
     PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
 endforeach()
-target_link_libraries(perdure_sim_code PUBLIC perdure_sim_flags)
-target_compile_options(perdure_sim_code PRIVATE ${perdure_sim_compile_options})
+file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
+list(FILTER commands EXCLUDE REGEX "(_test|main|_native)\\.cpp$")
+add_library(perdure_sim_cli OBJECT ${commands})
+set_target_properties(perdure_sim_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+foreach(part code cli)
+  target_link_libraries(perdure_sim_${part} PUBLIC perdure_sim_flags)
+  # -g1: the crash explorer names lines of source.
+  target_compile_options(perdure_sim_${part} PRIVATE ${perdure_sim_compile_options} -g1)
+endforeach()
 
 # -fno-weak: inline functions and templates of the runtime stay its own. Merged with the hooked ones
 # of other objects, the linker would keep either copy: unseen accesses, or hooks within hooks.
@@ -87,19 +98,41 @@ if(PERDURE_CHECKED)
   target_compile_options(perdure_sim_runtime_warnings PRIVATE -fsyntax-only)
 endif()
 target_include_directories(perdure_sim_runtime SYSTEM PRIVATE "${BOOST_CONTEXT_INCLUDE_DIR}")
-# The crash explorer names lines of source.
-target_compile_options(perdure_sim_code PRIVATE -g1)
 
 # A hooked program: its own sources, the code under simulation, and the runtime.
 function(perdure_sim_executable name)
   add_executable(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE ${perdure_sim_compile_options})
+  target_compile_options(${name} PRIVATE ${perdure_sim_compile_options} -g1)
   target_link_options(${name} PRIVATE ${perdure_sim_link_options})
   target_link_libraries(${name} PRIVATE perdure_sim_code perdure_sim_runtime perdure_sim_flags
     "${BOOST_CONTEXT_LIBRARY}")
 endfunction()
 
+# The explorer for other projects: an archive, of which a crash test takes what it refers to, so none
+# of our indexes. Objects and no linked targets, because those would have to be installed, too.
+set(sources crash_test_main crash_command_simulated flags format report)
+list(TRANSFORM sources REPLACE "(.+)" "src/cli/\\1.cpp")
+add_library(perdure_crash_main OBJECT ${sources})
+set_target_properties(perdure_crash_main PROPERTIES UNITY_BUILD ON)
+target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
+target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options})
+add_library(perdure_crash STATIC $<TARGET_OBJECTS:perdure_crash_main>
+  $<TARGET_OBJECTS:perdure_sim_code> $<TARGET_OBJECTS:perdure_sim_runtime>)
+set_target_properties(perdure_crash PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME crash)
+target_compile_features(perdure_crash INTERFACE cxx_std_20)
+target_compile_definitions(perdure_crash INTERFACE PERDURE_SIM)
+# -g1: a counterexample names lines of source. -O2: the line is that of the store, not one inside
+# std::atomic, which only optimisation inlines.
+target_compile_options(perdure_crash INTERFACE "SHELL:${perdure_crash_compile_options}" -g1 -O2
+  -Wno-tsan)
+target_link_options(perdure_crash INTERFACE ${perdure_sim_link_options})
+target_include_directories(perdure_crash INTERFACE
+  "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/perdure>")
+target_link_libraries(perdure_crash INTERFACE Threads::Threads
+  "$<INSTALL_INTERFACE:pmemobj;pmem2;pmem;boost_context;gomp;${CMAKE_DL_LIBS}>")
+
 perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+target_link_libraries(perdure-sim PRIVATE perdure_sim_cli)
 set_target_properties(perdure-sim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/src/cli")
 install(TARGETS perdure-sim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)

@@ -110,7 +110,16 @@ class Stage:
         )  # fmt: skip
 
 
-CHECKED = ("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_CHECKED=ON", "-DPERDURE_TESTS=ON")
+def checked(optimisation: str) -> tuple[str, ...]:
+    """A build with assertions and tests. -g1 (lines, no variables) compiles in three quarters of the
+    time of -g, and sanitizers at -O1 in less than half of their time at -O2."""
+    return (
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_CHECKED=ON", "-DPERDURE_TESTS=ON",
+        f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={optimisation} -g1 -DNDEBUG",
+    )  # fmt: skip
+
+
+CHECKED, SANITIZER = checked("-O2"), checked("-O1")
 
 
 def release(stage: Stage) -> None:
@@ -126,7 +135,7 @@ def unit(stage: Stage) -> None:
 
 def address(stage: Stage) -> None:
     """the suite under AddressSanitizer and UndefinedBehaviorSanitizer"""
-    folder = stage.build("asan", *CHECKED, "-DPERDURE_SANITIZE=address")
+    folder = stage.build("asan", *SANITIZER, "-DPERDURE_SANITIZE=address")
     # Both go wrong on purpose: mutants by design, the README's example by a kill in its middle.
     others = "^Mutants|^readme"
     stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
@@ -134,7 +143,7 @@ def address(stage: Stage) -> None:
 
 def thread(stage: Stage) -> None:
     """the programs with many threads under ThreadSanitizer"""
-    folder = stage.build("tsan", *CHECKED, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
+    folder = stage.build("tsan", *SANITIZER, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
     # ctest knows the test programs that were not built by this ending; the rest is not threaded.
     others = "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host"
     stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
@@ -143,14 +152,14 @@ def thread(stage: Stage) -> None:
 def clang(stage: Stage) -> None:
     """everything compiled by clang++-16 with warnings as errors, fuzz targets among it"""
     options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
-    folder = stage.build("fuzz", *CHECKED, *options)
+    folder = stage.build("fuzz", *SANITIZER, *options)
     stage.run("cmake", "--build", folder, "--target", "fuzz")
 
 
 def fuzz(stage: Stage) -> None:
     """each fuzz target for a minute, from the same seed every time"""
     options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
-    folder = stage.build("fuzz", *CHECKED, *options, targets=["fuzz"])
+    folder = stage.build("fuzz", *SANITIZER, *options, targets=["fuzz"])
     programs = sorted(source.stem for source in (ROOT / "fuzz").glob("*_fuzz.cpp"))
     if not programs:
         stage.fail("no fuzz targets found")

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from perdure import __version__, cli_simulator, native, profile, record, tables
 from perdure import compare as comparing
+from perdure import crash as crashing
 from perdure import doctor as doctoring
 from perdure import study as studies
 from perdure.campaign import Campaign, Outcome
@@ -244,7 +245,7 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """A first result in three minutes: every index, a simulated server, and a report."""
+    """A first result in three minutes: every index, a simulated server, power cuts, a report."""
     progress = Progress(_stderr(), quiet=quiet)
     plan = {"demo.toml": results}
     if native.is_built("sim"):
@@ -261,19 +262,27 @@ def demo(
     if len(campaigns) > 1:
         progress.say("comparing probes of the simulated server with measurements ...")
         cli_simulator.compare_for_demo(results / "fidelity", progress, quick=quick)
+    cut = None
+    if len(campaigns) > 1:
+        cut = crashing.explore_for_demo(results / "crash", progress, quick=quick)
     measured = outcomes[0].total > outcomes[0].failed
     page = _write_report(results, None, progress) if measured else None
     documents = [_outcome_document(o, c) for o, c in zip(outcomes, campaigns, strict=True)]
     if as_json:
         simulated = documents[1] if len(documents) > 1 else None
-        _print_json(documents[0] | {"simulated": simulated, "report": str(page) if page else None})
+        parts = {"simulated": simulated, "crash": cut, "report": str(page) if page else None}
+        _print_json(documents[0] | parts)
     else:
         for outcome, campaign in zip(outcomes, campaigns, strict=True):
             _print_outcome(outcome, campaign)
         if page:
             print(f"report: {page}")
+        if cut:
+            print(crashing.show(cut))
     for outcome, campaign in zip(outcomes, campaigns, strict=True):
         _exit_if_failed(outcome, campaign)
+    if cut and crashing.violations(cut):
+        raise typer.Exit(ExitCode.VIOLATION)
 
 
 def _demo_file(name: str) -> Path:

@@ -13,11 +13,6 @@ namespace {
 
 static_assert(exit_interrupted == driver::interrupted_exit_code);
 
-std::string text_of(const nlohmann::ordered_json& json) {
-  // Keys in examples and paths may be any bytes.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 void warn(const driver::BenchResult& result) {
   for (const std::string& warning : result.warnings)
     std::fprintf(stderr, "perdure: warning: %s\n", warning.c_str());
@@ -42,7 +37,7 @@ int bench_command(const Arguments& arguments) {
   if (*parsed == Parsed::help_printed) return exit_ok;
   const auto config = resolve(flags);
   if (!config) return report(config.error());
-  if (flags.dry_run) return print_result(text_of(driver::configuration_of(*config)));
+  if (flags.dry_run) return print_result(json_text(driver::configuration_of(*config)));
 
   // A simulated operation that never returns would hear of no signal otherwise.
   constexpr unsigned patience_seconds = 5;
@@ -60,7 +55,7 @@ int bench_command(const Arguments& arguments) {
   if (flags.json) {
     std::optional<driver::Environment> environment;
     if (!config->simulated) environment = driver::read_environment();
-    code = print_result(text_of(driver::record_of(*config, *result, environment)));
+    code = print_result(json_text(driver::record_of(*config, *result, environment)));
   } else {
     code = print_result(table_of(*config, *result));
     if (!flags.quiet) warn(*result);

@@ -1,6 +1,7 @@
 // The sub-commands of perdure-native. Each takes its arguments and returns an exit code.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ int version_command(const Arguments& arguments);
 
 /// Prints "perdure: where: what; remedy" on stderr, always one line, and returns the exit code.
 int report(const Error& error);
+
+/// Indented, with a newline. Keys and paths in it may be any bytes; what is no UTF-8 is replaced.
+std::string json_text(const nlohmann::ordered_json& json);
 
 /// Writes the result to stdout. A full disk must not look like success: returns exit_failed then.
 int print_result(const std::string& text);

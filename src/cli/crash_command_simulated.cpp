@@ -38,6 +38,7 @@ struct Flags {
   std::string out;
   std::string replay;
   std::string mutate;
+  bool reorder = false;
   bool smells = false;
   bool json = false;
   bool quiet = false;
@@ -61,6 +62,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--out", flags.out, "where to write the replay file of a finding");
   app.add_option("--replay", flags.replay, "show a finding again, step by step");
   app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
+  app.add_flag("--reorder", flags.reorder,
+               "the compiler may reorder plain stores to one line (atomic ones never)");
   app.add_flag("--smells", flags.smells, "report needless flushes and fences, too");
   app.add_flag("--json", flags.json, "as JSON");
   app.add_flag("-q,--quiet", flags.quiet, "no progress on stderr");
@@ -135,6 +138,7 @@ Result<crash::Plan> plan_of(const Flags& flags) {
   plan.keys = static_cast<std::uint16_t>(*keys);
   plan.preload = static_cast<unsigned>(*preload);
   plan.seed = *seed;
+  plan.bounds.reorder = flags.reorder;
   plan.seconds = *budget;
   if (!flags.states.empty()) {
     const auto states = number(flags.states, "--states", 1, ~std::uint64_t{0});

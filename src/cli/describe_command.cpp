@@ -67,9 +67,7 @@ int describe_command(const Arguments& arguments) {
   const auto description = platform::load_platform(words[1]);
   if (!description) return report(description.error());
   const Json document = platform::json_of(*description);
-  // A path may be any bytes.
-  return print_result(json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                           : table_of(document));
+  return print_result(json ? json_text(document) : table_of(document));
 }
 
 }  // namespace perdure::cli

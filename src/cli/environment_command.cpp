@@ -38,7 +38,7 @@ int environment_command(const Arguments& arguments) {
   pm::configure_simd(pm::detect_simd_level());
   pm::configure_transactions(pm::TransactionUse::automatic);
   const Json facts = driver::facts_of(driver::read_environment());
-  if (json) return print_result(facts.dump(2) + "\n");
+  if (json) return print_result(json_text(facts));
   constexpr std::size_t width = 26;
   std::string text;
   for (const auto& [name, value] : facts.items()) {

@@ -16,6 +16,11 @@ enum class Parsed { ready, help_printed };
 /// Prints the help on stdout when asked. Errors: usage, naming the flag.
 [[nodiscard]] Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments);
 
+/// A complaint about the command line.
+[[nodiscard]] inline Error usage(std::string what, std::string where, std::string remedy) {
+  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
+}
+
 /// "where: what; remedy" for a value that is none of `choices`.
 [[nodiscard]] Error not_one_of(std::string_view value, std::string_view where,
                                std::span<const std::string> choices);

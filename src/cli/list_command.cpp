@@ -182,7 +182,7 @@ int list_command(const Arguments& arguments) {
   const auto found = std::ranges::find(all, what.front(), &Listing::name);
   if (found == all.end()) return report(not_one_of(what.front(), "list", names));
   const Json list = found->list();
-  return print_result(json ? list.dump(2) + "\n" : columns(list, found->columns));
+  return print_result(json ? json_text(list) : columns(list, found->columns));
 }
 
 }  // namespace perdure::cli

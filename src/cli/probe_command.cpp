@@ -71,7 +71,7 @@ int print_plan(const std::vector<probe::Point>& points, bool json) {
   Json plan = Json::array();
   for (const probe::Point& point : points)
     plan.push_back({{"experiment", point.experiment}, {"inputs", probe::json_of(point)}});
-  if (json) return print_result(plan.dump(2) + "\n");
+  if (json) return print_result(json_text(plan));
   std::string text;
   for (const Json& one : plan)
     text += one["experiment"].get<std::string>() + " " + one["inputs"].dump() + "\n";
@@ -106,7 +106,7 @@ int probe_command(const Arguments& arguments) {
   }
   const Json document = document_of(*request, **target, *points, *outcomes);
   // Paths and reasons may be any bytes.
-  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(document);
   if (flags.output && !(std::ofstream(*flags.output) << text).flush())
     return report({ErrorCode::failed, "cannot be written", *flags.output, "name another file"});
   return print_result(flags.json ? text : probe_table_of(document));

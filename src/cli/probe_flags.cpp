@@ -14,11 +14,7 @@ using probe::Settings;
 
 constexpr std::uint64_t largest_region = std::uint64_t{1} << 44;
 constexpr std::uint64_t largest_access = std::uint64_t{64} << 20;
-constexpr std::uint64_t most_threads = 1024;
-
-Error usage(std::string what, std::string where, std::string remedy) {
-  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
-}
+constexpr std::uint64_t most_probe_threads = 1024;
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
@@ -109,14 +105,14 @@ Result<void> count(const ProbeFlags::Text& text, const char* flag, std::uint64_t
 
 constexpr std::array<probe::Name<bool>, 2> on_off = {{{true, "on"}, {false, "off"}}};
 
-class Resolver {
+class ProbeResolver {
  public:
-  explicit Resolver(const ProbeFlags& flags) : flags_(flags) {}
+  explicit ProbeResolver(const ProbeFlags& flags) : flags_(flags) {}
 
   Result<ProbeRequest> resolve() {
-    using Step = Result<void> (Resolver::*)();
-    for (const Step step : {&Resolver::probes, &Resolver::what, &Resolver::how_much,
-                            &Resolver::fence, &Resolver::options, &Resolver::together})
+    using Step = Result<void> (ProbeResolver::*)();
+    for (const Step step : {&ProbeResolver::probes, &ProbeResolver::what, &ProbeResolver::how_much,
+                            &ProbeResolver::fence, &ProbeResolver::options, &ProbeResolver::together})
       if (auto done = (this->*step)(); !done) return done.error();
     return std::move(request_);
   }
@@ -188,7 +184,7 @@ class Resolver {
     if (flags_.threads)
       for (const std::string& part : parts_of(*flags_.threads)) {
         std::optional<std::uint64_t> one;
-        if (auto read = count(part, "--threads", 1, most_threads, one); !read) return read;
+        if (auto read = count(part, "--threads", 1, most_probe_threads, one); !read) return read;
         s.threads.push_back(static_cast<unsigned>(*one));
       }
     if (auto read = numbers(flags_.hit_ratios, "--hit-ratios", 0, 1, s.hit_ratios); !read)
@@ -234,7 +230,7 @@ class Resolver {
     std::optional<std::uint64_t> seed;
     std::optional<std::uint64_t> jobs;
     if (auto read = count(flags_.seed, "--seed", 0, ~std::uint64_t{0}, seed); !read) return read;
-    if (auto read = count(flags_.jobs, "--jobs", 1, most_threads, jobs); !read) return read;
+    if (auto read = count(flags_.jobs, "--jobs", 1, most_probe_threads, jobs); !read) return read;
     o.seed = seed.value_or(o.seed);
     o.jobs = static_cast<unsigned>(jobs.value_or(0));
     if (flags_.seconds) {
@@ -345,7 +341,7 @@ void declare(CLI::App& app, ProbeFlags& flags) {
   app.add_flag("--quiet", flags.quiet, "no progress on stderr")->group("Output");
 }
 
-Result<ProbeRequest> resolve(const ProbeFlags& flags) { return Resolver(flags).resolve(); }
+Result<ProbeRequest> resolve(const ProbeFlags& flags) { return ProbeResolver(flags).resolve(); }
 
 Result<std::vector<probe::Point>> points_of(const ProbeRequest& request,
                                             const driver::ProbeDefaults& defaults) {

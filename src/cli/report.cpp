@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 
@@ -12,6 +13,10 @@ int report(const Error& error) {
       line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   std::fprintf(stderr, "perdure: %s\n", line.c_str());
   return error.code == ErrorCode::failed ? exit_failed : exit_usage;
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 int print_result(const std::string& text) {

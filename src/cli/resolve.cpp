@@ -28,10 +28,6 @@ constexpr std::uint64_t default_simulated_operations = 100'000;
 constexpr unsigned most_threads = pm::max_threads - 16;  // the main thread and an index's own
 constexpr std::uint64_t most_repetitions = 1000;
 
-Error usage(std::string what, std::string where, std::string remedy) {
-  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
-}
-
 template <class T>
 struct Choice {
   const char* name;
@@ -54,17 +50,17 @@ Result<void> choose(const BenchFlags::Text& text, const char* flag,
   return not_one_of(*text, flag, names);
 }
 
-class Resolver {
+class BenchResolver {
  public:
-  explicit Resolver(const BenchFlags& flags) : flags_(flags) {}
+  explicit BenchResolver(const BenchFlags& flags) : flags_(flags) {}
 
   Result<BenchConfig> resolve() {
-    using Step = Result<void> (Resolver::*)();
+    using Step = Result<void> (BenchResolver::*)();
     for (const Step step :
-         {&Resolver::resolve_target, &Resolver::resolve_index, &Resolver::resolve_workload,
-          &Resolver::resolve_keys, &Resolver::resolve_limits, &Resolver::resolve_run,
-          &Resolver::resolve_memory, &Resolver::resolve_machine, &Resolver::check_place,
-          &Resolver::check_together})
+         {&BenchResolver::resolve_target, &BenchResolver::resolve_index, &BenchResolver::resolve_workload,
+          &BenchResolver::resolve_keys, &BenchResolver::resolve_limits, &BenchResolver::resolve_run,
+          &BenchResolver::resolve_memory, &BenchResolver::resolve_machine, &BenchResolver::check_place,
+          &BenchResolver::check_together})
       if (auto done = (this->*step)(); !done) return done.error();
     return std::move(config_);
   }
@@ -386,7 +382,7 @@ class Resolver {
   BenchConfig config_;
 };
 
-Result<void> Resolver::resolve_plugin() {
+Result<void> BenchResolver::resolve_plugin() {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(*flags_.plugin, ignored))
     return Error{ErrorCode::not_found, "there is no such file", "--plugin " + *flags_.plugin,
@@ -403,7 +399,7 @@ Result<void> Resolver::resolve_plugin() {
 }
 
 // The interface passes strings without their lengths, so all keys must have one.
-Result<void> Resolver::check_plugin() const {
+Result<void> BenchResolver::check_plugin() const {
   if (config_.plugin.empty()) return {};
   const workload::Workload& workload = config_.workload;
   if (!workload.is_bytes()) return {};
@@ -426,6 +422,6 @@ Result<void> Resolver::check_plugin() const {
 
 }  // namespace
 
-Result<BenchConfig> resolve(const BenchFlags& flags) { return Resolver(flags).resolve(); }
+Result<BenchConfig> resolve(const BenchFlags& flags) { return BenchResolver(flags).resolve(); }
 
 }  // namespace perdure::cli

@@ -22,10 +22,6 @@ using driver::BenchConfig;
 using driver::SimulatedMachine;
 using driver::Target;
 
-Error usage(std::string what, std::string where, std::string remedy) {
-  return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
-}
-
 // The flags that say something about a simulated machine only; the first that was given.
 const char* flag_of_simulation(const BenchFlags& flags) {
   if (flags.cpus) return "--cpus";

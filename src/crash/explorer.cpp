@@ -53,7 +53,7 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
   PERDURE_ASSERT(run.before.size() == image_.bytes());
   run_ = &run;
   image_.load(run.before.data());
-  model_.emplace(image_, image_.lines(), domain_, threads);
+  model_.emplace(image_, image_.lines(), domain_, threads, bounds_.reorder);
   history_.emplace(run.operations, run.answers, vocabulary_.keys());
   created_ = creating_ = false;
   running_ = 0;
@@ -98,7 +98,7 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   const Event& event = run_->trace[number];
   switch (event.kind) {
     case Event::Kind::store:
-      model_->store(event.thread, event.at, event.size, event.value, number);
+      model_->store(event.thread, event.at, event.size, event.value, number, 0, event.plain);
       break;
     case Event::Kind::stream:
       model_->stream(event.thread, event.at, event.value, number);
@@ -116,10 +116,12 @@ Explorer::Found Explorer::step(std::uint32_t number) {
       running_ = event.thread;
       break;
     case Event::Kind::call:
+      model_->order(event.thread);
       creating_ = creating_ || run_->operations[event.at].action == Action::create;
       history_->call(event.at);
       break;
     case Event::Kind::ret: {
+      model_->order(event.thread);
       created_ = created_ || run_->operations[event.at].action == Action::create;
       const std::string wrong = history_->ret(event.at);
       if (!wrong.empty()) {
@@ -265,7 +267,7 @@ Explorer::Found Explorer::buffered(const std::vector<Open>&) {
   for (std::uint32_t kept = 0; kept <= waiting.size() && !found; ++kept) {
     if (kept > 0) image_.write(waiting[kept - 1].first, waiting[kept - 1].second);
     buffer_ = LineState{
-        LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}, {}, {}};
+        LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
     const std::vector<Open> open = open_lines();
     found =
         product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
@@ -310,13 +312,13 @@ void Explorer::describe(Violation& violation, const std::vector<Open>& open,
     const auto& choices = open[i].choices;
     if (chosen[i] + 1 == choices.size()) continue;
     const Choice& choice = choices[chosen[i]];
-    LineState line{open[i].line,   chosen[i], static_cast<std::uint32_t>(choices.size()),
-                   choice.content, {},        {}};
+    LineState line{open[i].line, chosen[i], static_cast<std::uint32_t>(choices.size()),
+                   choice.content, choices.back().content};
     std::uint32_t seen = 0;
     unsigned stream = 0;
     for (const Step& step : model_->steps(open[i].line)) {
       const bool there = step.streamed ? step.durable || (choice.kept_streams >> stream++ & 1) != 0
-                                       : seen++ < choice.kept_steps;
+                                       : is_kept(choice, seen++);
       (there ? line.kept : line.lost).push_back(step.event);
     }
     violation.lines.push_back(std::move(line));
@@ -343,8 +345,6 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
     buffer_ = LineState{LineState::store_buffer,
                         static_cast<std::uint32_t>(kept),
                         static_cast<std::uint32_t>(waiting.size() + 1),
-                        {},
-                        {},
                         {}};
   const std::vector<Open> open = open_lines();
   std::vector<std::uint32_t> chosen;

@@ -20,6 +20,7 @@
 
 #include "crash/history.h"
 #include "crash/image.h"
+#include "crash/layout.h"
 #include "crash/persistency.h"
 #include "crash/recorder.h"
 #include "crash/subject.h"
@@ -33,6 +34,7 @@ struct Bounds {
   unsigned deep_every = 4;       ///< of the states: re-crash, continued workload, leak check
   unsigned recrash_states = 32;  ///< nested states of one deep state
   unsigned continued = 16;       ///< operations after a recovery
+  bool reorder = false;          ///< the compiler may reorder plain stores to one line (M5)
   bool lookups = true;           ///< ask for the keys in flight by lookup, too
 };
 
@@ -42,6 +44,7 @@ struct Recorded {
   Trace trace;
   std::vector<Operation> operations;  ///< as numbered in the trace
   std::vector<Answer> answers;
+  Blocks blocks{};                  ///< that the stores went to
   std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
   bool hung = false;
 };
@@ -54,8 +57,9 @@ struct LineState {
   std::uint32_t choice;  ///< of how many
   std::uint32_t choices;
   LineContent content;
-  std::vector<std::uint32_t> lost;  ///< events whose stores are missing
-  std::vector<std::uint32_t> kept;  ///< events since the floor whose stores are there
+  LineContent newest{};               ///< what the line held in the run
+  std::vector<std::uint32_t> lost{};  ///< events whose stores are missing
+  std::vector<std::uint32_t> kept{};  ///< events since the floor whose stores are there
 };
 
 struct Violation {

@@ -94,6 +94,34 @@ TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
 }
 
+TEST_F(FindingTest, ACounterexampleNamesTheFieldsThatWereLost) {
+  find(Defect::missing_flush);
+  const std::string text = tell(small_, verdict_, places_, "");
+  for (const char* words :
+       {"table@", ".record[0].check = ", " in the run", ".record[0].check, line "})
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in\n" << text;
+}
+
+TEST_F(FindingTest, ACounterexampleWithoutALayoutShowsBytes) {
+  find(Defect::missing_flush);
+  IndexInfo unknown = *small_.subject.info;
+  unknown.media = nullptr;
+  small_.subject.info = &unknown;
+  const std::string text = tell(small_, verdict_, places_, "");
+  EXPECT_EQ(text.find("table@"), std::string::npos) << text;
+  EXPECT_NE(text.find("    bytes "), std::string::npos) << text;
+}
+
+TEST_F(FindingTest, AFindingOfTwoThreadsIsShrunkToFewOperationsOfTwo) {
+  find(Defect::read_of_unflushed);
+  EXPECT_EQ(small_.program.threads, 2U);
+  EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 4U);
+  const auto replay = read_replay(write_replay(small_, verdict_).dump(), "test");
+  ASSERT_TRUE(replay.ok()) << replay.error().line();
+  EXPECT_EQ(replay->what.schedule.order, small_.schedule.order);
+  EXPECT_EQ(replay->what.schedule.preemptions, small_.schedule.preemptions);
+}
+
 TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
   find(Defect::wrong_address);
   const std::string text = write_replay(small_, verdict_).dump();
@@ -133,6 +161,70 @@ TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
           << summary.violation->what;
     }
   }
+}
+
+/// Leaves the blocks of a chain that runs empty to one that fills: kills what forgets to flush the
+/// unlinking.
+TEST(MutationTest, AnUnlinkingThatIsNotFlushedIsFound) {
+  const IndexInfo& info = **IndexRegistry::find("fptree");
+  Bench bench(std::size_t{1} << 20);
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  Plan plan = plan_for(info, 1, 400'000);
+  std::set<Site> sites;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Case what;
+    what.subject = plan.subject;
+    what.program = generate(program_plan(plan, seed));
+    sites.merge(record(what, bench).sites);
+  }
+  Places places;
+  unsigned tried = 0;
+  for (const Site& site : sites) {
+    if (site.is_fence || places.of(site.pc).function.find("unlink") == std::string::npos) continue;
+    for (const Mutation::Kind kind : {Mutation::Kind::drop, Mutation::Kind::retarget}) {
+      ++tried;
+      plan.mutation = {kind, site.pc};
+      const Summary summary = run(plan, bench);
+      EXPECT_TRUE(summary.violation.has_value())
+          << places.of(site.pc).show() << ", " << summary.coverage.states << " states";
+    }
+  }
+  EXPECT_GE(tried, 2U);
+}
+
+TEST(WatchTest, ALoopThatNoHookSeesIsStopped) {
+  Image image(std::size_t{64} << 10);
+  Watch watch(image);
+  watch.patience(0.3);
+  volatile unsigned turns = 0;
+  EXPECT_EQ(watch.run([&] {
+    for (;;) turns = turns + 1;
+  }),
+            Ending::out_of_steps);
+  EXPECT_EQ(watch.run([] {}), Ending::returned);
+}
+
+TEST(ThreadsTest, EightThreadsAreExplored) {
+  Bench bench(std::size_t{1} << 20);
+  const IndexInfo& info = **IndexRegistry::find("lbtree");
+  Plan plan = plan_for(info, 8, 3'000);
+  plan.operations = 32;
+  const Summary summary = run(plan, bench);
+  EXPECT_FALSE(summary.violation.has_value())
+      << summary.violation->oracle << ": " << summary.violation->what;
+  EXPECT_GE(summary.coverage.states, 3'000U);
+}
+
+TEST(DeterminismTest, TheTraceIsTheSameOnEveryMachine) {
+  // A toy, because it changes less often than an index: whoever changes it, or the generator of
+  // programs and schedules, gives the new digest here.
+  Bench bench(toy_bytes);
+  const IndexInfo& info = **find_subject("toy:missing_flush:repaired");
+  Plan plan = plan_for(info, 2, 500);
+  plan.subject.pool_bytes = toy_bytes;
+  const Summary summary = run(plan, bench);
+  EXPECT_EQ(summary.trace_digest, 0x9c322bb01c5590d8U) << std::hex << summary.trace_digest;
+  EXPECT_FALSE(summary.violation.has_value());
 }
 
 TEST(DeterminismTest, TheSameSeedGivesTheSameTraceAndStates) {

@@ -57,6 +57,11 @@ bool History::effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& 
       return ok ? value == answer.stamp : !present && outcome == Outcome::not_found;
     case Action::scan:
       return value == scanned(answer, key);
+    case Action::load:
+      if (outcome == Outcome::invalid) return true;
+      if (present) return false;
+      value = what.stamp + key;
+      return true;
   }
   return false;
 }
@@ -65,6 +70,10 @@ void History::call(std::uint32_t operation) {
   open_.push_back(operation);
   const Operation& what = operations_[operation];
   if (what.action == Action::create) return;
+  if (what.action == Action::load) {
+    for (std::uint16_t key = 0; key < what.count; ++key) open_on(key, operation);
+    return;
+  }
   if (what.action != Action::scan) return open_on(what.key, operation);
   if (!answers_[operation].returned) return;
   const auto [begin, end] = reach(what, answers_[operation], keys());
@@ -77,6 +86,11 @@ std::string History::ret(std::uint32_t operation) {
   const Answer& answer = answers_[operation];
   if (!answer.wrong.empty()) return answer.wrong;
   if (what.action == Action::create) return {};
+  if (what.action == Action::load) {
+    for (std::uint16_t key = 0; key < what.count; ++key)
+      if (!close_on(key, operation)) return "bulk load of a key that was there";
+    return {};
+  }
   if (what.action != Action::scan) {
     if (close_on(what.key, operation)) return {};
     return std::string(name_of(what.action)) + " came to " + name_of(answer.outcome) +

@@ -78,7 +78,9 @@ std::string Explorer::compare(Instance& instance) {
   if (!bounds_.lookups) return {};
   for (const std::uint32_t open : history_->open()) {
     const Operation& operation = run_->operations[open];
-    if (operation.action == Action::create || operation.action == Action::scan) continue;
+    if (operation.action == Action::create || operation.action == Action::scan ||
+        operation.action == Action::load)
+      continue;
     const std::uint64_t found = instance.lookup(operation.key);
     if (found != stamps_[operation.key]) return "by lookup, " + told(operation.key, found);
   }
@@ -162,13 +164,13 @@ Explorer::Found Explorer::cut_recovery() {
   unsigned left = bounds_.recrash_states;
   Found found;
   image_.mark();
-  Persistency model(image_, image_.lines(), domain_, 1);
+  Persistency model(image_, image_.lines(), domain_, 1, bounds_.reorder);
   for (std::uint32_t i = 0; i < trace.size() && left > 0 && !found; ++i) {
     const Event& event = trace[i];
     const auto flush = static_cast<Persistency::Flush>(event.size);
     switch (event.kind) {
       case Event::Kind::store:
-        model.store(0, event.at, event.size, event.value, i);
+        model.store(0, event.at, event.size, event.value, i, 0, event.plain);
         break;
       case Event::Kind::stream:
         model.stream(0, event.at, event.value, i);
@@ -204,7 +206,7 @@ Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
     if (found) {
       found->what = "after a second cut, inside recovery: " + found->what;
       for (const auto& [line, content] : changes)
-        found->recovery_lines.push_back({line, 0, 0, content, {}, {}});
+        found->recovery_lines.push_back({line, 0, 0, content});
     }
   };
   std::vector<std::pair<LineNumber, LineContent>> prefix;

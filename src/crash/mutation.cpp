@@ -97,8 +97,7 @@ std::vector<Trace> sound_traces(const Plan& plan, Bench& bench) {
   std::vector<Trace> traces;
   for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
-    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys,
-                             seed % 4 == 0 ? 0 : plan.preload, seed, plan.subject.info->ordered});
+    what.program = generate(program_plan(plan, seed));
     traces.push_back(record(what, bench).run.trace);
   }
   return traces;

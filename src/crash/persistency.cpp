@@ -31,8 +31,9 @@ std::vector<std::uint64_t> subsets_of(unsigned streams) {
 
 const char* name_of(Domain domain) noexcept { return domain == Domain::adr ? "adr" : "eadr"; }
 
-Persistency::Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads)
-    : media_(media), domain_(domain), index_(lines, -1), threads_(threads) {}
+Persistency::Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads,
+                         bool reorder)
+    : media_(media), domain_(domain), reorder_(reorder), index_(lines, -1), threads_(threads) {}
 
 Persistency::Line& Persistency::line_of(LineNumber line) {
   PERDURE_ASSERT(line < index_.size());
@@ -52,14 +53,27 @@ void Persistency::apply(const Step& step, LineContent& content) noexcept {
   content[step.word] = (content[step.word] & ~step.mask) | (step.value & step.mask);
 }
 
+bool is_kept(const Choice& choice, std::uint32_t number) noexcept {
+  if (number < choice.kept_steps) return true;
+  const std::uint32_t behind = number - choice.kept_steps;
+  return behind < 64 && (choice.kept_early >> behind & 1) != 0;
+}
+
 void Persistency::store(unsigned thread, std::uint64_t at, unsigned size, std::uint64_t value,
-                        std::uint32_t event, std::uint32_t group) {
+                        std::uint32_t event, std::uint32_t group, bool plain) {
   const auto shift = static_cast<unsigned>(at % word_bytes * 8);
   PERDURE_ASSERT(size > 0 && at % word_bytes + size <= word_bytes);
   const std::uint64_t bits =
       size == word_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << size * 8) - 1;
+  if (!plain) order(thread);
+  // One number for each run of each thread.
+  const std::uint32_t run =
+      reorder_ && plain
+          ? 1 + thread + threads_[thread].run * static_cast<std::uint32_t>(threads_.size())
+          : 0;
   const Step step{event,
                   group,
+                  run,
                   static_cast<std::uint8_t>(thread),
                   static_cast<std::uint8_t>(at % line_bytes / word_bytes),
                   false,
@@ -82,13 +96,14 @@ void Persistency::stream(unsigned thread, std::uint64_t at, std::uint64_t value,
   const auto line = static_cast<LineNumber>(at / line_bytes);
   Line& of = line_of(line);
   if (of.steps.empty()) open_.push_back(line);
-  of.steps.push_back({event, 0, static_cast<std::uint8_t>(thread),
+  of.steps.push_back({event, 0, 0, static_cast<std::uint8_t>(thread),
                       static_cast<std::uint8_t>(at % line_bytes / word_bytes), true, false,
                       ~std::uint64_t{0}, value});
   threads_[thread].streamed.push_back(line);
 }
 
 void Persistency::flush(unsigned thread, LineNumber line, Flush kind) {
+  order(thread);
   if (domain_ == Domain::eadr) return;
   const Line* const of = find(line);
   if (of == nullptr || of->steps.empty()) return;
@@ -101,6 +116,7 @@ void Persistency::flush(unsigned thread, LineNumber line, Flush kind) {
 
 void Persistency::fence(unsigned thread) {
   Thread& mine = threads_[thread];
+  order(thread);
   drain(mine);
   for (const LineNumber line : mine.streamed) {
     for (Step& step : line_of(line).steps)
@@ -180,46 +196,54 @@ std::span<const Step> Persistency::steps(LineNumber line) const {
   return of == nullptr ? std::span<const Step>{} : std::span<const Step>(of->steps);
 }
 
+std::vector<std::uint64_t> Persistency::early_ones(std::span<const Step> cached, std::size_t kept,
+                                                   std::size_t certain) {
+  std::vector<std::uint64_t> none{0};
+  if (kept >= cached.size() || cached[kept].run == 0) return none;
+  if (kept > certain && cached[kept - 1].run == cached[kept].run) return none;  // told at its begin
+  unsigned length = 0;
+  while (kept + length < cached.size() && cached[kept + length].run == cached[kept].run) ++length;
+  return subsets_of(std::min(length, 63U));
+}
+
 std::vector<Choice> Persistency::choices(LineNumber line) const {
   std::vector<Choice> all;
   const std::span<const Step> steps = this->steps(line);
   const LineContent floor = media_.read(line);
   unsigned streams = 0;
-  std::uint32_t cached = 0;
   std::uint32_t certain = 0;
+  std::vector<Step> cached;
   const Line* const of = find(line);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].streamed)
       streams += steps[i].durable ? 0 : 1;
     else
-      ++cached, certain += of->first + i < of->certain ? 1 : 0;
+      cached.push_back(steps[i]), certain += of->first + i < of->certain ? 1 : 0;
   }
   const std::vector<std::uint64_t> subsets = subsets_of(streams);
-  for (std::uint32_t kept = certain; kept <= cached; ++kept) {
-    bool cuts_a_group = false;
-    std::uint32_t number = 0;
-    std::uint32_t last_group = 0;
-    for (const Step& step : steps) {
-      if (step.streamed) continue;
-      if (number == kept && kept > 0) cuts_a_group = step.group != 0 && step.group == last_group;
-      last_group = step.group;
-      ++number;
-    }
-    if (cuts_a_group) continue;  // M3
-    for (const std::uint64_t subset : subsets) {
-      Choice choice{floor, kept, subset};
-      std::uint32_t seen = 0;
-      unsigned stream = 0;
-      for (const Step& step : steps) {
-        const bool there =
-            step.streamed ? step.durable || (subset >> (stream++ & 63U) & 1) != 0 : seen++ < kept;
-        if (there) apply(step, choice.content);
+  for (std::uint32_t kept = certain; kept <= cached.size(); ++kept) {
+    if (kept > 0 && kept < cached.size() && cached[kept].group != 0 &&
+        cached[kept].group == cached[kept - 1].group)
+      continue;  // M3
+    for (const std::uint64_t early : early_ones(cached, kept, certain))
+      for (const std::uint64_t subset : subsets) {
+        Choice choice{floor, kept, subset, early};
+        std::uint32_t seen = 0;
+        unsigned stream = 0;
+        for (const Step& step : steps)
+          if (step.streamed ? step.durable || (subset >> (stream++ & 63U) & 1) != 0
+                            : is_kept(choice, seen++))
+            apply(step, choice.content);
+        const bool known = std::ranges::any_of(
+            all, [&](const Choice& other) { return other.content == choice.content; });
+        if (!known) all.push_back(choice);
       }
-      const bool known = std::ranges::any_of(
-          all, [&](const Choice& other) { return other.content == choice.content; });
-      if (!known) all.push_back(choice);
-    }
   }
+  // The newest content last, where an older one was the same.
+  LineContent last = floor;
+  for (const Step& step : steps) apply(step, last);
+  const auto newest = std::ranges::find(all, last, &Choice::content);
+  if (newest != all.end() && newest != all.begin()) std::rotate(newest, newest + 1, all.end());
   return all;
 }
 

@@ -14,6 +14,10 @@
 //     stores that still waits in its store buffer: since its last fence, locked instruction, or the
 //     moment another thread ran (a lower bound: real buffers drain later, which other schedules
 //     try). Streamed words wait in write-combining buffers in either domain.
+// M5  on request only: plain stores of one thread to one line, with nothing between them that
+// orders
+//     (an atomic store, flush, fence, call or return), may become visible in any order, as the
+//     compiler likes.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +33,14 @@ struct Choice {
   LineContent content;
   std::uint32_t kept_steps;    ///< of the line's cached steps
   std::uint64_t kept_streams;  ///< bit i: the i-th streamed word
+  std::uint64_t kept_early{};  ///< M5, bit i: the i-th cached step behind the kept ones, too
 };
 
 /// A store, or the part of one that lies in one word.
 struct Step {
   std::uint32_t event;  ///< place in the trace
   std::uint32_t group;  ///< steps of one transaction share it; 0: alone
+  std::uint32_t run;    ///< M5: plain stores that the compiler may reorder share it; 0: alone
   std::uint8_t thread;
   std::uint8_t word;
   bool streamed;
@@ -42,6 +48,9 @@ struct Step {
   std::uint64_t mask;  ///< bits of the word that are written
   std::uint64_t value;
 };
+
+/// True when the choice holds the line's cached step of this number.
+[[nodiscard]] bool is_kept(const Choice& choice, std::uint32_t number) noexcept;
 
 class Persistency {
  public:
@@ -55,15 +64,19 @@ class Persistency {
   };
 
   /// `media` holds the image, all of it durable, and is kept at the floor.
-  Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads);
+  /// `reorder`: M5 holds.
+  Persistency(Media& media, std::uint32_t lines, Domain domain, unsigned threads,
+              bool reorder = false);
 
   /// A visible store to bytes [at, at + size) of one aligned word; `value` in its low bytes.
   void store(unsigned thread, std::uint64_t at, unsigned size, std::uint64_t value,
-             std::uint32_t event, std::uint32_t group = 0);
+             std::uint32_t event, std::uint32_t group = 0, bool plain = false);
   void stream(unsigned thread, std::uint64_t at, std::uint64_t value, std::uint32_t event);
   void flush(unsigned thread, LineNumber line, Flush kind);
   /// sfence, mfence, or a locked read-modify-write.
   void fence(unsigned thread);
+  /// A call or return: the compiler moves no store across it (M5).
+  void order(unsigned thread) { ++threads_[thread].run; }
   /// Another thread runs from here on (M4).
   void switched(unsigned from);
 
@@ -104,16 +117,21 @@ class Persistency {
     std::vector<Captured> captured;
     std::vector<LineNumber> streamed;
     std::vector<Waiting> buffer;
+    std::uint32_t run = 0;
   };
 
   Line& line_of(LineNumber line);
   [[nodiscard]] const Line* find(LineNumber line) const;
   void raise(LineNumber line, std::uint64_t upto);
   void drain(Thread& thread);
+  /// Which of the steps from number `kept` on may be there before the others of their run (M5).
+  [[nodiscard]] static std::vector<std::uint64_t> early_ones(std::span<const Step> cached,
+                                                             std::size_t kept, std::size_t certain);
   static void apply(const Step& step, LineContent& content) noexcept;
 
   Media& media_;
   Domain domain_;
+  bool reorder_;
   std::vector<std::int32_t> index_;  ///< by line: its place in lines_, or -1
   std::vector<Line> lines_;
   std::vector<LineNumber> open_;  ///< every line with steps, unsorted

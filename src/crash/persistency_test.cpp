@@ -131,6 +131,38 @@ TEST_F(PersistencyTest, ACommittedTransactionIsOneStepPerLine) {
   EXPECT_THAT(pairs(0), ElementsAre(Pair{0, 0}, Pair{1, 2}));
 }
 
+TEST_F(PersistencyTest, TheCompilerMayReorderPlainStoresOnlyWhereItIsAllowedTo) {
+  Persistency reordering(media_, 16, Domain::adr, 2, true);
+  const auto contents = [&](LineNumber line) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
+    for (const Choice& choice : reordering.choices(line))
+      pairs.emplace_back(choice.content[0], choice.content[1]);
+    return pairs;
+  };
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  constexpr bool plain = true;
+  reordering.store(0, 0, 8, 1, 0, 0, plain);
+  reordering.store(0, 8, 8, 2, 1, 0, plain);
+  EXPECT_THAT(contents(0), UnorderedElementsAre(Pair{0, 0}, Pair{1, 0}, Pair{0, 2}, Pair{1, 2}));
+  reordering.store(0, 64, 8, 1, 2, 0, plain);
+  reordering.store(0, 72, 8, 2, 3);  // atomic: stays behind
+  EXPECT_THAT(contents(1), ElementsAre(Pair{0, 0}, Pair{1, 0}, Pair{1, 2}));
+  reordering.store(0, 128, 8, 1, 4, 0, plain);
+  reordering.order(0);  // a call
+  reordering.store(0, 136, 8, 2, 5, 0, plain);
+  EXPECT_THAT(contents(2), ElementsAre(Pair{0, 0}, Pair{1, 0}, Pair{1, 2}));
+  reordering.store(0, 192, 8, 1, 6, 0, plain);
+  reordering.store(1, 200, 8, 2, 7, 0, plain);  // another thread's
+  EXPECT_THAT(contents(3), ElementsAre(Pair{0, 0}, Pair{1, 0}, Pair{1, 2}));
+}
+
+TEST_F(PersistencyTest, PlainStoresStayInOrderUnlessAsked) {
+  adr_.store(0, 0, 8, 1, 0, 0, true);
+  adr_.store(0, 8, 8, 2, 1, 0, true);
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_THAT(pairs(0), ElementsAre(Pair{0, 0}, Pair{1, 0}, Pair{1, 2}));
+}
+
 TEST_F(PersistencyTest, NarrowStoresKeepTheRestOfTheirWord) {
   adr_.store(0, 0, 8, 0x1122334455667788, 0);
   adr_.store(0, 2, 2, 0xaaaa, 1);

@@ -21,7 +21,7 @@ unsigned piece_of(std::uint64_t at, std::size_t left) noexcept {
 }  // namespace
 
 void EventSource::begin_store(unsigned thread, const void* address, std::size_t bytes,
-                              const void* pc, bool update) {
+                              const void* pc, Access access) {
   const std::uint32_t at = offset_of(address);
   const std::size_t inside = std::min(bytes, bytes_ - at);
   open_ = {Event::Kind::store,
@@ -29,8 +29,8 @@ void EventSource::begin_store(unsigned thread, const void* address, std::size_t 
            at,
            inside,
            pc,
-           update,
-           update ? load_bytes(base_ + at, piece_of(at, inside)) : 0};
+           access,
+           access == Access::update ? load_bytes(base_ + at, piece_of(at, inside)) : 0};
 }
 
 void EventSource::begin_stream(unsigned thread, const void* address, std::size_t bytes,
@@ -41,7 +41,7 @@ void EventSource::begin_stream(unsigned thread, const void* address, std::size_t
            at,
            std::min(bytes, bytes_ - at),
            pc,
-           false,
+           Access::atomic,
            0};
 }
 
@@ -52,9 +52,9 @@ void EventSource::settle() {
     const unsigned size = piece_of(at, open_.bytes - done);
     const std::uint64_t value = load_bytes(base_ + at, size);
     // A compare-exchange that failed has stored nothing.
-    if (!open_.update || value != open_.before)
-      trace.push_back(
-          {open_.kind, open_.thread, static_cast<std::uint8_t>(size), at, value, open_.pc});
+    if (open_.access != Access::update || value != open_.before)
+      trace.push_back({open_.kind, open_.thread, static_cast<std::uint8_t>(size), at, value,
+                       open_.pc, open_.access == Access::plain});
     done += size;
   }
   open_.bytes = 0;
@@ -78,6 +78,8 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   run_ = {};
   source_.trace.clear();
   next_preemption_ = 0;
+  order_ = options_.schedule.order;
+  std::erase_if(order_, [&](std::uint8_t thread) { return thread >= options_.threads; });
   postponed_.clear();
   const unsigned first = options_.schedule.first % options_.threads;
   source_.add(Event::Kind::run, first, 0, 0, nullptr);
@@ -110,11 +112,18 @@ void Recorder::returned(std::uint32_t operation) {
 }
 
 unsigned Recorder::next_alive(unsigned after) const {
+  for (const std::uint8_t candidate : order_)
+    if (!fibers_.ended(candidate)) return candidate;
   for (unsigned i = 1; i <= fibers_.count(); ++i) {
     const unsigned candidate = (after + i) % fibers_.count();
     if (!fibers_.ended(candidate)) return candidate;
   }
   return after;
+}
+
+void Recorder::demote(unsigned thread) {
+  const auto at = std::ranges::find(order_, static_cast<std::uint8_t>(thread));
+  if (at != order_.end()) std::rotate(at, at + 1, order_.end());
 }
 
 void Recorder::hand_over(unsigned to) {
@@ -138,24 +147,32 @@ void Recorder::meet() {
       preemptions[next_preemption_].step != run_.steps.count)
     return;
   const unsigned to = preemptions[next_preemption_++].thread;
-  if (to < fibers_.count() && !fibers_.ended(to)) hand_over(to);
+  if (to == Preemption::demote) {
+    demote(fibers_.running());
+    hand_over(next_alive(fibers_.running()));
+  } else if (to < fibers_.count() && !fibers_.ended(to)) {
+    hand_over(to);
+  }
 }
 
 void Recorder::read(const void*, std::size_t, const void*) { source_.settle(); }
 
-void Recorder::write(const void* address, std::size_t bytes, const void* pc) {
+void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
-  source_.begin_store(fibers_.running(), address, bytes, pc);
+  source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::Access::plain);
 }
 
-void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) {
+void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* hook) {
+  const void* const pc = kind == Atomic::load ? hook : callers_.of(hook);
   meet();
   if (kind == Atomic::update) source_.add(Event::Kind::locked, fibers_.running(), 0, 0, pc);
   if (kind != Atomic::load && source_.holds(address))
-    source_.begin_store(fibers_.running(), address, bytes, pc, kind == Atomic::update);
+    source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::access_of(kind));
 }
 
-void Recorder::flush(const void* line, Flush kind, const void* pc) {
+void Recorder::flush(const void* line, Flush kind, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   if (!source_.holds(line)) return;
   run_.sites.insert({pc, false});
@@ -174,7 +191,8 @@ void Recorder::flush(const void* line, Flush kind, const void* pc) {
   source_.add(Event::Kind::flush, fibers_.running(), at, static_cast<unsigned>(kind), pc);
 }
 
-void Recorder::fence(const void* pc) {
+void Recorder::fence(const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
@@ -188,14 +206,17 @@ void Recorder::fence(const void* pc) {
   });
 }
 
-void Recorder::stream(const void* address, std::size_t bytes, const void* pc) {
+void Recorder::stream(const void* address, std::size_t bytes, const void* hook) {
+  const void* const pc = callers_.of(hook);
   meet();
   if (source_.holds(address)) source_.begin_stream(fibers_.running(), address, bytes, pc);
 }
 
 void Recorder::pause(const void*) {
   meet();
-  if (fibers_.inside()) hand_over(next_alive(fibers_.running()));
+  if (!fibers_.inside()) return;
+  demote(fibers_.running());  // or it would be let wait for ever
+  hand_over(next_alive(fibers_.running()));
 }
 
 std::size_t Recorder::thread_slot() noexcept { return fibers_.running(); }

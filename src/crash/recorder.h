@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "crash/callers.h"
 #include "crash/fibers.h"
 #include "crash/schedule.h"
 #include "crash/trace.h"
@@ -22,8 +23,12 @@ class EventSource {
  public:
   EventSource(const std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
 
+  enum class Access : std::uint8_t { plain, atomic, update };
+  [[nodiscard]] static Access access_of(platform::Observer::Atomic kind) noexcept {
+    return kind == platform::Observer::Atomic::update ? Access::update : Access::atomic;
+  }
   void begin_store(unsigned thread, const void* address, std::size_t bytes, const void* pc,
-                   bool update = false);
+                   Access access);
   /// The open store has taken place: its value is read now.
   void settle();
   void add(Event::Kind kind, unsigned thread, std::uint64_t at, unsigned size, const void* pc);
@@ -46,7 +51,7 @@ class EventSource {
     std::uint32_t at;
     std::size_t bytes = 0;
     const void* pc;
-    bool update;
+    Access access;
     std::uint64_t before;
   };
 
@@ -111,14 +116,19 @@ class Recorder final : public platform::Observer {
   /// A place where another thread may go on.
   void meet();
   void hand_over(unsigned to);
+  /// Who goes on when `after` ends or waits: the highest priority, or the next number.
   [[nodiscard]] unsigned next_alive(unsigned after) const;
+  /// Puts the thread behind all others.
+  void demote(unsigned thread);
 
   Options options_;
   EventSource source_;
   Fibers fibers_;
+  Callers callers_;
   Run run_;
   std::size_t next_preemption_ = 0;
-  std::vector<Event> postponed_;  ///< by a mutation
+  std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty
+  std::vector<Event> postponed_;     ///< by a mutation
 };
 
 }  // namespace perdure::crash

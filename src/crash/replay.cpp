@@ -8,7 +8,7 @@ namespace perdure::crash {
 namespace {
 
 constexpr const char* actions[] = {"create", "insert", "upsert", "update",
-                                   "remove", "lookup", "scan"};
+                                   "remove", "lookup", "scan",   "load"};
 
 Json json_of(const Operation& operation) {
   return {{"action", actions[static_cast<std::size_t>(operation.action)]},
@@ -90,6 +90,8 @@ Operation read_operation(const Json& from, const Program& program, std::string& 
   operation.key =
       static_cast<std::uint16_t>(reader.number("key", 0, std::uint64_t{program.keys} - 1));
   operation.count = static_cast<std::uint16_t>(reader.number("count", 0, 0xffff));
+  if (operation.action == Action::load && operation.count > program.keys && wrong.empty())
+    wrong = "field 'operation.count' loads more keys than there are";
   operation.stamp = reader.number("stamp", 0, bad_stamp - 1);
   return operation;
 }
@@ -100,6 +102,7 @@ void read_case(Reader& reader, Case& what, std::string& wrong) {
   constexpr const char* domains[] = {"adr", "eadr"};
   program.key_kind = static_cast<KeyKind>(reader.one_of("key_kind", kinds));
   what.domain = static_cast<Domain>(reader.one_of("domain", domains));
+  what.bounds.reorder = reader.number("reorder", 0, 1) != 0;
   program.threads = static_cast<unsigned>(reader.number("threads", 1, 8));
   program.keys = static_cast<std::uint16_t>(reader.number("keys", 1, 4096));
   program.universe = reader.number("universe", 0, ~std::uint64_t{0});
@@ -115,7 +118,12 @@ void read_case(Reader& reader, Case& what, std::string& wrong) {
     Reader one(each, "schedule.preemptions.", wrong);
     what.schedule.preemptions.push_back(
         {one.number("step", 0, ~std::uint64_t{0}),
-         static_cast<std::uint8_t>(one.number("thread", 0, program.threads - 1))});
+         static_cast<std::uint8_t>(one.number("thread", 0, Preemption::demote))});
+  }
+  for (const Json& each : schedule.list("order", program.threads)) {
+    const bool fits = each.is_number_unsigned() && each.get<std::uint64_t>() < program.threads;
+    if (!fits && wrong.empty()) wrong = "field 'schedule.order' holds what is no thread";
+    if (fits) what.schedule.order.push_back(each.get<std::uint8_t>());
   }
 }
 
@@ -142,12 +150,16 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"pool_bytes", what.subject.pool_bytes},
           {"key_kind", perdure::name_of(program.key_kind)},
           {"domain", name_of(what.domain)},
+          {"reorder", what.bounds.reorder ? 1 : 0},
           {"threads", program.threads},
           {"keys", program.keys},
           {"universe", program.universe},
           {"preload", preload},
           {"operations", operations},
-          {"schedule", {{"first", what.schedule.first}, {"preemptions", preemptions}}},
+          {"schedule",
+           {{"first", what.schedule.first},
+            {"preemptions", preemptions},
+            {"order", what.schedule.order}}},
           {"trace_digest", verdict.trace_digest},
           {"cut",
            {{"event", verdict.violation ? verdict.violation->event : 0},
@@ -191,8 +203,6 @@ Result<Replay> read_replay(const std::string& text, const std::string& where) {
     LineState line{static_cast<LineNumber>(one.number("line", 0, 0xffffffffU)),
                    static_cast<std::uint32_t>(one.number("choice", 0, 0xffffffffU)),
                    static_cast<std::uint32_t>(one.number("choices", 0, 0xffffffffU)),
-                   {},
-                   {},
                    {}};
     replay.lines.push_back(line);
   }

@@ -25,22 +25,35 @@ std::string answer_text(const Operation& operation, const Answer& answer) {
   return text;
 }
 
+Layout layout_of(const Case& what, const Recorded& run) {
+  const IndexInfo& info = *what.subject.info;
+  return {info.media == nullptr ? std::vector<MediaStruct>{} : info.media(what.subject.options),
+          run.blocks};
+}
+
+/// How texts name places: of code, and of the pool.
+struct Names {
+  Places& places;
+  Layout layout;
+};
+
 /// One store as a line of text: where in the pool, what, and from which source line.
-std::string store_text(const Event& event, Places& places) {
-  return "line " + std::to_string(event.at / line_bytes) + " + " +
-         std::to_string(event.at % line_bytes) + ", " + std::to_string(event.size) +
+std::string store_text(const Event& event, Names& names) {
+  const std::string name = names.layout.name_of(event.at);
+  return (name.empty() ? "" : name + ", ") + "line " + std::to_string(event.at / line_bytes) +
+         " + " + std::to_string(event.at % line_bytes) + ", " + std::to_string(event.size) +
          (event.size == 1 ? " byte = " : " bytes = ") + hex(event.value) + "  at " +
-         places.of(event.pc).show();
+         names.places.of(event.pc).show();
 }
 
 /// The place of stores in the trace, one text per source line.
 void tell_stores(std::string& text, const char* head, const std::vector<std::uint32_t>& events,
-                 const Recorded& run, Places& places) {
+                 const Recorded& run, Names& names) {
   constexpr std::size_t most = 6;
   if (events.empty()) return;
   text += std::string("    ") + head + ":\n";
   for (std::size_t i = 0; i < std::min(events.size(), most); ++i)
-    text += "      " + store_text(run.trace[events[i]], places) + "\n";
+    text += "      " + store_text(run.trace[events[i]], names) + "\n";
   if (events.size() > most) text += "      and " + std::to_string(events.size() - most) + " more\n";
 }
 
@@ -55,6 +68,29 @@ std::string bytes_text(const LineContent& content) {
       if (byte == 7 && word + 1 < content.size()) text += ' ';
     }
   return text;
+}
+
+/// The `bytes` (at most 8) of a line's content from `at` on.
+std::uint64_t value_at(const LineContent& content, std::uint64_t at, std::uint32_t bytes) {
+  std::uint64_t value = 0;
+  for (std::uint32_t i = 0; i < bytes && at + i < line_bytes; ++i)
+    value |= (content[(at + i) / word_bytes] >> 8 * ((at + i) % word_bytes) & 0xff) << 8 * i;
+  return value;
+}
+
+/// The fields whose old and newest content differ.
+void tell_fields(std::string& text, const LineState& line, Names& names) {
+  constexpr std::size_t most = 8;
+  std::size_t told = 0;
+  for (const Layout::Field& field : names.layout.fields_of(line.line)) {
+    const std::uint64_t at = field.offset % line_bytes;
+    const auto bytes = std::min<std::uint32_t>(field.bytes, word_bytes);
+    const std::uint64_t old = value_at(line.content, at, bytes);
+    const std::uint64_t newest = value_at(line.newest, at, bytes);
+    if (old == newest || told++ >= most) continue;
+    text += "    " + field.name + " = " + hex(old) + ", was " + hex(newest) + " in the run\n";
+  }
+  if (told > most) text += "    and " + std::to_string(told - most) + " more fields\n";
 }
 
 /// The last stores before the cut that were made after the oldest lost one and are on media: what
@@ -89,6 +125,9 @@ std::vector<const void*> all_places(const Verdict& verdict) {
 std::string show(const Operation& operation, const Vocabulary& vocabulary) {
   std::string text = name_of(operation.action);
   if (operation.action == Action::create) return text;
+  if (operation.action == Action::load)
+    return text + " " + std::to_string(operation.count) + " keys from " + vocabulary.show(0) +
+           " on";
   text += " key " + vocabulary.show(operation.key);
   if (operation.action == Action::scan) return text + ", " + std::to_string(operation.count);
   if (operation.action != Action::lookup && operation.action != Action::remove)
@@ -102,6 +141,7 @@ std::string tell(const Case& what, const Verdict& verdict, Places& places,
   const Recorded& run = verdict.run;
   const Vocabulary vocabulary(what.program);
   places.prepare(all_places(verdict));
+  Names names{places, layout_of(what, run)};
   std::string text = "violation: " + violation.oracle + ": " + violation.what + "\n\noperations\n";
   std::vector<bool> called(run.operations.size(), false);
   for (std::uint32_t i = 0; i < violation.event && i < run.trace.size(); ++i)
@@ -133,15 +173,16 @@ std::string tell(const Case& what, const Verdict& verdict, Places& places,
       continue;
     }
     text += "  line " + std::to_string(line.line) + " (pool offset " +
-            std::to_string(std::uint64_t{line.line} * line_bytes) + ") keeps an older content\n" +
-            "    bytes " + bytes_text(line.content) + "\n";
-    tell_stores(text, "lost", line.lost, run, places);
-    tell_stores(text, "kept", line.kept, run, places);
+            std::to_string(std::uint64_t{line.line} * line_bytes) + ") keeps an older content\n";
+    tell_fields(text, line, names);
+    text += "    bytes " + bytes_text(line.content) + "\n";
+    tell_stores(text, "lost", line.lost, run, names);
+    tell_stores(text, "kept", line.kept, run, names);
   }
   const std::vector<std::uint32_t> later = overtakers(verdict);
   if (!violation.lines.empty() && !later.empty())
     text += "  on media although stored after the first loss:\n      " +
-            store_text(run.trace[later.back()], places) + "\n";
+            store_text(run.trace[later.back()], names) + "\n";
   for (const LineState& line : violation.recovery_lines)
     text += "  second cut: recovery's line " + std::to_string(line.line) + " is " +
             bytes_text(line.content) + "\n";
@@ -157,6 +198,7 @@ std::string tell_steps(const Case& what, const Verdict& verdict, Places& places)
   const Recorded& run = verdict.run;
   const Vocabulary vocabulary(what.program);
   places.prepare(all_places(verdict));
+  Names names{places, layout_of(what, run)};
   const std::uint32_t end =
       verdict.violation ? verdict.violation->event : static_cast<std::uint32_t>(run.trace.size());
   std::string text;
@@ -167,7 +209,7 @@ std::string tell_steps(const Case& what, const Verdict& verdict, Places& places)
     switch (event.kind) {
       case Event::Kind::store:
       case Event::Kind::stream:
-        text += " " + store_text(event, places);
+        text += " " + store_text(event, names);
         break;
       case Event::Kind::flush:
         text += " of line " + std::to_string(event.at / line_bytes) + "  at " +

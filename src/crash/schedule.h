@@ -1,9 +1,18 @@
 // Schedule: which thread runs when. A thread runs until it ends or waits; preemptions are listed,
 // so a schedule is data: it can be drawn, enumerated, shrunk and written to a file.
+//
+// Two kinds are tried after the undisturbed one:
+//   - random priorities with a few changes (PCT: Burckhardt et al., ASPLOS 2010). The thread of the
+//     highest priority runs; at a change point the one that runs falls behind all others. Of n
+//     threads and k steps, a bug that takes d ordered steps shows with a chance of 1 / (n k^(d-1))
+//     or more.
+//   - depth-first, bounded in preemptions: those between a flush and the fence that follows it,
+//     where something is visible and not yet durable.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "core/rng.h"
@@ -11,6 +20,10 @@
 namespace perdure::crash {
 
 struct Preemption {
+  /// In place of a thread: the one that runs falls behind all others, and the first of those goes
+  /// on.
+  static constexpr std::uint8_t demote = 0xff;
+
   std::uint64_t step;   ///< meetings of the run so far: atomic accesses, stores, flushes, fences
   std::uint8_t thread;  ///< who goes on
   friend bool operator==(const Preemption&, const Preemption&) = default;
@@ -19,41 +32,77 @@ struct Preemption {
 struct Schedule {
   std::uint8_t first = 0;
   std::vector<Preemption> preemptions;  ///< ascending steps
+  /// The threads, the highest priority first; empty: whoever ends or waits is followed by the next
+  /// number.
+  std::vector<std::uint8_t> order{};
 };
 
-/// What an undisturbed run tells about where preemptions matter.
+/// What a run tells about where preemptions matter.
 struct Steps {
   std::uint64_t count = 0;
   std::vector<std::uint64_t> flushes;  ///< steps between a publish and its fence
 };
 
-/// A random schedule of at most `most` preemptions, half of them between a flush and its fence
-/// (after Burckhardt et al., ASPLOS 2010: few ordered preemptions reveal most bugs).
-[[nodiscard]] inline Schedule draw_schedule(const Steps& steps, unsigned threads, unsigned most,
-                                            Rng& rng) {
+/// A PCT schedule for bugs of depth `depth` (1 or more): random priorities, `depth` - 1 change
+/// points. `near_flushes`: they are drawn from between flushes and fences, not from everywhere.
+[[nodiscard]] inline Schedule draw_schedule(const Steps& steps, unsigned threads, unsigned depth,
+                                            bool near_flushes, Rng& rng) {
   Schedule schedule;
-  schedule.first = static_cast<std::uint8_t>(rng.below(threads));
+  schedule.order.resize(threads);
+  std::iota(schedule.order.begin(), schedule.order.end(), std::uint8_t{0});
+  std::shuffle(schedule.order.begin(), schedule.order.end(), rng);
+  schedule.first = schedule.order.front();
   if (threads == 1 || steps.count == 0) return schedule;
-  for (std::uint64_t left = 1 + rng.below(most); left > 0; --left) {
-    const bool near_flush = !steps.flushes.empty() && rng.below(2) == 0;
-    const std::uint64_t step = near_flush ? steps.flushes[rng.below(steps.flushes.size())] + 1
-                                          : 1 + rng.below(steps.count);
-    schedule.preemptions.push_back({step, static_cast<std::uint8_t>(rng.below(threads))});
+  for (unsigned left = depth; left > 1; --left) {
+    const std::uint64_t step = near_flushes && !steps.flushes.empty()
+                                   ? steps.flushes[rng.below(steps.flushes.size())] + 1
+                                   : 1 + rng.below(steps.count);
+    schedule.preemptions.push_back({step, Preemption::demote});
   }
   std::sort(schedule.preemptions.begin(), schedule.preemptions.end(),
             [](const Preemption& a, const Preemption& b) { return a.step < b.step; });
   return schedule;
 }
 
-/// All schedules with one preemption between a flush and its fence, in order (depth-first, bound
-/// 1).
-[[nodiscard]] inline std::vector<Schedule> enumerate_schedules(const Steps& steps,
-                                                               unsigned threads) {
-  std::vector<Schedule> all;
-  for (std::uint8_t first = 0; first < threads; ++first)
-    for (const std::uint64_t step : steps.flushes)
-      for (std::uint8_t to = 0; to < threads; ++to) all.push_back({first, {{step + 1, to}}});
-  return all;
-}
+/// Depth-first over schedules whose preemptions are all between a flush and its fence, at most
+/// `bound` of them. The next step of a path depends on the run so far, so whoever runs a schedule
+/// tells what it met.
+class DepthFirst {
+ public:
+  /// `steps`: of the undisturbed run. `rng` decides what is tried first.
+  DepthFirst(const Steps& steps, unsigned threads, unsigned bound, Rng& rng)
+      : threads_(threads), bound_(bound), rng_(rng) {
+    for (std::uint8_t first = 0; first < threads; ++first) extend({first, {}}, steps);
+    std::shuffle(open_.begin(), open_.end(), rng_);
+  }
+  [[nodiscard]] bool done() const noexcept { return open_.empty(); }
+  [[nodiscard]] Schedule next() {
+    Schedule schedule = std::move(open_.back());
+    open_.pop_back();
+    return schedule;
+  }
+  /// `schedule` was run and met `steps`: its extensions come next.
+  void ran(const Schedule& schedule, const Steps& steps) {
+    if (schedule.preemptions.size() >= bound_) return;
+    const auto from = static_cast<std::ptrdiff_t>(open_.size());
+    extend(schedule, steps);
+    std::shuffle(open_.begin() + from, open_.end(), rng_);
+  }
+
+ private:
+  void extend(const Schedule& schedule, const Steps& steps) {
+    const std::uint64_t after = schedule.preemptions.empty() ? 0 : schedule.preemptions.back().step;
+    for (const std::uint64_t flush : steps.flushes)
+      for (std::uint8_t to = 0; flush + 1 > after && to < threads_; ++to) {
+        open_.push_back(schedule);
+        open_.back().preemptions.push_back({flush + 1, to});
+      }
+  }
+
+  unsigned threads_;
+  unsigned bound_;
+  Rng& rng_;
+  std::vector<Schedule> open_;
+};
 
 }  // namespace perdure::crash

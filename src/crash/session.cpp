@@ -76,11 +76,19 @@ Verdict record(const Case& what, Bench& bench) {
         }
     });
   run.hung = prologue.hung || main.hung;
+  for (const Trace* const part : {&prologue.trace, &main.trace})
+    for (const Event& event : *part)
+      if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
+        if (const auto line = static_cast<LineNumber>(event.at / line_bytes);
+            !run.blocks.contains(line))
+          run.blocks[line] = (*instance)->block_at(std::uint64_t{line} * line_bytes);
   if (run.hung)
     static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
   run.trace = std::move(prologue.trace);
   // The creation is explored too where there is no preload to pass over.
-  run.explored_from = program.preload.empty() ? 0 : static_cast<std::uint32_t>(run.trace.size());
+  const bool loaded = !program.preload.empty() && program.preload[0].action == Action::load;
+  run.explored_from =
+      program.preload.empty() || loaded ? 0 : static_cast<std::uint32_t>(run.trace.size());
   run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
   verdict.steps = main.steps;
   verdict.sites = std::move(prologue.sites);
@@ -112,6 +120,20 @@ Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
   verdict.violation = explorer.judge_one(verdict.run, what.program.threads, event, lines);
   verdict.coverage = explorer.coverage();
   return verdict;
+}
+
+// Now and then the creation itself is explored, with a bulk load every other time.
+ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
+  ProgramPlan made{.key_kind = plan.key_kind,
+                   .threads = plan.threads,
+                   .operations = plan.operations,
+                   .keys = plan.keys,
+                   .preload = plan.preload,
+                   .seed = seed,
+                   .ordered = plan.subject.info->ordered};
+  if (seed % 8 == 0) made.preload = 0;
+  made.load = seed % 8 == 4;
+  return made;
 }
 
 Summary explore_many(const Plan& plan, Bench& bench,
@@ -155,25 +177,21 @@ Summary explore_many(const Plan& plan, Bench& bench,
   };
   for (std::uint64_t seed = plan.seed; !summary.violation && !spent(); ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation};
-    // Now and then the creation itself is explored: nothing is preloaded then.
-    const unsigned preload = seed % 4 == 0 ? 0 : plan.preload;
-    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys, preload, seed,
-                             plan.subject.info->ordered});
+    what.program = generate(program_plan(plan, seed));
     ++summary.programs;
     const Steps steps = one(what);
     if (plan.threads == 1) continue;
     Rng rng(seed, 6);
-    std::vector<Schedule> schedules;
-    for (unsigned i = 0; i < plan.schedules; ++i)
-      schedules.push_back(draw_schedule(steps, plan.threads, 3, rng));
-    std::vector<Schedule> systematic = enumerate_schedules(steps, plan.threads);
-    std::shuffle(systematic.begin(), systematic.end(), rng);
-    systematic.resize(std::min<std::size_t>(systematic.size(), plan.schedules));
-    schedules.insert(schedules.end(), systematic.begin(), systematic.end());
-    for (const Schedule& schedule : schedules) {
-      if (summary.violation || spent()) break;
-      what.schedule = schedule;
+    for (unsigned i = 0; i < plan.schedules && !summary.violation && !spent(); ++i) {
+      const auto depth = static_cast<unsigned>(2 + rng.below(plan.depth - 1));
+      what.schedule = draw_schedule(steps, plan.threads, depth, i % 2 == 0, rng);
       one(what);
+    }
+    DepthFirst systematic(steps, plan.threads, plan.preemptions, rng);
+    for (unsigned i = 0; i < plan.schedules && !systematic.done(); ++i) {
+      if (summary.violation || spent()) break;
+      what.schedule = systematic.next();
+      systematic.ran(what.schedule, one(what));
     }
   }
   summary.time_up = !summary.violation && summary.seconds >= plan.seconds;

@@ -65,10 +65,15 @@ struct Plan {
   std::uint64_t seed = 1;
   double seconds = 10;
   std::uint64_t most_states = ~std::uint64_t{0};
-  unsigned schedules = 4;  ///< random ones per program, after the first
+  unsigned schedules = 4;    ///< of each kind per program, after the undisturbed one
+  unsigned depth = 4;        ///< of PCT schedules, 2 or more: one change point less than this
+  unsigned preemptions = 2;  ///< of depth-first schedules
   Bounds bounds;
   Mutation mutation;
 };
+
+/// The program that a plan makes of one seed.
+[[nodiscard]] ProgramPlan program_plan(const Plan& plan, std::uint64_t seed);
 
 struct Summary {
   Coverage coverage;

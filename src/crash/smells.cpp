@@ -68,8 +68,7 @@ std::vector<Smell> find_smells(const Plan& plan, Bench& bench, Places& places) {
   std::map<Key, std::uint64_t> counts;
   for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
-    what.program = generate({plan.key_kind, plan.threads, plan.operations, plan.keys, plan.preload,
-                             seed, plan.subject.info->ordered});
+    what.program = generate(program_plan(plan, seed));
     const Verdict verdict = record(what, bench);
     if (!verdict.violation) count_smells(verdict.run, plan.threads, bench.image(), counts);
   }

@@ -85,6 +85,9 @@ class IndexInstance final : public Instance {
         if (answer.outcome == Outcome::ok) answer.stamp = universe_.stamp_of(found);
         break;
       }
+      case Action::load:
+        load(operation, answer);
+        break;
       case Action::scan: {
         typename Keys::Scan out;
         index_->scan(key, operation.count, out);
@@ -128,6 +131,9 @@ class IndexInstance final : public Instance {
   [[nodiscard]] std::uint64_t live_blocks() const override {
     return pool_->heap().usage().live_blocks;
   }
+  [[nodiscard]] Heap::Extent block_at(std::uint64_t offset) const override {
+    return pool_->heap().block_at(offset);
+  }
   [[nodiscard]] bool ready() const { return pool_->ready(); }
 
  private:
@@ -137,6 +143,22 @@ class IndexInstance final : public Instance {
       index_ = std::move(index).value();
     else
       answer.wrong = "cannot create the index: " + index.error().line();
+  }
+
+  void load(const Operation& operation, Answer& answer) {
+    using Text = std::conditional_t<Keys::kind == KeyKind::integer, std::uint64_t, std::string>;
+    std::vector<Text> values;  // records of byte strings refer to them
+    for (std::uint16_t key = 0; key < operation.count; ++key)
+      values.push_back(universe_.value(operation.stamp + key));
+    std::vector<typename Keys::Record> records;
+    for (std::uint16_t key = 0; key < operation.count; ++key)
+      records.push_back({universe_.key(key), values[key]});
+    const Result<void> loaded = index_->bulk_load(records);
+    if (loaded) return;
+    answer.outcome = Outcome::invalid;
+    if (loaded.error().code == ErrorCode::out_of_space) answer.outcome = Outcome::out_of_space;
+    if (answer.outcome == Outcome::invalid && loaded.error().code != ErrorCode::unsupported)
+      answer.wrong = "bulk load: " + loaded.error().line();
   }
 
   /// A scan's records in our words.

@@ -37,6 +37,8 @@ class Instance {
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   virtual void quiesce() = 0;
   [[nodiscard]] virtual std::uint64_t live_blocks() const = 0;
+  /// The block of the heap that the byte at `offset` lies in.
+  [[nodiscard]] virtual Heap::Extent block_at(std::uint64_t offset) const = 0;
 };
 
 /// Speaks of keys as `program` does; both outlive the instances.

@@ -27,6 +27,7 @@ struct Event {
   std::uint32_t at;  ///< pool offset
   std::uint64_t value;
   const void* pc;
+  bool plain = false;  ///< a store that is no atomic access: the compiler may move it
 };
 [[nodiscard]] const char* name_of(Event::Kind kind) noexcept;
 

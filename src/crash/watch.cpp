@@ -1,5 +1,7 @@
 #include "crash/watch.h"
 
+#include <sys/time.h>
+
 #include <csignal>
 
 #include "core/assert.h"
@@ -9,6 +11,13 @@ namespace {
 
 Watch* active = nullptr;
 constexpr int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+// One timer for all runs, because to arm one for each would cost as much as a small recovery.
+void set_timer(double seconds) {
+  const timeval every{0, static_cast<suseconds_t>(seconds * 1e6)};
+  const itimerval timer{every, every};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
 
 }  // namespace
 
@@ -26,9 +35,15 @@ Watch::Watch(Image& image)
   action.sa_handler = on_signal;
   action.sa_flags = SA_NODEFER;  // the handler does not return
   for (const int signal : caught) sigaction(signal, &action, nullptr);
+  action.sa_handler = on_tick;
+  action.sa_flags = SA_NODEFER | SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  set_timer(seconds_per_tick);
 }
 
 Watch::~Watch() {
+  set_timer(0);
+  std::signal(SIGALRM, SIG_DFL);
   for (const int signal : caught) std::signal(signal, SIG_DFL);
 }
 
@@ -41,8 +56,15 @@ void Watch::on_signal(int signal) {
   active->stop(signal == SIGABRT ? Ending::assertion : Ending::fault);
 }
 
+void Watch::on_tick(int) {
+  if (active == nullptr) return;
+  active->ticks_ = active->ticks_ + 1;
+  if (active->ticks_ > active->most_ticks_) active->stop(Ending::out_of_steps);
+}
+
 void Watch::begin() {
   PERDURE_ASSERT(active == nullptr);
+  ticks_ = 0;
   steps_ = 0;
   pauses_ = 0;
   before_ = installed;
@@ -100,7 +122,7 @@ void Watch::write(const void* address, std::size_t bytes, const void* pc) {
   if (recording_) source_.settle();
   if (asking_) meet_lines(at, bytes);
   image_.touch(at, bytes);
-  if (recording_) source_.begin_store(0, address, bytes, pc);
+  if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::Access::plain);
 }
 
 void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) {
@@ -114,7 +136,7 @@ void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const vo
   if (asking_) meet_lines(at, bytes);
   if (kind == Atomic::load) return;
   image_.touch(at, bytes);
-  if (recording_) source_.begin_store(0, address, bytes, pc, kind == Atomic::update);
+  if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::access_of(kind));
 }
 
 void Watch::flush(const void* line, Flush kind, const void* pc) {
@@ -122,7 +144,7 @@ void Watch::flush(const void* line, Flush kind, const void* pc) {
   if (!recording_ || !source_.holds(line)) return;
   source_.settle();
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) {
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) {
     if (mutation_.kind != Mutation::Kind::retarget) return;
     at = at >= line_bytes ? at - 64U : at + 64U;
   }
@@ -133,7 +155,7 @@ void Watch::fence(const void* pc) {
   count();
   if (!recording_) return;
   source_.settle();
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) return;
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) return;
   source_.add(Event::Kind::fence, 0, 0, 0, pc);
 }
 

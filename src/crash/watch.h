@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "crash/callers.h"
 #include "crash/image.h"
 #include "crash/recorder.h"
 #include "platform/runtime/observer.h"
@@ -50,6 +51,10 @@ class Watch final : public platform::Observer {
 
   static constexpr std::uint64_t most_steps = 4'000'000;
   static constexpr std::uint64_t most_pauses = 20'000;
+  /// Seconds of wall clock for one run: a guard against loops that no hook sees, so far above what
+  /// any run takes that verdicts do not depend on the machine's speed.
+  static constexpr double most_seconds = 20;
+  void patience(double seconds) noexcept { most_ticks_ = ticks(seconds); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return total_steps_; }
 
   void read(const void* address, std::size_t bytes, const void* pc) override;
@@ -70,7 +75,13 @@ class Watch final : public platform::Observer {
   [[noreturn]] void stop(Ending why);
   void meet_lines(std::uint32_t at, std::size_t bytes);
 
+  static constexpr double seconds_per_tick = 0.05;
+  [[nodiscard]] static constexpr std::uint32_t ticks(double seconds) noexcept {
+    return static_cast<std::uint32_t>(seconds / seconds_per_tick) + 1;
+  }
+
   static void on_signal(int signal);
+  static void on_tick(int);
 
   Image& image_;
   EventSource source_;
@@ -80,9 +91,12 @@ class Watch final : public platform::Observer {
   std::vector<LineNumber> asked_;
   std::function<void(LineNumber)> decide_;
   Mutation mutation_;
+  Callers callers_;
   std::uint64_t steps_ = 0;
   std::uint64_t pauses_ = 0;
   std::uint64_t total_steps_ = 0;
+  volatile std::uint32_t ticks_ = 0;  ///< of the run under way
+  std::uint32_t most_ticks_ = ticks(most_seconds);
   platform::Observer* before_ = nullptr;
   sigjmp_buf return_;
 };

@@ -13,18 +13,26 @@ struct Style {
   bool hot;                           ///< keys of one neighbourhood only
   bool ascending;
 };
-constexpr std::array<Style, 6> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
+constexpr std::array<Style, 8> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
                                           {{10, 5, 5, 60, 15, 5}, false, false},
                                           {{30, 10, 10, 30, 15, 5}, true, false},
                                           {{10, 25, 40, 5, 15, 5}, false, false},
                                           {{70, 5, 5, 5, 10, 5}, false, true},
-                                          {{25, 20, 15, 20, 12, 8}, false, false}}};
+                                          {{25, 20, 15, 20, 12, 8}, false, false},
+                                          {{0, 0, 0, 100, 0, 0}, false, true},
+                                          {{100, 0, 0, 0, 0, 0}, false, true}}};
+constexpr std::size_t emptying = 6;
+constexpr std::size_t filling = 7;
+/// Of programs, one whose every other stretch empties a run of keys, and whose next one fills
+/// another: blocks that the first gives back are used by the second, and whoever still leads to
+/// them is found out.
+constexpr std::uint64_t reuse_every = 4;
 
 }  // namespace
 
 const char* name_of(Action action) noexcept {
   static constexpr const char* names[] = {"create", "insert", "upsert", "update",
-                                          "remove", "lookup", "scan"};
+                                          "remove", "lookup", "scan",   "load"};
   return names[static_cast<std::size_t>(action)];
 }
 
@@ -39,16 +47,26 @@ Program generate(const ProgramPlan& plan) {
   std::vector<std::uint16_t> order(plan.keys);
   for (std::uint16_t i = 0; i < plan.keys; ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), rng);
-  for (unsigned i = 0; i < std::min<unsigned>(plan.preload, plan.keys); ++i)
+  const unsigned preload = std::min<unsigned>(plan.preload, plan.keys);
+  if (plan.load) {
+    program.preload.push_back({Action::load, 0, 0, static_cast<std::uint16_t>(preload), ++stamp});
+    stamp += preload;
+  }
+  for (unsigned i = 0; i < preload && !plan.load; ++i)
     program.preload.push_back({Action::insert, 0, order[i], 0, ++stamp});
+  // With several threads nobody waits for the grace periods that come before a reuse.
+  const bool reuse = plan.threads == 1 && plan.seed % reuse_every == 3;
   const Style* style = nullptr;
   std::uint16_t around = 0;
   std::uint16_t next = 0;
   std::uint16_t last = 0;
   for (unsigned i = 0; i < plan.operations; ++i) {
     if (i % std::max(1U, plan.operations / 3) == 0) {
-      style = &styles[rng.below(styles.size())];
+      const unsigned stretch = i / std::max(1U, plan.operations / 3);
+      const std::size_t drawn = rng.below(styles.size());
+      style = &styles[!reuse ? drawn : stretch % 2 == 0 ? emptying : filling];
       around = static_cast<std::uint16_t>(rng.below(plan.keys));
+      if (reuse) next = around;
     }
     Operation operation;
     operation.thread = static_cast<std::uint8_t>(rng.below(plan.threads));

@@ -14,14 +14,15 @@
 
 namespace perdure::crash {
 
-enum class Action : std::uint8_t { create, insert, upsert, update, remove, lookup, scan };
+/// `load`: bulk load of the first `count` keys, key k with the value `stamp` + k.
+enum class Action : std::uint8_t { create, insert, upsert, update, remove, lookup, scan, load };
 [[nodiscard]] const char* name_of(Action action) noexcept;
 
 struct Operation {
   Action action = Action::lookup;
   std::uint8_t thread = 0;
   std::uint16_t key = 0;    ///< place in the universe
-  std::uint16_t count = 0;  ///< of a scan
+  std::uint16_t count = 0;  ///< of a scan or load
   std::uint64_t stamp = 0;  ///< of what is written
   friend bool operator==(const Operation&, const Operation&) = default;
 };
@@ -54,6 +55,7 @@ struct ProgramPlan {
   unsigned operations = 24;
   std::uint16_t keys = 32;
   unsigned preload = 0;
+  bool load = false;  ///< by one bulk load, which is explored, in place of insertions
   std::uint64_t seed = 1;
   bool ordered = true;
 };

@@ -12,6 +12,7 @@
 
 #include "core/result.h"
 #include "index/index.h"
+#include "index/media_layout.h"
 #include "pool/pool.h"
 
 namespace perdure {
@@ -79,6 +80,9 @@ struct IndexInfo {
   /// newer, out_of_space.
   Result<std::unique_ptr<IntegerIndex>> (*recover_integer)(const IndexPlace&) = nullptr;
   Result<std::unique_ptr<BytesIndex>> (*recover_bytes)(const IndexPlace&) = nullptr;
+
+  /// Describes what lies on media with these options, for counterexamples. Null: shown as bytes.
+  std::vector<MediaStruct> (*media)(const IndexOptions&) = nullptr;
 };
 
 class IndexRegistry {

@@ -91,6 +91,16 @@ class Heap {
   /// shutdown for a heap that persists allocation; slab, which persists none, reports 0).
   virtual Result<std::uint64_t> sweep() = 0;
 
+  struct Extent {
+    std::uint64_t offset = null_offset;  ///< null: no block
+    std::uint64_t bytes = 0;             ///< of its size class
+  };
+  /// The block that holds the byte at `offset`, live or not; none where the heap has cut no blocks,
+  /// or does not know. For tools that show images; not thread-safe.
+  [[nodiscard]] virtual Extent block_at([[maybe_unused]] std::uint64_t offset) const noexcept {
+    return {};
+  }
+
   [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
   [[nodiscard]] virtual const char* name() const noexcept = 0;
 };

@@ -397,6 +397,19 @@ bool SlabHeap::is_marked(std::uint64_t offset) const noexcept {
   return size_class != no_class && is_allocated(offset, size_class);
 }
 
+Heap::Extent SlabHeap::block_at(std::uint64_t offset) const noexcept {
+  const std::uint64_t in_heap = offset - first_offset_;
+  const std::uint64_t chunk = in_heap / chunk_bytes;
+  if (offset < first_offset_ || chunk >= chunks_) return {};
+  const std::uint8_t size_class = chunk_[chunk].size_class.load(std::memory_order_acquire);
+  if (size_class == no_class) return {};
+  const Geometry& shape = geometry[size_class];
+  const std::uint64_t first = (chunk - chunk % shape.chunks) * chunk_bytes;
+  const std::uint64_t index = (in_heap - first) / shape.bytes;
+  if (index >= shape.blocks) return {};
+  return {first_offset_ + first + index * shape.bytes, shape.bytes};
+}
+
 bool SlabHeap::is_allocated(std::uint64_t offset, unsigned size_class) const noexcept {
   const Geometry& shape = geometry[size_class];
   const std::uint64_t in_heap = offset - first_offset_;

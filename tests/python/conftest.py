@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+# A shell's background job inherits an ignored SIGINT, and its children would never be interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STUDY = """
 name = "small"
@@ -35,14 +39,18 @@ mix = { lookup = 0.5, insert = 0.5 }
 """
 
 
-@pytest.fixture(scope="session")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fake_native.py run by this very interpreter; the one on PATH may be a slow wrapper script."""
-    _, body = Path(__file__).with_name("fake_native.py").read_text().split("\n", 1)
-    path = tmp_path_factory.mktemp("stand-in") / "perdure-native"
+def executable_copy(script: str, name: str, folder: Path) -> Path:
+    """Copies a script, to be run by this very interpreter; the one on PATH may be a slow wrapper."""
+    _, body = Path(__file__).with_name(script).read_text().split("\n", 1)
+    path = folder / name
     path.write_text(f"#!{sys.executable}\n{body}")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return executable_copy("fake_native.py", "perdure-native", tmp_path_factory.mktemp("stand-in"))
 
 
 @pytest.fixture
@@ -78,12 +86,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sim_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fake_sim.py, run as `stand_in` is."""
-    _, body = Path(__file__).with_name("fake_sim.py").read_text().split("\n", 1)
-    path = tmp_path_factory.mktemp("stand-in-sim") / "perdure-sim"
-    path.write_text(f"#!{sys.executable}\n{body}")
-    path.chmod(0o755)
-    return path
+    return executable_copy("fake_sim.py", "perdure-sim", tmp_path_factory.mktemp("stand-in-sim"))
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ Its benches are those of the stand-in for perdure-native.
 
 Environment: FAKE_SIM_FACTOR=1.1 scales every answer; FAKE_SIM_FAIL=ntstore fails probes of that
 operation; FAKE_SIM_SKIP=remote skips points of that node; FAKE_SIM_DRAM=1 makes PM behave as DRAM;
-FAKE_SIM_LOG=FILE appends a line per call of probe.
+FAKE_SIM_LOG=FILE appends a line per call of probe; FAKE_SIM_FOUND=fptree makes crash find something
+in that index, as it always does in toys.
 """
 
 from __future__ import annotations
@@ -34,12 +35,29 @@ def main() -> int:
     if command == "bench":
         program = os.environ["PERDURE_NATIVE"]
         os.execv(program, [program, *sys.argv[1:]])
+    if command == "list":
+        index = {"name": "fptree", "index_class": "persistent", "recovers": True}
+        print(json.dumps([index, {"name": "null", "index_class": "harness", "recovers": False}]))
+        return 0
+    if command == "crash":
+        return crash(flags_of([a for a in arguments if a not in ("--quiet", "--json")]))
     return probe(arguments[0], flags_of(arguments[1:]))
 
 
 def flags_of(arguments: list[str]) -> dict[str, str]:
     pairs = zip(arguments, [*arguments[1:], "--"], strict=True)
     return {n.removeprefix("--"): v for n, v in pairs if n.startswith("--")}
+
+
+def crash(flags: dict[str, str]) -> int:
+    found = flags["index"].startswith("toy:") or flags["index"] == os.environ.get("FAKE_SIM_FOUND")
+    violation = {"text": f"violation: of {flags['index']}", "replay": flags["out"]}
+    print(json.dumps({
+        "index": flags["index"], "domain": "adr", "threads": int(flags["threads"]),
+        "coverage": {"crash_points": 10, "states": 90, "recovery_cuts": 10},
+        "violation": violation if found else None,
+    }))  # fmt: skip
+    return 5 if found else 0
 
 
 def probe(name: str, flags: dict[str, str]) -> int:

@@ -106,6 +106,16 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     assert summary["simulated"]["failed"] == 0
     text = (results / "report.html").read_text()
     assert "simulated, sim:optane100-8280l-2s" in text and 'id="fidelity"' in text
+    explored = summary["crash"]["explored"]
+    assert [(e["index"], e["violation"]) for e in explored] == [("fptree", None)]
+    assert summary["crash"]["planted"]["violation"]["text"] == "violation: of toy:missing_flush"
+
+
+def test_demo_exits_with_5_when_the_explorer_finds_something(sim_cli: Cli, tmp_path: Path) -> None:
+    done = sim_cli("demo", "--results", tmp_path, "--quick", FAKE_SIM_FOUND="fptree")
+    assert done.returncode == 5, done.stderr
+    assert "100 states at 10 moments, 1 violations" in done.stdout
+    assert f"--replay {tmp_path / 'crash' / 'planted.json'}" in done.stdout
 
 
 def test_help_names_every_command_and_the_exit_codes(cli: Cli) -> None:

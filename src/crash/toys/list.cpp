@@ -141,6 +141,15 @@ class ListToy final : public Toy {
 
 }  // namespace
 
+std::vector<MediaStruct> list_media(const IndexOptions&) {
+  return {{"root", sizeof(Root), {{"head", 0, 8}}},
+          {"node",
+           sizeof(Node),
+           {{"key", offsetof(Node, key), 8},
+            {"value", offsetof(Node, value), 8},
+            {"next", offsetof(Node, next), 8}}}};
+}
+
 Result<std::unique_ptr<IntegerIndex>> open_list(const IndexPlace& place, Defect defect,
                                                 bool repaired, bool create) {
   Pool& pool = *place.pool;

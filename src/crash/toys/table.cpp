@@ -235,6 +235,23 @@ class TableToy final : public Toy {
 
 }  // namespace
 
+std::vector<MediaStruct> table_media(const IndexOptions&) {
+  constexpr std::uint32_t records = offsetof(Table, record);
+  constexpr auto record = static_cast<std::uint32_t>(sizeof(Entry));
+  return {{"table",
+           sizeof(Table),
+           {{"commit", offsetof(Table, commit), 8},
+            {"lock", offsetof(Table, lock), 8},
+            {"allocated", offsetof(Table, allocated), 8},
+            {"second", offsetof(Table, second), 8},
+            {"log.valid", offsetof(Table, log) + offsetof(Table::Log, valid), 8},
+            {"log.slot", offsetof(Table, log) + offsetof(Table::Log, slot), 8},
+            {"log.value", offsetof(Table, log) + offsetof(Table::Log, value), 8},
+            {"record[].key", records + offsetof(Entry, key), 8, Table::records, record},
+            {"record[].value", records + offsetof(Entry, value), 8, Table::records, record},
+            {"record[].check", records + offsetof(Entry, check), 8, Table::records, record}}}};
+}
+
 Result<std::unique_ptr<IntegerIndex>> open_table(const IndexPlace& place, Defect defect,
                                                  bool repaired, bool create) {
   Pool& pool = *place.pool;

@@ -32,6 +32,9 @@ class Toy : public IntegerIndex {
   bool repaired_;
 };
 
+[[nodiscard]] std::vector<MediaStruct> table_media(const IndexOptions&);
+[[nodiscard]] std::vector<MediaStruct> list_media(const IndexOptions&);
+
 /// The offset of the pool's root, or null.
 [[nodiscard]] std::uint64_t toy_root(const IndexPlace& place);
 

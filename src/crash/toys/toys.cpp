@@ -27,6 +27,7 @@ IndexInfo describe() {
   info.ordered = false;
   info.create_integer = open<defect, repaired, true>;
   info.recover_integer = open<defect, repaired, false>;
+  info.media = is_list(defect) ? list_media : table_media;
   return info;
 }
 

@@ -19,7 +19,8 @@ Result<std::uint64_t> LeafList<Keys>::create_head(Pool& pool, unsigned entries) 
   if (!block)
     return Error{ErrorCode::out_of_space, "no room for the first leaf", pool.path(),
                  "create a larger pool"};
-  pm::persist(&format_leaf(pool, block, entries), leaf_bytes(entries));
+  // Of an empty leaf only the header means anything (L1).
+  pm::persist(&format_leaf(pool, block, entries).commit, pm::cache_line_bytes);
   pool.heap().publish({&block, 1});
   return block.offset;
 }

@@ -56,13 +56,15 @@ class Loader {
       return built;
     }
     // The last leaf of a part did not know its neighbour when it was written.
+    bool joined = false;
     for (std::size_t i = 0; i + 1 < leaves_.size(); ++i) {
       auto& next = pool_.at<Leaf>(leaves_[i])->next;
       if (next.load(std::memory_order_relaxed) == leaves_[i + 1]) continue;
       next.store(leaves_[i + 1], std::memory_order_relaxed);
       pm::flush(&next, sizeof next);
+      joined = true;
     }
-    pm::fence();
+    if (joined) pm::fence();
     return {};
   }
 

@@ -1,7 +1,23 @@
 #include "index/fptree/fptree.h"
+#include "index/record/index_root.h"
 
 namespace perdure::fptree {
 namespace {
+
+std::vector<MediaStruct> media(const IndexOptions& options) {
+  const auto entries = static_cast<std::uint32_t>(options.get("leaf_entries"));
+  constexpr auto record = static_cast<std::uint32_t>(sizeof(LeafRecord));
+  constexpr auto records = static_cast<std::uint32_t>(sizeof(Leaf));
+  return {media_of_root(),
+          {"leaf",
+           leaf_bytes(entries),
+           {{"tag", offsetof(Leaf, tag), 1, entries},
+            {"commit", offsetof(Leaf, commit), 8},
+            {"next", offsetof(Leaf, next), 8},
+            {"lock", offsetof(Leaf, lock), 8},
+            {"record[].key", records + offsetof(LeafRecord, key), 8, entries, record},
+            {"record[].value", records + offsetof(LeafRecord, value), 8, entries, record}}}};
+}
 
 PERDURE_REGISTER_INDEX(
     fptree,
@@ -29,7 +45,8 @@ PERDURE_REGISTER_INDEX(
               .create_integer = FpTree<IntegerKeys>::create,
               .create_bytes = FpTree<ByteKeys>::create,
               .recover_integer = FpTree<IntegerKeys>::recover,
-              .recover_bytes = FpTree<ByteKeys>::recover});
+              .recover_bytes = FpTree<ByteKeys>::recover,
+              .media = media});
 
 }  // namespace
 }  // namespace perdure::fptree

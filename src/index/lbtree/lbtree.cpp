@@ -120,6 +120,20 @@ Result<void> LbTree<Keys>::bulk_load(std::span<const Record> records) {
 template class LbTree<IntegerKeys>;
 template class LbTree<ByteKeys>;
 
+static std::vector<MediaStruct> lbtree_media(const IndexOptions&) {
+  constexpr std::uint32_t records = offsetof(lbtree::Leaf, record);
+  constexpr auto record = static_cast<std::uint32_t>(sizeof(LeafRecord));
+  return {
+      media_of_root(),
+      {"leaf",
+       sizeof(lbtree::Leaf),
+       {{"header", offsetof(lbtree::Leaf, header), 8, 2},
+        {"record[].key", records + offsetof(LeafRecord, key), 8, lbtree::Header::entries, record},
+        {"record[].value", records + offsetof(LeafRecord, value), 8, lbtree::Header::entries,
+         record},
+        {"sibling", offsetof(lbtree::Leaf, sibling), 8, 2}}}};
+}
+
 PERDURE_REGISTER_INDEX(
     lbtree,
     IndexInfo{.name = "lbtree",
@@ -140,6 +154,7 @@ PERDURE_REGISTER_INDEX(
               .create_integer = LbTree<IntegerKeys>::create,
               .create_bytes = LbTree<ByteKeys>::create,
               .recover_integer = LbTree<IntegerKeys>::recover,
-              .recover_bytes = LbTree<ByteKeys>::recover});
+              .recover_bytes = LbTree<ByteKeys>::recover,
+              .media = lbtree_media});
 
 }  // namespace perdure

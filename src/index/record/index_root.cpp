@@ -88,4 +88,15 @@ Result<void> check_index_option(const Pool& pool, std::string_view option, std::
                pool.path(), "give --option " + name + "=" + std::to_string(stored)};
 }
 
+MediaStruct media_of_root() {
+  return {"root",
+          sizeof(IndexRoot),
+          {{"index", offsetof(IndexRoot, index), 8, 2},
+           {"layout_version", offsetof(IndexRoot, layout_version), 4},
+           {"key_kind", offsetof(IndexRoot, key_kind), 4},
+           {"option", offsetof(IndexRoot, option), 8, 3},
+           {"head", offsetof(IndexRoot, head), 8},
+           {"checksum", offsetof(IndexRoot, checksum), 8}}};
+}
+
 }  // namespace perdure

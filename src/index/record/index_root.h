@@ -13,6 +13,7 @@
 
 #include "core/result.h"
 #include "index/index.h"
+#include "index/media_layout.h"
 #include "pool/pool.h"
 
 namespace perdure {
@@ -40,6 +41,9 @@ struct IndexRootKind {
                                              const IndexRootKind& kind,
                                              std::array<std::uint64_t, 3> option,
                                              std::uint64_t head);
+
+/// The root block, for counterexamples.
+[[nodiscard]] MediaStruct media_of_root();
 
 /// Finds and checks the root block. Errors: not_found, foreign (another index or kind of key),
 /// newer, corrupt.

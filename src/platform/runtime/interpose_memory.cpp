@@ -4,18 +4,33 @@
 
 #include "platform/runtime/engine.h"
 #include "platform/runtime/observer.h"
-#include "pm/simulated_instructions.h"
+#include "platform/runtime/outside.h"
 
 namespace {
 
 using perdure::platform::Observer;
 using perdure::platform::runtime::current;
 using perdure::platform::runtime::engine;
-using perdure::pm::detail::instruction::note_read;
-using perdure::pm::detail::instruction::note_write;
+using perdure::platform::runtime::read_outside;
+using perdure::platform::runtime::write_outside;
 
 bool seen() noexcept {
   return current != nullptr || engine.guarded || Observer::installed != nullptr;
+}
+
+// `caller`: the access's place in the program is the call, not the copy in here.
+void note_read(const void* address, std::size_t bytes, const void* caller) {
+  if (current != nullptr)
+    engine.load(*current, address, bytes);
+  else
+    read_outside(address, bytes, caller);
+}
+
+void note_write(void* address, std::size_t bytes, const void* caller) {
+  if (current != nullptr)
+    engine.store(*current, address, bytes);
+  else
+    write_outside(address, bytes, caller);
 }
 
 }  // namespace
@@ -33,22 +48,22 @@ int __real_strncmp(const char* a, const char* b, std::size_t bytes);
 
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   if (seen() && bytes != 0) {
-    note_read(from, bytes);
-    note_write(to, bytes);
+    note_read(from, bytes, __builtin_return_address(0));
+    note_write(to, bytes, __builtin_return_address(0));
   }
   return __real_memcpy(to, from, bytes);
 }
 
 void* __wrap_memmove(void* to, const void* from, std::size_t bytes) {
   if (seen() && bytes != 0) {
-    note_read(from, bytes);
-    note_write(to, bytes);
+    note_read(from, bytes, __builtin_return_address(0));
+    note_write(to, bytes, __builtin_return_address(0));
   }
   return __real_memmove(to, from, bytes);
 }
 
 void* __wrap_memset(void* to, int value, std::size_t bytes) {
-  if (seen() && bytes != 0) note_write(to, bytes);
+  if (seen() && bytes != 0) note_write(to, bytes, __builtin_return_address(0));
   return __real_memset(to, value, bytes);
 }
 
@@ -60,8 +75,8 @@ int __wrap_memcmp(const void* a, const void* b, std::size_t bytes) {
     std::size_t read = 0;
     while (read + 1 < bytes && left[read] == right[read]) ++read;
     ++read;
-    note_read(a, read);
-    note_read(b, read);
+    note_read(a, read, __builtin_return_address(0));
+    note_read(b, read, __builtin_return_address(0));
   }
   return __real_memcmp(a, b, bytes);
 }
@@ -76,13 +91,13 @@ void* __wrap_memchr(const void* text, int value, std::size_t bytes) {
                                : static_cast<std::size_t>(static_cast<const char*>(found) -
                                                           static_cast<const char*>(text)) +
                                      1;
-  if (seen() && read != 0) note_read(text, read);
+  if (seen() && read != 0) note_read(text, read, __builtin_return_address(0));
   return found;
 }
 
 std::size_t __wrap_strlen(const char* text) {
   const std::size_t length = __real_strlen(text);
-  if (seen()) note_read(text, length + 1);
+  if (seen()) note_read(text, length + 1, __builtin_return_address(0));
   return length;
 }
 
@@ -90,8 +105,8 @@ int __wrap_strcmp(const char* a, const char* b) {
   if (seen()) {
     std::size_t read = 0;
     while (a[read] != '\0' && a[read] == b[read]) ++read;
-    note_read(a, read + 1);
-    note_read(b, read + 1);
+    note_read(a, read + 1, __builtin_return_address(0));
+    note_read(b, read + 1, __builtin_return_address(0));
   }
   return __real_strcmp(a, b);
 }
@@ -100,8 +115,8 @@ int __wrap_strncmp(const char* a, const char* b, std::size_t bytes) {
   if (seen() && bytes != 0) {
     std::size_t read = 0;
     while (read + 1 < bytes && a[read] != '\0' && a[read] == b[read]) ++read;
-    note_read(a, read + 1);
-    note_read(b, read + 1);
+    note_read(a, read + 1, __builtin_return_address(0));
+    note_read(b, read + 1, __builtin_return_address(0));
   }
   return __real_strncmp(a, b, bytes);
 }

@@ -1,0 +1,93 @@
+// How fast the crash explorer is, on one core: states judged in a second on trees of up to 256
+// keys, and what its hooks cost a run without a crash.
+//
+// Usage: crash_speed [SECONDS]     seconds per figure (5)
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "crash/session.h"
+#include "crash_operations.h"
+
+namespace {
+
+using namespace perdure;
+
+/// States in a second of processor time, with `entries` records in a node.
+double rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uint64_t entries) {
+  pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb);
+  pm::configure_transactions(pm::TransactionUse::off);
+  crash::Plan plan;
+  plan.subject = {&info, crash::small_options(info), std::size_t{1} << 20};
+  for (const IndexOption& option : info.options)
+    if (option.name.ends_with("entries"))
+      plan.subject.options.set(option.name, std::clamp(entries, option.least, option.most));
+  plan.keys = bench::crash_keys;
+  plan.preload = bench::crash_keys / 2;
+  plan.operations = 128;
+  plan.seconds = seconds;
+  plan.bounds.deep_every = deep_every;
+  crash::Bench bench(plan.subject.pool_bytes);
+  const double from = bench::cpu_seconds();
+  const crash::Summary summary = crash::explore_many(plan, bench, [](const crash::Summary&) {});
+  const double took = bench::cpu_seconds() - from;
+  if (summary.violation) {
+    std::fprintf(stderr, "crash_speed: %s: violation: %s\n", info.name.c_str(),
+                 summary.violation->what.c_str());
+    std::exit(5);
+  }
+  return static_cast<double>(summary.coverage.states + summary.coverage.recovery_cuts) / took;
+}
+
+double hooked_ns(const IndexInfo& info, std::uint64_t operations) {
+  crash::Memory memory(std::size_t{4} << 20);
+  bench::SmallTree tree = bench::make_small_tree(info, {memory.base(), memory.bytes()});
+  crash::Recorder recorder(memory.base(), memory.bytes(), {.threads = 1, .schedule = {}});
+  double took = 0;
+  const auto run = recorder.run([&](unsigned) {
+    bench::run_operations(*tree.index, operations);
+    const double from = bench::cpu_seconds();
+    bench::run_operations(*tree.index, operations);
+    took = bench::cpu_seconds() - from;
+  });
+  return run.trace.empty() ? 0 : 1e9 * took / static_cast<double>(operations);
+}
+
+double native_ns(const IndexInfo& info, std::uint64_t operations) {
+  const std::string command = CRASH_NATIVE " " + info.name + " " + std::to_string(operations);
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  double answer = 0;
+  if (pipe == nullptr || std::fscanf(pipe, "%lf", &answer) != 1) answer = 0;
+  if (pipe != nullptr) pclose(pipe);
+  return answer;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
+  constexpr std::uint64_t operations = 20'000;
+  constexpr unsigned never = ~0U;
+  std::printf("%-10s %8s %14s %14s\n", "index", "entries", "states/s", "deep states/s");
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (info.index_class != IndexClass::persistent) continue;
+    for (const std::uint64_t entries : {4U, 32U})
+      std::printf("%-10s %8llu %14.0f %14.0f\n", info.name.c_str(),
+                  static_cast<unsigned long long>(entries), rate(info, seconds, never, entries),
+                  rate(info, seconds, 1, entries));
+  }
+  std::printf("\n%-10s %12s %12s %8s\n", "index", "native ns", "hooked ns", "ratio");
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (info.index_class != IndexClass::persistent) continue;
+    const double native = native_ns(info, operations);
+    const double hooked = hooked_ns(info, operations);
+    std::printf("%-10s %12.1f %12.1f %8.2f\n", info.name.c_str(), native, hooked,
+                native > 0 ? hooked / native : 0);
+  }
+  std::printf(
+      "measured here, in seconds of processor time of one core; trees of up to %llu keys; deep: a\n"
+      "second cut inside recovery, continued workload and leak check in every state; each cut\n"
+      "inside recovery counts as a state\n",
+      static_cast<unsigned long long>(bench::crash_keys));
+  return 0;
+}

@@ -1,0 +1,28 @@
+// Callers: who asked for an access that code of the facade or of the standard library carried out.
+//
+// Where such code is not inlined, the place of a flush or store lies inside it, and all its callers
+// would look like one. So a hook's place is followed up the stack, through frames that are only
+// carriers, to the first that is not.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+namespace perdure::crash {
+
+class Callers {
+ public:
+  /// `pc`, or the return address of the first frame above it that is no carrier's. Call it from
+  /// below the hook whose return address `pc` is; every frame up to there keeps a frame pointer.
+  [[nodiscard, gnu::noinline]] const void* of(const void* pc);
+
+ private:
+  [[nodiscard]] bool carries(const void* pc);
+
+  std::unordered_map<const void*, bool> known_;
+};
+
+/// True for a function that only carries out what its caller asked for, by its demangled name.
+[[nodiscard]] bool is_carrier(const char* function) noexcept;
+
+}  // namespace perdure::crash
