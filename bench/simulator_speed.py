@@ -50,8 +50,8 @@ def main() -> int:
         print(json.dumps(rows, indent=2))
     else:
         for one in rows:
-            target = "" if one["target"] is None else f"{one['bound']} {one['target']:g}"
-            print(f"{one['case']:24} {one['value']:10.2f} {one['unit']:20} {target}")
+            wanted = "" if one["target"] is None else f"{one['bound']} {one['target']:g}"
+            print(f"{one['case']:24} {one['value']:10.2f} {one['unit']:20} {wanted}")
     return 0
 
 
