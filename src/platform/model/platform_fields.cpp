@@ -166,6 +166,8 @@ const PlatformField pm_fields[] = {
                             "a flushed line until the write queue has it"),
     pm<&P::write_queue_lines>("write_queue_lines", "", 1, 256,
                               "write queue of a channel; what waits for it competes for room"),
+    pm<&P::durable_queue_lines>("durable_queue_lines", "", 1, 256,
+                                "of them, at the controller: a line there is durable under ADR"),
     pm<&P::read_queue_lines>("read_queue_lines", "", 1, 256,
                              "read queue of a channel; what waits for it competes for room"),
     pm<&P::write_hold_ns>("write_hold_ns", "ns", 0, 5000,
@@ -185,10 +187,10 @@ const PlatformField pm_fields[] = {
     pm<&P::read_buffer_xplines>("read_buffer_xplines", "", 1, 4096, "XPLines kept after reads"),
     pm<&P::fetches_on_open>("fetches_on_open", "", 0, 1,
                             "the first piece of an XPLine makes the DIMM read the rest"),
-    pm<&P::read_waits_for_directory>(
-        "read_waits_for_directory", "", 0, 1,
-        "reading an XPLine with changed directory bits writes it out first"),
     pm<&P::directory>("directory", "", 0, 1, "remote reads write directory bits to memory"),
+    pm<&P::directory_hazard_ns>(
+        "directory_hazard_ns", "ns", 0, 5000,
+        "media time lost when a read meets directory bits not yet on the media"),
     pm<&P::address_cache_bytes>("address_cache_bytes", "B", 4096, 1e12,
                                 "media covered by the address-indirection cache"),
     pm<&P::address_miss_ns>("address_miss_ns", "ns", 0, 5000, "added when it misses"),
