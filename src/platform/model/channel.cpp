@@ -113,7 +113,10 @@ ChannelWrite PmChannel::write(LineAddress line, Time at) {
   write_due_directories(at);
   const Time entered = std::max({at, drained_.oldest(), last_entered_});
   last_entered_ = entered;
-  const std::size_t waiting = entered > at ? waiting_writes_.at(at) + 1 : 0;
+  const std::size_t waiting =
+      entered > at
+          ? std::min<std::size_t>(waiting_writes_.at(at) + 1, parameters_.competing_write_lines)
+          : 0;
   if (entered > at) waiting_writes_.push(entered);
   competing_writes_.push_back(line);
   Time drained = std::max(entered, last_drained_);
@@ -149,7 +152,7 @@ ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
   const std::size_t under_way = outstanding_reads_.at(at);
   const std::size_t waiting =
       under_way >= parameters_.read_queue_lines ? under_way + 1 - parameters_.read_queue_lines : 0;
-  if (!demand) return note_read(read_dimm(line, at), at);
+  if (!demand) return note_read(read_dimm(line, at), at, false);
   competing_reads_.push_back(line);
   ChannelRead answer{hit_latency_, 0};
   bool served = false;
@@ -161,13 +164,13 @@ ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
   // Its place is behind those whose turn came first.
   if (!served && last_read_end_ > at + hit_latency_)
     answer.waited = last_read_end_ - at - hit_latency_;
-  return note_read(answer, at);
+  return note_read(answer, at, true);
 }
 
 ChannelRead PmChannel::read_directory(LineAddress line, Time at) {
   write_due_directories(at);
   const PmDimm::Read read = dimm_.read_media(line, at, counters);
-  return note_read({miss_latency_ + (read.address_hit ? 0 : address_miss_), read.waited}, at);
+  return note_read({miss_latency_ + (read.address_hit ? 0 : address_miss_), read.waited}, at, true);
 }
 
 ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
@@ -176,12 +179,12 @@ ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
           read.waited};
 }
 
-ChannelRead PmChannel::note_read(ChannelRead answer, Time at) {
+ChannelRead PmChannel::note_read(ChannelRead answer, Time at, bool demand) {
   const Time bus = read_bus_.reserve(at, line_read_);
   answer.waited = std::max(answer.waited, bus - at);
   const Time end = at + answer.latency + answer.waited;
   last_read_end_ = std::max(last_read_end_, end);
-  outstanding_reads_.push(end);
+  if (demand) outstanding_reads_.push(end);
   return answer;
 }
 

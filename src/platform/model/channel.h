@@ -130,8 +130,8 @@ class PmChannel final : public Channel {
  private:
   [[nodiscard]] ChannelRead read_dimm(LineAddress line, Time at);
   void write_due_directories(Time now);
-  /// Adds the bus and remembers the read as under way.
-  ChannelRead note_read(ChannelRead answer, Time at);
+  /// Adds the bus and remembers a demand read as under way.
+  ChannelRead note_read(ChannelRead answer, Time at, bool demand);
   [[nodiscard]] LineAddress draw(std::vector<LineAddress>& waiting);
 
   const PmParameters& parameters_;

@@ -166,6 +166,8 @@ const PlatformField pm_fields[] = {
                             "a flushed line until the write queue has it"),
     pm<&P::write_queue_lines>("write_queue_lines", "", 1, 256,
                               "write queue of a channel; what waits for it competes for room"),
+    pm<&P::competing_write_lines>("competing_write_lines", "", 1, 65536,
+                                  "lines that compete for room; more than that keep order"),
     pm<&P::durable_queue_lines>("durable_queue_lines", "", 1, 256,
                                 "of them, at the controller: a line there is durable under ADR"),
     pm<&P::read_queue_lines>("read_queue_lines", "", 1, 256,

@@ -136,11 +136,12 @@ Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bo
     if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
     // What was read is now put together here, and out of date there.
     const bool known = take_from_read_buffer(xpline);
-    if (parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known)
-      counters.media_read_bytes += xpline_bytes;
+    const bool fetched = parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known;
+    if (fetched) counters.media_read_bytes += xpline_bytes;
     at_entry = used_++;
     tags_[at_entry] = xpline;
     entries_[at_entry] = {};
+    entries_[at_entry].known = known || fetched;
   } else {
     ++counters.buffer_write_hits;
   }
@@ -187,7 +188,7 @@ PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
     result.waited += written + hazard_ - at;
     return result;
   }
-  if (entry != absent && (entries_[entry].pieces & piece) != 0) {
+  if (entry != absent && (entries_[entry].known || (entries_[entry].pieces & piece) != 0)) {
     counters.controller_read_bytes += 64;
     ++counters.buffer_read_hits;
     return {0, true, true};

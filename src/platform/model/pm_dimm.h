@@ -51,6 +51,7 @@ class PmDimm {
   /// An XPLine being put together; one bit per 64 B.
   struct Entry {
     std::uint8_t pieces = 0;
+    bool known = false;          ///< its other bytes were read when it was opened, or before
     std::uint8_t directory = 0;  ///< of them, with new directory bits only
     /// When directory bits first changed since it was opened. A read that came earlier was called
     /// later: cores run ahead of each other.
