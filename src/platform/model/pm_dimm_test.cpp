@@ -94,6 +94,17 @@ TEST_F(PmDimmTest, FetchesAnXpLineOnceForEachTimeItIsOpened) {
   EXPECT_EQ(counters.media_read_bytes, 10 * 256U);  // one of them by the read
 }
 
+TEST_F(PmDimmTest, ServesReadsFromAnXpLineThatItPutsTogether) {
+  for (const bool fetches : {true, false}) {
+    parameters.fetches_on_open = fetches;
+    PmDimm dimm(parameters, ablation, 1);
+    dimm.write(0, 0, counters);
+    EXPECT_TRUE(dimm.read(0, us, counters).hit);
+    EXPECT_EQ(dimm.read(1, us, counters).hit, fetches);
+  }
+  EXPECT_EQ(counters.media_read_bytes, 2 * 256U);
+}
+
 TEST_F(PmDimmTest, EvictsTheOldestLineOnlyWhenAblated) {
   ablation.lru_write_buffer = true;
   PmDimm dimm(parameters, ablation, 1);
