@@ -5,21 +5,35 @@
 namespace perdure::platform {
 
 std::size_t Outstanding::at(Time now) noexcept {
-  while (count_ != 0 && ends_[first_] <= now) {
-    first_ = (first_ + 1) & (ends_.size() - 1);
-    --count_;
+  const std::uint64_t present = now / interval;
+  for (; first_ < present && count_ != 0; ++first_) {
+    std::uint32_t& ending = ending_[first_ & (ending_.size() - 1)];
+    count_ -= ending;
+    ending = 0;
   }
+  first_ = std::max(first_, present);
   return count_;
 }
 
-void Outstanding::push(Time end) {
-  if (count_ == ends_.size()) {
-    std::vector<Time> wider(ends_.size() * 2, 0);
-    for (std::size_t i = 0; i < count_; ++i) wider[i] = ends_[(first_ + i) & (ends_.size() - 1)];
-    ends_.swap(wider);
+void Outstanding::push(Time end) noexcept {
+  // What ends beyond the intervals kept counts until the last of them.
+  const std::uint64_t last = first_ + ending_.size() - 1;
+  const std::uint64_t ends = std::min(std::max(end / interval, first_), last);
+  ++ending_[ends & (ending_.size() - 1)];
+  ++count_;
+}
+
+void LaterWrites::push(LineAddress line, Time at) {
+  if (first_ == writes_.size()) {
+    writes_.clear();
+    first_ = 0;
+  } else if (first_ >= 256) {
+    writes_.erase(writes_.begin(), writes_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
-  ends_[(first_ + count_++) & (ends_.size() - 1)] = end;
+  std::size_t place = writes_.size();
+  while (place > first_ && writes_[place - 1].at > at) --place;
+  writes_.insert(writes_.begin() + static_cast<std::ptrdiff_t>(place), {line, at});
 }
 
 DramChannel::DramChannel(const DramParameters& parameters)
@@ -75,6 +89,7 @@ PmChannel::PmChannel(const PmParameters& parameters, const Ablation& ablation, s
       rng_(seed, 0),
       dimm_(parameters, ablation, seed),
       drained_(parameters.write_queue_lines),
+      durable_(parameters.durable_queue_lines),
       line_read_(from_ns(parameters.line_read_ns)),
       line_write_(from_ns(parameters.line_write_ns)),
       hit_latency_(from_ns(parameters.read_hit_latency_ns)),
@@ -95,35 +110,49 @@ LineAddress PmChannel::draw(std::vector<LineAddress>& waiting) {
 }
 
 ChannelWrite PmChannel::write(LineAddress line, Time at) {
-  const Time accepted = std::max({at, drained_.oldest(), last_accepted_});
-  last_accepted_ = accepted;
-  const std::size_t waiting = accepted > at ? waiting_writes_.at(at) + 1 : 0;
-  if (accepted > at) waiting_writes_.push(accepted);
+  write_due_directories(at);
+  const Time entered = std::max({at, drained_.oldest(), last_entered_});
+  last_entered_ = entered;
+  const std::size_t waiting =
+      entered > at
+          ? std::min<std::size_t>(waiting_writes_.at(at) + 1, parameters_.competing_write_lines)
+          : 0;
+  if (entered > at) waiting_writes_.push(entered);
   competing_writes_.push_back(line);
-  Time drained = std::max(accepted, last_drained_);
+  Time drained = std::max(entered, last_drained_);
   while (competing_writes_.size() > waiting) {
     const Time sent = write_bus_.reserve(drained, line_write_) + line_write_;
     drained = std::max(drained, dimm_.write(draw(competing_writes_), sent, counters));
   }
   last_drained_ = drained;
   drained_.push(drained);
+  // Only the last few of the lines in order are at the controller; the others are on their way.
+  const Time accepted = std::max(entered, durable_.oldest());
+  durable_.push(drained);
   return {accepted, drained};
 }
 
 void PmChannel::write_directory(LineAddress line, Time at) {
   ++counters.directory_writes;
-  const Time sent = std::max(at, drained_.oldest());
-  // A change that had to wait may be overtaken by reads of the same XPLine.
-  const bool waited = sent > at;
-  last_drained_ = std::max(last_drained_, dimm_.write(line, sent, counters, waited));
-  drained_.push(last_drained_);
+  directories_.push(line, at);
+}
+
+void PmChannel::write_due_directories(Time now) {
+  while (directories_.due(now)) {
+    const LaterWrites::Write due = directories_.pop();
+    const Time sent = std::max(due.at, drained_.oldest());
+    last_drained_ = std::max(last_drained_, dimm_.write_directory(due.line, sent, counters));
+    drained_.push(last_drained_);
+    durable_.push(last_drained_);
+  }
 }
 
 ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
+  write_due_directories(at);
   const std::size_t under_way = outstanding_reads_.at(at);
   const std::size_t waiting =
       under_way >= parameters_.read_queue_lines ? under_way + 1 - parameters_.read_queue_lines : 0;
-  if (!demand) return note_read(read_dimm(line, at), at);
+  if (!demand) return note_read(read_dimm(line, at), at, false);
   competing_reads_.push_back(line);
   ChannelRead answer{hit_latency_, 0};
   bool served = false;
@@ -135,7 +164,13 @@ ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
   // Its place is behind those whose turn came first.
   if (!served && last_read_end_ > at + hit_latency_)
     answer.waited = last_read_end_ - at - hit_latency_;
-  return note_read(answer, at);
+  return note_read(answer, at, true);
+}
+
+ChannelRead PmChannel::read_directory(LineAddress line, Time at) {
+  write_due_directories(at);
+  const PmDimm::Read read = dimm_.read_media(line, at, counters);
+  return note_read({miss_latency_ + (read.address_hit ? 0 : address_miss_), read.waited}, at, true);
 }
 
 ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
@@ -144,15 +179,17 @@ ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
           read.waited};
 }
 
-ChannelRead PmChannel::note_read(ChannelRead answer, Time at) {
+ChannelRead PmChannel::note_read(ChannelRead answer, Time at, bool demand) {
   const Time bus = read_bus_.reserve(at, line_read_);
   answer.waited = std::max(answer.waited, bus - at);
-  last_read_end_ = std::max(last_read_end_, at + answer.latency + answer.waited);
-  outstanding_reads_.push(last_read_end_);
+  const Time end = at + answer.latency + answer.waited;
+  last_read_end_ = std::max(last_read_end_, end);
+  if (demand) outstanding_reads_.push(end);
   return answer;
 }
 
 void PmChannel::settle() {
+  write_due_directories(~Time{0});
   while (!competing_writes_.empty()) dimm_.write(draw(competing_writes_), last_drained_, counters);
   while (!competing_reads_.empty()) dimm_.read(draw(competing_reads_), last_drained_, counters);
 }

@@ -47,15 +47,36 @@ class TimeRing {
   std::size_t next_ = 0;
 };
 
-/// How many of a stream of requests with rising end times are still under way.
+/// How many requests are still under way, to an interval of 32 ns; their ends come in no order.
 class Outstanding {
  public:
   [[nodiscard]] std::size_t at(Time now) noexcept;
-  void push(Time end);
+  void push(Time end) noexcept;
 
  private:
-  std::vector<Time> ends_ = std::vector<Time>(64, 0);
-  std::size_t first_ = 0, count_ = 0;
+  static constexpr Time interval = 32 * ns;
+  std::vector<std::uint32_t> ending_ = std::vector<std::uint32_t>(1 << 12, 0);
+  std::uint64_t first_ = 0;  ///< interval not yet over
+  std::size_t count_ = 0;
+};
+
+/// Writes that lie ahead of the calls, in order of time; few, and nearly in order when they come.
+class LaterWrites {
+ public:
+  void push(LineAddress line, Time at);
+  /// The earliest, if it is due by `now`.
+  [[nodiscard]] bool due(Time now) const noexcept {
+    return first_ != writes_.size() && writes_[first_].at <= now;
+  }
+  struct Write {
+    LineAddress line;
+    Time at;
+  };
+  Write pop() noexcept { return writes_[first_++]; }
+
+ private:
+  std::vector<Write> writes_;
+  std::size_t first_ = 0;
 };
 
 class Channel {
@@ -67,6 +88,8 @@ class Channel {
   virtual void write_directory(LineAddress line, Time at) = 0;
   /// `demand` false: a prefetch; those of a stream are sent together and do not compete.
   virtual ChannelRead read(LineAddress line, Time at, bool demand) = 0;
+  /// A flush of a line that no cache holds reads its directory bits, which no buffer answers for.
+  virtual ChannelRead read_directory(LineAddress line, Time at) { return read(line, at, true); }
   /// Lets everything that still competes go to the DIMM.
   virtual void settle() {}
   [[nodiscard]] virtual bool conserves() const { return true; }
@@ -100,13 +123,15 @@ class PmChannel final : public Channel {
   ChannelWrite write(LineAddress line, Time at) override;
   void write_directory(LineAddress line, Time at) override;
   ChannelRead read(LineAddress line, Time at, bool demand) override;
+  ChannelRead read_directory(LineAddress line, Time at) override;
   void settle() override;
   [[nodiscard]] bool conserves() const override { return dimm_.conserves(); }
 
  private:
   [[nodiscard]] ChannelRead read_dimm(LineAddress line, Time at);
-  /// Adds the bus and remembers the read as under way.
-  ChannelRead note_read(ChannelRead answer, Time at);
+  void write_due_directories(Time now);
+  /// Adds the bus and remembers a demand read as under way.
+  ChannelRead note_read(ChannelRead answer, Time at, bool demand);
   [[nodiscard]] LineAddress draw(std::vector<LineAddress>& waiting);
 
   const PmParameters& parameters_;
@@ -114,8 +139,9 @@ class PmChannel final : public Channel {
   Rng rng_;
   PmDimm dimm_;
   Server read_bus_, write_bus_;
-  TimeRing drained_;
-  Time last_drained_ = 0, last_accepted_ = 0;
+  TimeRing drained_, durable_;
+  Time last_drained_ = 0, last_entered_ = 0;
+  LaterWrites directories_;
   Outstanding waiting_writes_, outstanding_reads_;
   std::vector<LineAddress> competing_writes_, competing_reads_;
   Time line_read_, line_write_, hit_latency_, miss_latency_, address_miss_;

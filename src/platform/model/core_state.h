@@ -50,6 +50,12 @@ struct Stream {
   unsigned run = 0;
 };
 
+/// A line that is flushed as soon as it is there.
+struct LaterFlush {
+  LineAddress line = 0;
+  Time at = 0;
+};
+
 struct WriteCombining {
   LineAddress line = ~LineAddress{0};
   std::uint64_t bytes = 0;  ///< bit per byte
@@ -64,6 +70,7 @@ struct CoreState {
         store_buffer(cpu.store_buffer_entries),
         store_misses(cpu.store_misses),
         write_backs(cpu.outstanding_write_backs),
+        later_flushes(cpu.line_fill_buffers),
         tlb(cpu.tlb_entries, std::min(4U, cpu.tlb_entries), true),
         second_tlb(cpu.second_tlb_entries, std::min(12U, cpu.second_tlb_entries), true) {}
 
@@ -80,6 +87,10 @@ struct CoreState {
   TimeRing store_misses;  ///< ends of the last ones
   TimeRing write_backs;   ///< when the last lines sent left their write queue
   Time accepted = 0;      ///< when all lines sent so far are accepted
+  /// Flushed lines that are still on their way in, in order of time. They are sent when the clock
+  /// gets there: a line sent ahead of time would keep those of other cores waiting for it.
+  std::vector<LaterFlush> later_flushes;
+  unsigned later_flush_count = 0;
   /// What follows a fence closely started while the fence waited.
   Time shadow = 0;
   std::uint64_t shadow_end = 0;

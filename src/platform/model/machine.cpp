@@ -100,6 +100,7 @@ void Machine::flush(unsigned core, PhysicalAddress address, FlushKind kind) {
   ++s.counters.flushes;
   s.issue(core);
   s.spend(core, s.flush_cost, &TimeSplit::flush_fence);
+  s.send_due(core);
   const LineAddress line = address >> 6;
   // It follows this core's own stores to the line.
   Time at = s.issue_time(c, now(core), 0);
@@ -114,7 +115,9 @@ void Machine::flush(unsigned core, PhysicalAddress address, FlushKind kind) {
     c.accepted = std::max(c.accepted, answered);
     s.note_sent(core, answered, &TimeSplit::flush_fence);
   }
-  if (kind == FlushKind::clflush) s.advance(core, c.accepted, &TimeSplit::flush_fence);
+  if (kind != FlushKind::clflush) return;
+  s.send_later_flushes(core, ~Time{0});
+  s.advance(core, c.accepted, &TimeSplit::flush_fence);
 }
 
 void Machine::State::drain_combining(unsigned core, WriteCombining& buffer) {
@@ -138,6 +141,7 @@ void Machine::stream(unsigned core, PhysicalAddress address, unsigned bytes) {
   ++s.counters.streaming_stores;
   s.issue(core);
   s.spend(core, s.stream_cost, &TimeSplit::compute);
+  s.send_due(core);
   const LineAddress line = address >> 6;
   const std::uint64_t mask =
       bytes >= 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << bytes) - 1) << (address & 63);
@@ -160,6 +164,7 @@ void Machine::store_fence(unsigned core) {
   CoreState& c = s.cores[core];
   ++s.counters.fences;
   s.drain_all_combining(core);
+  s.send_later_flushes(core, ~Time{0});
   s.spend(core, s.fence_cost, &TimeSplit::flush_fence);
   const Time from = now(core);
   const Time durable = s.platform.domain == PersistenceDomain::eadr ? 0 : c.accepted;
@@ -186,6 +191,7 @@ void Machine::load_fence(unsigned core) {
 
 void Machine::drain(unsigned core) {
   load_fence(core);
+  state_->send_due(core);
   state_->advance(core, state_->cores[core].committed, &TimeSplit::memory_queueing);
 }
 

@@ -154,6 +154,7 @@ void Machine::State::evict_to_memory(unsigned core, LineAddress line) {
 Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool writes) {
   CoreState& c = cores[core];
   ++counters.l2_misses;
+  send_due(core);
   unsigned slot = 0;
   const Time start = take_fill_buffer(core, at, slot);
   const Fetch fetch = uncore.fetch(caches, c.physical, line, start, writes);
@@ -289,12 +290,35 @@ void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool st
   while (slot < c.fills.size() && c.fills[slot].line != line) ++slot;
   const Time start =
       slot < c.fills.size() ? std::max(at, c.fills[slot].end) : take_fill_buffer(core, at, slot);
+  c.fills[slot] = {~LineAddress{0}, start + uncore.write_hold(line)};
+  if (!streamed && start > clocks[core]) {
+    if (c.later_flush_count == c.later_flushes.size())
+      send_later_flushes(core, c.later_flushes[0].at);
+    unsigned place = c.later_flush_count++;
+    for (; place > 0 && c.later_flushes[place - 1].at > start; --place)
+      c.later_flushes[place] = c.later_flushes[place - 1];
+    c.later_flushes[place] = {line, start};
+    return;
+  }
   const Time extra = streamed ? stream_extra : 0;
   const ChannelWrite sent = partial ? uncore.write_partial(c.socket, line, start, extra)
                                     : uncore.write_back(c.socket, line, start, extra);
-  c.fills[slot] = {~LineAddress{0}, start + uncore.write_hold(line)};
   c.accepted = std::max(c.accepted, sent.accepted);
   note_sent(core, sent.taken, &TimeSplit::flush_fence);
+}
+
+void Machine::State::send_later_flushes(unsigned core, Time until) {
+  CoreState& c = cores[core];
+  unsigned sent = 0;
+  for (; sent < c.later_flush_count && c.later_flushes[sent].at <= until; ++sent) {
+    const LaterFlush& flush = c.later_flushes[sent];
+    const ChannelWrite written = uncore.write_back(c.socket, flush.line, flush.at, 0);
+    c.accepted = std::max(c.accepted, written.accepted);
+    note_sent(core, written.taken, &TimeSplit::flush_fence);
+  }
+  if (sent == 0) return;
+  c.later_flush_count -= sent;
+  for (unsigned i = 0; i < c.later_flush_count; ++i) c.later_flushes[i] = c.later_flushes[i + sent];
 }
 
 }  // namespace perdure::platform

@@ -74,9 +74,15 @@ struct Machine::State {
   void evict_to_memory(unsigned core, LineAddress line);
   /// One line on its way to memory; waits while too many of this core are.
   void send_line(unsigned core, LineAddress line, Time at, bool streamed, bool partial);
+  /// Flushed lines whose time has come, or all of them.
+  void send_later_flushes(unsigned core, Time until);
+  void send_due(unsigned core) {
+    if (cores[core].later_flush_count != 0) send_later_flushes(core, clocks[core]);
+  }
   void note_sent(unsigned core, Time taken, Time TimeSplit::*head) noexcept;
   void run_prefetchers(unsigned core, LineAddress line, Time at, bool missed);
-  void prefetch_line(unsigned core, LineAddress line, Time at);
+  /// False: there is no room for it now.
+  bool prefetch_line(unsigned core, LineAddress line, Time at);
   void drain_combining(unsigned core, WriteCombining& buffer);
   void drain_all_combining(unsigned core);
 

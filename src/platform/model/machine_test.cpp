@@ -125,7 +125,7 @@ TEST_F(MachineTest, FlushesOfOneUncachedLineQueueBehindEachOther) {
     machine->store_fence(core);
     last = std::max(last, machine->now(core));
   }
-  EXPECT_GE(last, 40 * from_ns(platform.pm.read_hit_latency_ns));
+  EXPECT_GE(last, 40 * from_ns(platform.pm.read_miss_latency_ns));
   EXPECT_LE(last, 42 * from_ns(platform.pm.read_miss_latency_ns + platform.pm.address_miss_ns));
 }
 
@@ -144,6 +144,53 @@ TEST_F(MachineTest, FullWriteQueueHoldsTheNextLineBack) {
   EXPECT_GE(machine->now(0), (lines - 2 * platform.cpu.outstanding_write_backs) * write);
   EXPECT_LE(machine->now(0), lines * write + 300 * ns);
   expect_laws();
+}
+
+TEST_F(MachineTest, AFenceWaitsForTheLinesOfABurstThatTheQueueCannotHold) {
+  platform.pm.dimms = 1;
+  platform.pm.durable_queue_lines = 8;
+  platform.pm.write_buffer_xplines = 4;
+  platform.pm.writes_per_table_write = 1'000'000;
+  const Time write = from_ns(platform.pm.media_write_ns);
+  // Lone pieces: 4 stay in the buffer and 8 in the queue, each other waits for a media write, of
+  // which the first starts at once.
+  const auto burst = [&](unsigned lines) {
+    build();
+    for (unsigned i = 0; i < lines; ++i) machine->stream(0, pm + i * 256, 64);
+    machine->store_fence(0);
+    return machine->now(0);
+  };
+  const Time alone = burst(1);
+  EXPECT_LE(burst(12), alone + 100 * ns);
+  EXPECT_GE(burst(18), alone + 5 * write);
+  EXPECT_LE(burst(18), alone + 5 * write + 100 * ns);
+}
+
+TEST_F(MachineTest, AFlushDoesNotTakeItsPlaceBeforeItsLineIsThere) {
+  platform.pm.dimms = 1;
+  build({0, 1});
+  machine->store(0, pm, 8);  // its line comes after a media latency
+  machine->flush(0, pm, FlushKind::clwb);
+  machine->stream(1, pm + 4096, 64);
+  machine->store_fence(1);
+  EXPECT_LT(machine->now(1), from_ns(platform.pm.read_miss_latency_ns));
+  machine->store_fence(0);
+  EXPECT_GE(machine->now(0),
+            from_ns(platform.pm.read_miss_latency_ns + platform.pm.write_accept_ns));
+  expect_laws();
+}
+
+TEST_F(MachineTest, AStreamThatFindsTheQueueFullLeavesNoHoles) {
+  platform.cpu.streamer = true;
+  platform.cpu.l2_misses = 4;
+  build();
+  for (unsigned line = 0; line < 16; ++line) machine->load(0, pm + line * 64, 8, 0);
+  const std::uint64_t misses = machine->counters().l2_misses;
+  for (unsigned line = 16; line < 48; ++line) {
+    machine->wait_until(0, machine->now(0) + us);
+    machine->load(0, pm + line * 64, 8, 0);
+  }
+  EXPECT_LE(machine->counters().l2_misses, misses + 1);
 }
 
 TEST_F(MachineTest, CombinesStreamingStoresOfOneLine) {

@@ -90,8 +90,10 @@ struct PmParameters {
   double read_miss_latency_ns = 308;  ///< whole load, from the media
   double line_read_ns = 4.5;          ///< DDR-T occupancy of 64 B
   double line_write_ns = 4.5;
-  double write_accept_ns = 62;      ///< flushed line until the controller has it
-  unsigned write_queue_lines = 36;  ///< kept in order before arrivals compete for room
+  double write_accept_ns = 62;           ///< flushed line until the controller has it
+  unsigned write_queue_lines = 36;       ///< kept in order before arrivals compete for room
+  unsigned competing_write_lines = 64;  ///< of those that wait for room; the rest keep order
+  unsigned durable_queue_lines = 8;      ///< of them, at the controller: what ADR saves (WPQ)
   unsigned read_queue_lines = 56;
   double write_hold_ns = 318;     ///< line-fill buffer held by a line on its way out
   double media_read_ns = 36.6;    ///< between two XPLine reads
@@ -103,9 +105,9 @@ struct PmParameters {
   unsigned write_buffer_xplines = 68;
   unsigned victim_chances = 2;  ///< draws at eviction; a line not yet whole is passed over
   unsigned read_buffer_xplines = 64;
-  bool fetches_on_open = true;            ///< the first piece of an XPLine makes the DIMM read it
-  bool read_waits_for_directory = false;  ///< a read of an XPLine with changed directory bits
-  bool directory = true;                  ///< remote reads write directory bits
+  bool fetches_on_open = true;     ///< the first piece of an XPLine makes the DIMM read it
+  bool directory = true;           ///< remote reads write directory bits
+  double directory_hazard_ns = 0;  ///< media time lost when a read meets changed directory bits
   std::uint64_t address_cache_bytes = 16 << 20;
   double address_miss_ns = 67;
   std::uint64_t wear_levelling_writes = 16000;

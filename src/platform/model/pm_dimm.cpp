@@ -18,9 +18,7 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       ablation_(ablation),
       rng_(seed, 1),
       tags_(parameters.write_buffer_xplines, no_line),
-      pieces_(parameters.write_buffer_xplines, 0),
-      directory_(parameters.write_buffer_xplines, 0),
-      order_(parameters.write_buffer_xplines, 0),
+      entries_(parameters.write_buffer_xplines),
       read_tags_(parameters.read_buffer_xplines, no_line),
       read_ready_(parameters.read_buffer_xplines, 0),
       addresses_(std::max<std::uint64_t>(parameters.address_cache_bytes / 4096, 16), 16, true),
@@ -28,7 +26,8 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       media_read_(from_ns(parameters.media_read_ns)),
       media_write_(from_ns(parameters.media_write_ns)),
       shared_read_(from_ns(parameters.partition_read_ns)),
-      shared_write_(from_ns(parameters.partition_write_ns)) {}
+      shared_write_(from_ns(parameters.partition_write_ns)),
+      hazard_(from_ns(parameters.directory_hazard_ns)) {}
 
 std::size_t PmDimm::find(XpLine line) const noexcept {
   for (std::size_t i = 0; i < used_; ++i)
@@ -39,10 +38,12 @@ std::size_t PmDimm::find(XpLine line) const noexcept {
 std::size_t PmDimm::choose_victim() noexcept {
   if (ablation_.lru_write_buffer)
     return static_cast<std::size_t>(
-        std::min_element(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(used_)) -
-        order_.begin());
+        std::min_element(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(used_),
+                         [](const Entry& a, const Entry& b) { return a.order < b.order; }) -
+        entries_.begin());
   std::size_t at = static_cast<std::size_t>(rng_.below(used_));
-  for (unsigned chance = 1; chance < parameters_.victim_chances && pieces_[at] != whole; ++chance)
+  for (unsigned chance = 1; chance < parameters_.victim_chances && !complete(entries_[at]);
+       ++chance)
     at = static_cast<std::size_t>(rng_.below(used_));
   return at;
 }
@@ -50,9 +51,7 @@ std::size_t PmDimm::choose_victim() noexcept {
 void PmDimm::free_entry(std::size_t at) noexcept {
   --used_;
   tags_[at] = tags_[used_];
-  pieces_[at] = pieces_[used_];
-  directory_[at] = directory_[used_];
-  order_[at] = order_[used_];
+  entries_[at] = entries_[used_];
 }
 
 Time PmDimm::stall_of_wear(XpLine line, MemoryCounters& counters) {
@@ -74,7 +73,7 @@ Time PmDimm::stall_of_wear(XpLine line, MemoryCounters& counters) {
 
 Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
   const XpLine line = tags_[at];
-  const bool partial = pieces_[at] != whole;
+  const bool partial = entries_[at].pieces != whole;
   Time occupancy = media_write_;
   Time shared = shared_write_;
   if (partial && !ablation_.no_read_modify_write) {
@@ -84,7 +83,7 @@ Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
     shared += from_ns(parameters_.read_modify_write_ns);
   }
   counters.media_write_bytes += xpline_bytes;
-  pieces_out_ += static_cast<unsigned>(std::popcount(pieces_[at]));
+  pieces_out_ += static_cast<unsigned>(std::popcount(entries_[at].pieces));
   // The DIMM's own tables are written too: one XPLine in so many.
   if (++media_writes_ % parameters_.writes_per_table_write == 0) {
     counters.media_write_bytes += xpline_bytes;
@@ -98,70 +97,116 @@ Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
   return start;
 }
 
-Time PmDimm::write(LineAddress line, Time at, MemoryCounters& counters, bool directory) {
+void PmDimm::write_out_complete(Time now, MemoryCounters& counters) {
+  while (first_completed_ != completed_.size()) {
+    const Completion& next = completed_[first_completed_];
+    const Time start = std::max({writes_.busy_until(), partitions_.busy_until(), next.at});
+    if (start > now) return;
+    const std::size_t at = find(next.line);
+    ++first_completed_;
+    if (at != absent && complete(entries_[at])) write_out(at, start, counters);
+  }
+  completed_.clear();
+  first_completed_ = 0;
+}
+
+Time PmDimm::write(LineAddress line, Time at, MemoryCounters& counters) {
+  return write_piece(line, at, counters, false);
+}
+
+Time PmDimm::write_directory(LineAddress line, Time at, MemoryCounters& counters) {
+  return write_piece(line, at, counters, true);
+}
+
+Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bool directory) {
   const XpLine xpline = line >> 2;
-  const unsigned piece = 1U << (line & 3);
+  const auto piece = static_cast<std::uint8_t>(1U << (line & 3));
   counters.controller_write_bytes += 64;
   ++pieces_in_;
+  write_out_complete(at, counters);
   Time taken = at;
-  std::size_t entry = find(xpline);
-  if (entry != absent && pieces_[entry] == whole) {
+  std::size_t at_entry = find(xpline);
+  if (at_entry != absent && complete(entries_[at_entry])) {
     // A whole line is on its way to the media already: the new bytes start the next version.
-    taken = write_out(entry, at, counters);
-    entry = absent;
+    taken = write_out(at_entry, at, counters);
+    at_entry = absent;
   }
-  if (entry != absent) {
+  if (at_entry == absent) {
+    ++counters.buffer_write_misses;
+    if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
+    // What was read is now put together here, and out of date there.
+    const bool known = take_from_read_buffer(xpline);
+    const bool fetched = parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known;
+    if (fetched) counters.media_read_bytes += xpline_bytes;
+    at_entry = used_++;
+    tags_[at_entry] = xpline;
+    entries_[at_entry] = {};
+    entries_[at_entry].known = known || fetched;
+  } else {
     ++counters.buffer_write_hits;
-    if ((pieces_[entry] & piece) != 0) ++pieces_overwritten_;
-    pieces_[entry] = static_cast<std::uint8_t>(pieces_[entry] | piece);
-    order_[entry] = ++clock_;
-    directory_[entry] |= directory ? 1 : 0;
-    return taken;
   }
-  ++counters.buffer_write_misses;
-  if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
-  if (parameters_.fetches_on_open && !ablation_.no_read_modify_write && !in_read_buffer(xpline))
-    counters.media_read_bytes += xpline_bytes;
-  tags_[used_] = xpline;
-  pieces_[used_] = static_cast<std::uint8_t>(piece);
-  order_[used_] = ++clock_;
-  directory_[used_] = directory ? 1 : 0;
-  ++used_;
+  Entry& entry = entries_[at_entry];
+  if ((entry.pieces & piece) != 0) ++pieces_overwritten_;
+  if (!directory)
+    entry.directory = static_cast<std::uint8_t>(entry.directory & ~piece);
+  else if ((entry.pieces & piece) == 0)
+    entry.directory |= piece;
+  entry.pieces |= piece;
+  if (directory) entry.directory_from = std::min(entry.directory_from, at);
+  entry.order = ++clock_;
+  if (complete(entry)) note_completion(xpline, at);
   return taken;
 }
 
-bool PmDimm::in_read_buffer(XpLine line) const noexcept {
-  return std::find(read_tags_.begin(), read_tags_.end(), line) != read_tags_.end();
+void PmDimm::note_completion(XpLine line, Time at) {
+  if (completed_.size() == completed_.capacity() && first_completed_ != 0) {
+    completed_.erase(completed_.begin(),
+                     completed_.begin() + static_cast<std::ptrdiff_t>(first_completed_));
+    first_completed_ = 0;
+  }
+  completed_.push_back({line, at});
+}
+
+bool PmDimm::take_from_read_buffer(XpLine line) noexcept {
+  const auto found = std::find(read_tags_.begin(), read_tags_.end(), line);
+  if (found == read_tags_.end()) return false;
+  *found = no_line;
+  return true;
 }
 
 PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
   const XpLine xpline = line >> 2;
   const unsigned piece = 1U << (line & 3);
-  counters.controller_read_bytes += 64;
-  Read result;
+  write_out_complete(at, counters);
   const std::size_t entry = find(xpline);
-  // Data beside changed directory bits cannot be read before the line is whole on the media.
-  const bool hazard =
-      entry != absent && directory_[entry] != 0 && parameters_.read_waits_for_directory;
-  if (entry != absent && !hazard && (pieces_[entry] & piece) != 0) {
-    ++counters.buffer_read_hits;
-    result.hit = true;
+  if (entry != absent && entries_[entry].directory_from <= at) {
+    // Data beside changed directory bits cannot be read before the line is on the media.
+    const Time written = write_out(entry, at, counters) + media_write_;
+    partitions_.delay(written, hazard_);
+    take_from_read_buffer(xpline);
+    Read result = read_media(line, written + hazard_, counters);
+    result.waited += written + hazard_ - at;
     return result;
   }
-  Time from = at;
-  if (hazard) {
-    from = write_out(entry, at, counters) + media_write_;
-    const auto stale = std::find(read_tags_.begin(), read_tags_.end(), xpline);
-    if (stale != read_tags_.end()) *stale = no_line;
+  if (entry != absent && (entries_[entry].known || (entries_[entry].pieces & piece) != 0)) {
+    counters.controller_read_bytes += 64;
+    ++counters.buffer_read_hits;
+    return {0, true, true};
   }
   for (std::size_t i = 0; i < read_tags_.size(); ++i) {
     if (read_tags_[i] != xpline) continue;
+    counters.controller_read_bytes += 64;
     ++counters.buffer_read_hits;
     // Its media read may still be under way: then this request waits for the same answer.
-    result.hit = true;
-    result.waited = read_ready_[i] <= at ? 0 : read_ready_[i] - at;
-    return result;
+    return {read_ready_[i] <= at ? 0 : read_ready_[i] - at, true, true};
   }
+  return read_media(line, at, counters);
+}
+
+PmDimm::Read PmDimm::read_media(LineAddress line, Time at, MemoryCounters& counters) {
+  const XpLine xpline = line >> 2;
+  Read result;
+  counters.controller_read_bytes += 64;
   ++counters.buffer_read_misses;
   counters.media_read_bytes += xpline_bytes;
   const XpLine region = xpline >> 4;
@@ -169,10 +214,13 @@ PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
     result.address_hit = addresses_.touch(region, 0) != CacheTags::absent;
     if (!result.address_hit) addresses_.insert(region, 0);
   }
-  const Time start = reads_.reserve(from, media_read_);
+  const Time start = reads_.reserve(at, media_read_);
   partitions_.delay(at, shared_read_);
   result.waited = start - at;
-  const std::size_t slot = static_cast<std::size_t>(rng_.below(read_tags_.size()));
+  const auto same = std::find(read_tags_.begin(), read_tags_.end(), xpline);
+  const std::size_t slot = same != read_tags_.end()
+                               ? static_cast<std::size_t>(same - read_tags_.begin())
+                               : static_cast<std::size_t>(rng_.below(read_tags_.size()));
   read_tags_[slot] = xpline;
   read_ready_[slot] =
       start + from_ns(parameters_.read_miss_latency_ns - parameters_.read_hit_latency_ns +
@@ -187,7 +235,7 @@ bool PmDimm::conserves() const noexcept {
 std::uint64_t PmDimm::dirty_bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < used_; ++i)
-    bytes += 64 * static_cast<std::uint64_t>(std::popcount(pieces_[i]));
+    bytes += 64 * static_cast<std::uint64_t>(std::popcount(entries_[i].pieces));
   return bytes;
 }
 

@@ -24,8 +24,10 @@ class PmDimm {
   PmDimm(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed);
 
   /// A 64 B write that reaches the DIMM at `at`; returns when the buffer has taken it.
-  /// `directory`: it changes only the directory bits that lie beside the line's data.
-  Time write(LineAddress line, Time at, MemoryCounters& counters, bool directory = false);
+  Time write(LineAddress line, Time at, MemoryCounters& counters);
+  /// The same, but it changes only the directory bits that lie beside the line's data: data that
+  /// come while it is in the buffer replace it.
+  Time write_directory(LineAddress line, Time at, MemoryCounters& counters);
 
   struct Read {
     Time waited = 0;   ///< for the media or behind other requests
@@ -34,6 +36,8 @@ class PmDimm {
   };
   /// A 64 B read. Idle latencies are the caller's to add, by `hit` and `address_hit`.
   Read read(LineAddress line, Time at, MemoryCounters& counters);
+  /// The same from the media, whatever the buffers hold.
+  Read read_media(LineAddress line, Time at, MemoryCounters& counters);
 
   /// Pieces in the write buffer.
   [[nodiscard]] std::uint64_t dirty_bytes() const noexcept;
@@ -43,6 +47,17 @@ class PmDimm {
  private:
   using XpLine = std::uint64_t;  ///< line >> 2
   static constexpr unsigned whole = 0xf;
+
+  /// An XPLine being put together; one bit per 64 B.
+  struct Entry {
+    std::uint8_t pieces = 0;
+    bool known = false;          ///< its other bytes were read when it was opened, or before
+    std::uint8_t directory = 0;  ///< of them, with new directory bits only
+    /// When directory bits first changed since it was opened. A read that came earlier was called
+    /// later: cores run ahead of each other.
+    Time directory_from = ~Time{0};
+    std::uint64_t order = 0;  ///< for the LRU ablation only
+  };
 
   struct Wear {
     XpLine line;
@@ -54,18 +69,31 @@ class PmDimm {
   /// Writes entry `at` to the media; returns when the media starts on it.
   Time write_out(std::size_t at, Time from, MemoryCounters& counters);
   void free_entry(std::size_t at) noexcept;
+  /// Idle media write whole lines out, the oldest first, up to `now`.
+  void note_completion(XpLine line, Time at);
+  void write_out_complete(Time now, MemoryCounters& counters);
   [[nodiscard]] Time stall_of_wear(XpLine line, MemoryCounters& counters);
-  [[nodiscard]] bool in_read_buffer(XpLine line) const noexcept;
+  /// Whether it was there.
+  bool take_from_read_buffer(XpLine line) noexcept;
 
   const PmParameters& parameters_;
   const Ablation& ablation_;
   Rng rng_;
-  // Write buffer: entries [0, used_) in no order; `order_` is for the LRU ablation only.
+  Time write_piece(LineAddress line, Time at, MemoryCounters& counters, bool directory);
+  [[nodiscard]] static bool complete(const Entry& entry) noexcept {
+    return entry.pieces == whole && entry.directory == 0;
+  }
+  // Write buffer: [0, used_) in no order. Tags lie apart, because they are searched at every
+  // access.
   std::vector<XpLine> tags_;
-  std::vector<std::uint8_t> pieces_;
-  std::vector<std::uint8_t> directory_;  ///< opened or touched by a directory write
-  std::vector<std::uint64_t> order_;
+  std::vector<Entry> entries_;
   std::size_t used_ = 0;
+  struct Completion {
+    XpLine line;
+    Time at;
+  };
+  std::vector<Completion> completed_;  ///< in order of time; some have left since
+  std::size_t first_completed_ = 0;
   std::uint64_t clock_ = 0;
   std::vector<XpLine> read_tags_;
   std::vector<Time> read_ready_;
@@ -74,7 +102,7 @@ class PmDimm {
   std::uint64_t media_writes_ = 0;
   std::uint64_t pieces_in_ = 0, pieces_out_ = 0, pieces_overwritten_ = 0;
   Server reads_, writes_, partitions_;
-  Time media_read_, media_write_, shared_read_, shared_write_;
+  Time media_read_, media_write_, shared_read_, shared_write_, hazard_;
 };
 
 }  // namespace perdure::platform

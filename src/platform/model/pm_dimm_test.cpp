@@ -20,9 +20,9 @@ class PmDimmTest : public ::testing::Test {
 TEST_F(PmDimmTest, MergesFourPiecesIntoOneMediaWrite) {
   PmDimm dimm(parameters, ablation, 1);
   for (LineAddress line = 0; line < 4 * 100; ++line) dimm.write(line, line * us, counters);
-  // 100 lines in, 4 still in the buffer.
+  // 100 lines in; the media were idle before all but the last was whole.
   EXPECT_EQ(counters.controller_write_bytes, 400 * 64);
-  EXPECT_EQ(counters.media_write_bytes, 96 * 256);
+  EXPECT_EQ(counters.media_write_bytes, 99 * 256);
   EXPECT_EQ(counters.buffer_write_hits, 300);
   EXPECT_EQ(counters.read_modify_writes, 0);
   EXPECT_TRUE(dimm.conserves());  // D1
@@ -44,6 +44,65 @@ TEST_F(PmDimmTest, DoesNotAbsorbRewritesOfAWholeLine) {
     for (LineAddress line = 0; line < 4; ++line) dimm.write(line, round * us, counters);
   EXPECT_EQ(counters.media_write_bytes, 9 * 256);
   EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, WritesWholeLinesOutWhileTheMediaAreIdle) {
+  PmDimm dimm(parameters, ablation, 1);
+  const Time write = from_ns(parameters.media_write_ns);
+  for (LineAddress line = 0; line < 4 * 4; ++line) dimm.write(line, 0, counters);
+  // One after the other; a lone piece stays.
+  EXPECT_EQ(dimm.write(100, 3 * write, counters), 3 * write);
+  EXPECT_EQ(counters.media_write_bytes, 4 * 256);
+  EXPECT_EQ(dimm.dirty_bytes(), 64U);
+  dimm.write(200, ms, counters);
+  EXPECT_EQ(counters.media_write_bytes, 4 * 256);
+  EXPECT_EQ(dimm.dirty_bytes(), 2 * 64U);
+  EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, DataReplaceTheDirectoryBitsBesideThem) {
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress line = 0; line < 4; ++line) dimm.write_directory(line, 0, counters);
+  dimm.write(100, us, counters);
+  EXPECT_EQ(counters.media_write_bytes, 0U);  // bits alone do not make a line whole
+  for (LineAddress line = 0; line < 4; ++line) dimm.write(line, 2 * us, counters);
+  dimm.write(200, 3 * us, counters);
+  EXPECT_EQ(counters.controller_write_bytes, 10 * 64U);
+  EXPECT_EQ(counters.media_write_bytes, 256U);  // one write for both
+  EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, ReadsWaitForDirectoryBitsThatChangedBefore) {
+  parameters.directory_hazard_ns = 400;
+  PmDimm dimm(parameters, ablation, 1);
+  dimm.write_directory(0, us, counters);
+  EXPECT_EQ(dimm.read(1, 500 * ns, counters).waited, 0U);  // it came before, though called later
+  EXPECT_EQ(counters.media_write_bytes, 0U);
+  const PmDimm::Read read = dimm.read(1, 2 * us, counters);
+  EXPECT_FALSE(read.hit);
+  EXPECT_EQ(read.waited, from_ns(parameters.media_write_ns) + 400 * ns);
+  EXPECT_EQ(counters.media_write_bytes, 256U);
+  EXPECT_TRUE(dimm.conserves());
+}
+
+TEST_F(PmDimmTest, FetchesAnXpLineOnceForEachTimeItIsOpened) {
+  // I7: the copy in the read buffer is out of date after the first round.
+  PmDimm dimm(parameters, ablation, 1);
+  dimm.read(0, 0, counters);
+  for (unsigned round = 1; round <= 10; ++round)
+    for (LineAddress line = 0; line < 4; ++line) dimm.write(line, round * us, counters);
+  EXPECT_EQ(counters.media_read_bytes, 10 * 256U);  // one of them by the read
+}
+
+TEST_F(PmDimmTest, ServesReadsFromAnXpLineThatItPutsTogether) {
+  for (const bool fetches : {true, false}) {
+    parameters.fetches_on_open = fetches;
+    PmDimm dimm(parameters, ablation, 1);
+    dimm.write(0, 0, counters);
+    EXPECT_TRUE(dimm.read(0, us, counters).hit);
+    EXPECT_EQ(dimm.read(1, us, counters).hit, fetches);
+  }
+  EXPECT_EQ(counters.media_read_bytes, 2 * 256U);
 }
 
 TEST_F(PmDimmTest, EvictsTheOldestLineOnlyWhenAblated) {

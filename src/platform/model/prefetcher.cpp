@@ -12,20 +12,22 @@ constexpr LineAddress next_page_lines = 4;
 
 }  // namespace
 
-void Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
+bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
   CoreState& c = cores[core];
   PrivateCaches& own = caches[c.physical];
-  if (own.l2.holds(line)) return;
+  if (own.l2.holds(line)) return true;
   FillBuffer& slot = c.prefetches[c.next_prefetch];
-  if (slot.end > at) return;
+  if (slot.end > at) return false;
   // Demand misses come first: a prefetch gets only what they leave of the L2's queue.
-  const auto under_way = [at](const FillBuffer& fill) { return fill.end > at; };
+  const auto under_way = [at](const FillBuffer& fill) {
+    return fill.end > at && fill.line != FillBuffer{}.line;  // not on its way out
+  };
   const auto misses = std::count_if(c.fills.begin(), c.fills.end(), under_way) +
                       std::count_if(c.prefetches.begin(), c.prefetches.end(), under_way);
   if (static_cast<std::size_t>(misses) >= (c.recent_wait > prefetch_patience
                                                ? platform.cpu.line_fill_buffers / 2
                                                : platform.cpu.l2_misses))
-    return;
+    return false;
   c.next_prefetch = (c.next_prefetch + 1) % static_cast<unsigned>(c.prefetches.size());
   const Fetch fetch = uncore.fetch(caches, c.physical, line, at, false, false);
   c.recent_wait = fetch.waited;
@@ -35,6 +37,7 @@ void Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
   if (fetch.dirty) flags |= CacheTags::dirty_bit;
   insert_l2(core, line, flags);
   if (fetch.pushed_out.dirty) evict_to_memory(core, fetch.pushed_out.line);
+  return true;
 }
 
 void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, bool missed) {
@@ -81,7 +84,8 @@ void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, b
         (stream->run < next_page_run ||
          (direction > 0 ? candidate & 63 : 63 - (candidate & 63)) >= next_page_lines))
       break;
-    prefetch_line(core, candidate, at);
+    // A stream that finds the queue full goes on later from where it was: it leaves no holes.
+    if (!prefetch_line(core, candidate, at)) break;
     next = candidate;
   }
   stream->ahead = next;

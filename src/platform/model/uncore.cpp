@@ -235,9 +235,26 @@ CacheTags::Victim Uncore::flush(std::vector<PrivateCaches>& cores, LineAddress l
 Time Uncore::ask_home(unsigned socket, LineAddress line, Time at) {
   BusyLine& busy = busy_lines_[mix64(line) % busy_slots];
   const Time start = busy.line == line ? std::max(at, busy.until) : at;
-  const Answer answer = read_memory(socket, line, start, false, true);
+  const Answer answer = read_directory(socket, line, start);
   busy = {line, answer.done};
   return answer.done;
+}
+
+Uncore::Answer Uncore::read_directory(unsigned socket, LineAddress line, Time at) {
+  const PageHome page_home = pages.of_line(line).home;
+  const unsigned home = page_home.node < platform_.cpu.sockets ? page_home.node : 0;
+  Channel& channel = channel_of(page_home, line);
+  if (home == socket) {
+    const ChannelRead read = channel.read_directory(line, at);
+    return {at + read.latency + read.waited, read.waited};
+  }
+  const auto bytes = static_cast<std::uint64_t>(platform_.link.message_bytes);
+  const Time sent = cross(socket, at, message_, bytes);
+  const Time arrived = sent + link_latency_ / 2;
+  const ChannelRead read = channel.read_directory(line, arrived);
+  const Time ready = arrived + read.latency + read.waited;
+  const Time back = cross(home, ready, message_, bytes);
+  return {back + link_latency_ / 2, read.waited + (sent - at) + (back - ready)};
 }
 
 ChannelWrite Uncore::write_back(unsigned socket, LineAddress line, Time at, Time extra) {

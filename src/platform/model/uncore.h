@@ -50,7 +50,8 @@ class Uncore {
   Fetch upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at);
   /// Takes the line out of all caches (or only cleans it); returns whether anybody had it, dirty.
   CacheTags::Victim flush(std::vector<PrivateCaches>& cores, LineAddress line, bool keep);
-  /// A flush of a line that no cache holds must still ask its home; such requests queue per line.
+  /// A flush of a line that no cache holds must still ask its home for the directory bits, which
+  /// are read from the media; such requests queue per line.
   Time ask_home(unsigned socket, LineAddress line, Time at);
   /// A line goes from a socket to its memory; returns what became of it.
   ChannelWrite write_back(unsigned socket, LineAddress line, Time at, Time extra);
@@ -85,6 +86,8 @@ class Uncore {
     Time done, waited;
   };
   Answer read_memory(unsigned socket, LineAddress line, Time at, bool writes, bool demand);
+  /// An answer without data, and no copy is given out: directory bits stay as they are.
+  Answer read_directory(unsigned socket, LineAddress line, Time at);
   [[nodiscard]] Channel& channel_of(PageHome home, LineAddress line);
   Time cross(unsigned from, Time at, Time occupancy, std::uint64_t bytes);
   [[nodiscard]] bool is_pm(PageHome home) const noexcept;

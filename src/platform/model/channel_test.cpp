@@ -1,0 +1,46 @@
+// What channels are made of, against cases worked out by hand.
+#include "platform/model/channel.h"
+
+#include <gtest/gtest.h>
+
+namespace perdure::platform {
+namespace {
+
+TEST(OutstandingTest, CountsRequestsWhoseEndsComeInNoOrder) {
+  Outstanding requests;
+  requests.push(400 * ns);
+  requests.push(100 * ns);
+  requests.push(200 * ns);
+  EXPECT_EQ(requests.at(50 * ns), 3U);
+  EXPECT_EQ(requests.at(150 * ns), 2U);
+  EXPECT_EQ(requests.at(300 * ns), 1U);
+  requests.push(350 * ns);
+  EXPECT_EQ(requests.at(390 * ns), 1U);
+  EXPECT_EQ(requests.at(500 * ns), 0U);
+}
+
+TEST(OutstandingTest, KeepsARequestThatEndsFarAhead) {
+  Outstanding requests;
+  requests.push(ms);
+  EXPECT_EQ(requests.at(100 * us), 1U);
+  EXPECT_EQ(requests.at(2 * ms), 0U);
+}
+
+TEST(LaterWritesTest, ComeInOrderOfTimeAndNotBeforeIt) {
+  LaterWrites writes;
+  writes.push(1, 300);
+  writes.push(2, 100);
+  writes.push(3, 200);
+  EXPECT_FALSE(writes.due(99));
+  ASSERT_TRUE(writes.due(200));
+  EXPECT_EQ(writes.pop().line, 2U);
+  ASSERT_TRUE(writes.due(200));
+  EXPECT_EQ(writes.pop().line, 3U);
+  EXPECT_FALSE(writes.due(200));
+  ASSERT_TRUE(writes.due(300));
+  EXPECT_EQ(writes.pop().line, 1U);
+  EXPECT_FALSE(writes.due(~Time{0}));
+}
+
+}  // namespace
+}  // namespace perdure::platform
