@@ -111,8 +111,8 @@ class Stage:
 
 
 def checked(optimisation: str) -> tuple[str, ...]:
-    """A build with assertions and tests. -g1 (lines, no variables) compiles in three quarters of the
-    time of -g, and sanitizers at -O1 in less than half of their time at -O2."""
+    """A build with assertions and tests. -g1 (lines, no variables) compiles in three quarters
+    of the time of -g, and sanitizers at -O1 in less than half of their time at -O2."""
     return (
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_CHECKED=ON", "-DPERDURE_TESTS=ON",
         f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={optimisation} -g1 -DNDEBUG",

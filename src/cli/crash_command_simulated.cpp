@@ -166,6 +166,12 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+double recoveries_per_second(const crash::Summary& summary) {
+  const auto recoveries =
+      static_cast<double>(summary.coverage.states + summary.coverage.recovery_cuts);
+  return summary.exploring_seconds > 0 ? recoveries / summary.exploring_seconds : 0;
+}
+
 std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary) {
   const crash::Coverage& c = summary.coverage;
   const double share =
@@ -185,11 +191,7 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
             static_cast<unsigned long long>(c.states), static_cast<unsigned long long>(c.repeats),
             static_cast<unsigned long long>(c.deep));
   text += print("  cuts inside recovery %llu\n", static_cast<unsigned long long>(c.recovery_cuts));
-  const double rate =
-      summary.exploring_seconds > 0
-          ? static_cast<double>(c.states + c.recovery_cuts) / summary.exploring_seconds
-          : 0;
-  text += print("  %.0f recoveries/s, %.1f s\n", rate, summary.seconds);
+  text += print("  %.0f recoveries/s, %.1f s\n", recoveries_per_second(summary), summary.seconds);
   text += print("  trace digest %016llx\n", static_cast<unsigned long long>(summary.trace_digest));
   text +=
       std::string("  left out: hardware transactions (software paths only), schedules beyond ") +
@@ -208,6 +210,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
       {"runs", summary.runs},
       {"coverage", crash::json_of(summary.coverage)},
       {"seconds", summary.seconds},
+      {"recoveries_per_second", recoveries_per_second(summary)},
       {"trace_digest", print("%016llx", static_cast<unsigned long long>(summary.trace_digest))},
       {"violation", nullptr}};
   return json;
@@ -244,7 +247,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
                          {"repair", repair},
                          {"text", told},
                          {"replay", safe}};
-    print_result(json.dump(2) + "\n");
+    print_result(json_text(json));
   } else {
     print_result(coverage_text(plan, summary) + "\n" + told + "\nreplay: " + safe + "\n");
   }
@@ -269,7 +272,7 @@ int explore(const Flags& flags, const crash::Plan& plan) {
   if (flags.json) {
     Json json = json_of(plan, summary);
     if (flags.smells) json["smells"] = crash::json_of(smells);
-    return print_result(json.dump(2) + "\n");
+    return print_result(json_text(json));
   }
   return print_result(coverage_text(plan, summary) + "  no violation\n" +
                       (flags.smells ? crash::tell(smells) : ""));

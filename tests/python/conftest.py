@@ -40,7 +40,7 @@ mix = { lookup = 0.5, insert = 0.5 }
 
 
 def executable_copy(script: str, name: str, folder: Path) -> Path:
-    """Copies a script, to be run by this very interpreter; the one on PATH may be a slow wrapper."""
+    """Copies a script, to be run by this interpreter; the one on PATH may be a slow wrapper."""
     _, body = Path(__file__).with_name(script).read_text().split("\n", 1)
     path = folder / name
     path.write_text(f"#!{sys.executable}\n{body}")
