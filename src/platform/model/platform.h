@@ -90,10 +90,10 @@ struct PmParameters {
   double read_miss_latency_ns = 308;  ///< whole load, from the media
   double line_read_ns = 4.5;          ///< DDR-T occupancy of 64 B
   double line_write_ns = 4.5;
-  double write_accept_ns = 62;           ///< flushed line until the controller has it
-  unsigned write_queue_lines = 36;       ///< kept in order before arrivals compete for room
+  double write_accept_ns = 62;          ///< flushed line until the controller has it
+  unsigned write_queue_lines = 36;      ///< kept in order before arrivals compete for room
   unsigned competing_write_lines = 64;  ///< of those that wait for room; the rest keep order
-  unsigned durable_queue_lines = 8;      ///< of them, at the controller: what ADR saves (WPQ)
+  unsigned durable_queue_lines = 8;     ///< of them, at the controller: what ADR saves (WPQ)
   unsigned read_queue_lines = 56;
   double write_hold_ns = 318;     ///< line-fill buffer held by a line on its way out
   double media_read_ns = 36.6;    ///< between two XPLine reads
