@@ -90,11 +90,12 @@ std::string table_of(const BenchConfig& config, const BenchResult& result) {
   if (result.recovery)
     text += print("recovery         %.3f s, ", result.recovery->seconds) +
             short_count(static_cast<double>(result.recovery->records)) + " records\n";
-  else
+  else if (result.load.seconds > 0)
     text += print("load             %.3f s, %.3f Mop/s\n", result.load.seconds,
-                  result.load.seconds > 0
-                      ? static_cast<double>(result.load.records) / result.load.seconds / 1e6
-                      : 0);
+                  static_cast<double>(result.load.records) / result.load.seconds / 1e6);
+  else  // a simulated run loads with the model off
+    text += "load             " + short_count(static_cast<double>(result.load.records)) +
+            " records, not timed\n";
   text += memory_line(result);
   if (result.verification)
     text += "verification     " + std::to_string(result.verification->checked) + " answers, " +
