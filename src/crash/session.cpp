@@ -97,29 +97,43 @@ Verdict record(const Case& what, Bench& bench) {
   return verdict;
 }
 
-Verdict explore(const Case& what, Bench& bench, const Stop& stop) {
+namespace {
+
+/// A mutant that the run never meets behaves as the original did, whatever is explored.
+bool meets_mutation(const Mutation& mutation, const std::set<Site>& sites) {
+  return mutation.kind == Mutation::Kind::none || sites.contains({mutation.pc, false}) ||
+         sites.contains({mutation.pc, true});
+}
+
+/// Records the case and, unless its run was wrong already, asks an explorer of it.
+template <class Ask>
+Verdict examine(const Case& what, Bench& bench, Ask&& ask) {
   Verdict verdict = record(what, bench);
-  if (verdict.violation) return verdict;
+  if (verdict.violation || !meets_mutation(what.mutation, verdict.sites)) return verdict;
+  const double began = now_seconds();
   const Vocabulary vocabulary(what.program);
   bench.watch().mutate(what.mutation);
   Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
                     what.bounds);
-  verdict.violation = explorer.explore(verdict.run, what.program.threads, stop);
+  verdict.violation = ask(explorer, verdict.run);
   verdict.coverage = explorer.coverage();
+  verdict.exploring_seconds = now_seconds() - began;
   return verdict;
+}
+
+}  // namespace
+
+Verdict explore(const Case& what, Bench& bench, const Stop& stop) {
+  return examine(what, bench, [&](Explorer& explorer, const Recorded& run) {
+    return explorer.explore(run, what.program.threads, stop);
+  });
 }
 
 Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
                   const std::vector<LineState>& lines) {
-  Verdict verdict = record(what, bench);
-  if (verdict.violation) return verdict;
-  const Vocabulary vocabulary(what.program);
-  bench.watch().mutate(what.mutation);
-  Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
-                    what.bounds);
-  verdict.violation = explorer.judge_one(verdict.run, what.program.threads, event, lines);
-  verdict.coverage = explorer.coverage();
-  return verdict;
+  return examine(what, bench, [&](Explorer& explorer, const Recorded& run) {
+    return explorer.judge_one(run, what.program.threads, event, lines);
+  });
 }
 
 // Now and then the creation itself is explored, with a bulk load every other time.
@@ -149,19 +163,10 @@ Summary explore_many(const Plan& plan, Bench& bench,
     return summary.seconds >= plan.seconds || summary.coverage.states >= plan.most_states;
   };
   const auto one = [&](const Case& what) {
-    Verdict verdict = record(what, bench);
-    if (!verdict.violation) {
-      const double from = now_seconds();
-      run_end =
-          plan.most_states == ~std::uint64_t{0} ? std::min(end, from + plan.seconds / 8) : end;
-      const Vocabulary vocabulary(what.program);
-      bench.watch().mutate(what.mutation);
-      Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
-                        what.bounds);
-      verdict.violation = explorer.explore(verdict.run, what.program.threads, stop);
-      verdict.coverage = explorer.coverage();
-      summary.exploring_seconds += now_seconds() - from;
-    }
+    if (plan.most_states == ~std::uint64_t{0})
+      run_end = std::min(end, now_seconds() + plan.seconds / 8);
+    Verdict verdict = explore(what, bench, stop);
+    summary.exploring_seconds += verdict.exploring_seconds;
     ++summary.runs;
     summary.coverage.add(verdict.coverage);
     summary.events += verdict.run.trace.size();

@@ -27,6 +27,7 @@ struct Verdict {
   std::uint64_t trace_digest = 0;
   Steps steps;
   std::set<Site> sites;
+  double exploring_seconds = 0;  ///< without recording the run
   Recorded run;
 };
 

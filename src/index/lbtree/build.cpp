@@ -17,7 +17,7 @@ class Builder {
   Builder(Pool& pool, const RecordStore<Keys>& records) : pool_(pool), records_(records) {}
 
   /// Puts up to `bulk_records` records into the back of `leaf`, which has no live record, and adds
-  /// them to `header`. Flushed, except the header. False: out of space.
+  /// them to `header`. Not flushed. False: out of space.
   [[nodiscard]] bool fill(Leaf& leaf, std::span<const Record> source, Header& header) {
     unsigned slot = Leaf::entries;
     for (const Record& record : source) {
@@ -27,7 +27,6 @@ class Builder {
       leaf.record[--slot].store(draft.words);
       header.add(slot, fingerprint_of(record.key));
     }
-    pm::flush(leaf.record.data() + slot, (Leaf::entries - slot) * sizeof(LeafRecord));
     return true;
   }
 
@@ -104,25 +103,25 @@ Result<Children<Keys>> build_chain(Pool& pool, const RecordStore<Keys>& records,
 
   children.push_back({source[0].key, &first});
   if (!builder.fill(first, part(0), first_header)) return out_of_space();
+  first.store_fingerprints(before, first_header);
+  Leaf* last = &first;
   std::atomic<std::uint64_t>* link = &first.sibling[first_header.alternate()];
   link->store(null_offset, std::memory_order_relaxed);
   for (std::size_t begin = bulk_records; begin < source.size(); begin += bulk_records) {
     Leaf* const leaf = builder.take();
     if (leaf == nullptr) return out_of_space();
     link->store(pool.offset_of(leaf), std::memory_order_relaxed);
-    pm::flush(link, sizeof *link);
+    pm::flush(last, sizeof(Leaf));
     Header header;
     const bool filled = builder.fill(*leaf, part(begin), header);
     leaf->header[0].store(header.word_0, std::memory_order_relaxed);
     leaf->header[1].store(header.word_1, std::memory_order_relaxed);
     if (!filled) return out_of_space();
-    pm::flush(leaf, pm::cache_line_bytes);
+    last = leaf;
     link = &leaf->sibling[0];
     children.push_back({source[begin].key, leaf});
   }
-  pm::flush(link, sizeof *link);
-  first.store_fingerprints(before, first_header);
-  pm::flush(first.header.data(), pm::cache_line_bytes);
+  pm::flush(last, sizeof(Leaf));
   builder.publish(&first.header[0], first_header.word_0);
   return children;
 }

@@ -7,6 +7,7 @@
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <latch>
 #include <thread>
 #include <utility>
 
@@ -104,22 +105,26 @@ void Scheduler::run_fibers() {
 }
 
 // Each OS thread waits for the baton before it does anything, and then works on the same stack as a
-// fiber would: so addresses are the same, too.
+// fiber would: so addresses are the same, too. None exits before all are done: libraries give back
+// what they keep per thread (arenas of libpmemobj) when one exits, and the system decides when.
 void Scheduler::run_threads() {
+  std::latch done(1);
   std::vector<std::jthread> carriers;
   for (const auto& thread : threads_)
-    carriers.emplace_back([&thread = *thread] {
+    carriers.emplace_back([&thread = *thread, &done] {
       thread.baton.acquire();
       current = &thread;
       SimulatedThread origin;
       jump(origin, thread.context);
       current = nullptr;
       engine.scheduler.finish(thread);
+      done.wait();
     });
   SimulatedThread& first = thread_of(take_smallest());
   set_next_clock();
   first.baton.release();
   root_.baton.acquire();
+  done.count_down();
 }
 
 struct FiberEntry {
