@@ -1,5 +1,6 @@
 #include "crash/session.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace perdure::crash {
@@ -136,7 +137,8 @@ Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
   });
 }
 
-// Now and then the creation itself is explored, with a bulk load every other time.
+// Now and then the creation itself is explored, with a bulk load every other time. Half of the
+// programs are long, so that large leaves split, run empty and are used again.
 ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   ProgramPlan made{.key_kind = plan.key_kind,
                    .threads = plan.threads,
@@ -145,6 +147,10 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
                    .preload = plan.preload,
                    .seed = seed,
                    .ordered = plan.subject.info->ordered};
+  if (seed % 4 == 1 || seed % 4 == 2) {
+    made.operations = made.operations * 5 / 2;
+    made.preload = std::min<unsigned>(made.keys, made.preload * 5 / 2);
+  }
   if (seed % 8 == 0) made.preload = 0;
   made.load = seed % 8 == 4;
   return made;
