@@ -8,6 +8,7 @@
 
 #include "crash/session.h"
 #include "crash_operations.h"
+#include "pm/pm.h"
 
 namespace {
 
@@ -15,7 +16,10 @@ using namespace perdure;
 
 /// States in a second of processor time, with `entries` records in a node.
 double rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uint64_t entries) {
-  pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb);
+  if (const auto done = pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb); !done) {
+    std::fprintf(stderr, "crash_speed: %s\n", done.error().line().c_str());
+    std::exit(1);
+  }
   pm::configure_transactions(pm::TransactionUse::off);
   crash::Plan plan;
   plan.subject = {&info, crash::small_options(info), std::size_t{1} << 20};
@@ -42,7 +46,7 @@ double rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uin
 double hooked_ns(const IndexInfo& info, std::uint64_t operations) {
   crash::Memory memory(std::size_t{4} << 20);
   bench::SmallTree tree = bench::make_small_tree(info, {memory.base(), memory.bytes()});
-  crash::Recorder recorder(memory.base(), memory.bytes(), {.threads = 1, .schedule = {}});
+  crash::Recorder recorder(memory.base(), memory.bytes(), crash::Recorder::Options{});
   double took = 0;
   const auto run = recorder.run([&](unsigned) {
     bench::run_operations(*tree.index, operations);

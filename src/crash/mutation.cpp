@@ -148,10 +148,17 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
       if (result.equivalent.empty()) {
         Plan changed = plan;
         changed.mutation = result.mutation;
-        const Summary summary = explore_many(changed, bench, [](const Summary&) {});
-        result.killed = summary.violation.has_value();
-        if (result.killed) result.oracle = summary.violation->oracle;
-        result.states = summary.coverage.states;
+        // Many short programs, then also long ones: what frees a block and uses it again needs
+        // many tries, what fills a large leaf many operations.
+        for (const bool long_programs : {false, true}) {
+          changed.long_programs = long_programs;
+          const Summary summary = explore_many(changed, bench, [](const Summary&) {});
+          result.states += summary.coverage.states;
+          result.killed = summary.violation.has_value();
+          if (!result.killed) continue;
+          result.oracle = summary.violation->oracle;
+          break;
+        }
       }
       results.push_back(std::move(result));
       told(results.back());

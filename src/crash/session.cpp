@@ -147,7 +147,7 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
                    .preload = plan.preload,
                    .seed = seed,
                    .ordered = plan.subject.info->ordered};
-  if (seed % 4 == 1 || seed % 4 == 2) {
+  if (plan.long_programs && (seed % 4 == 1 || seed % 4 == 2)) {
     made.operations = made.operations * 5 / 2;
     made.preload = std::min<unsigned>(made.keys, made.preload * 5 / 2);
   }

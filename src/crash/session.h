@@ -66,9 +66,10 @@ struct Plan {
   std::uint64_t seed = 1;
   double seconds = 10;
   std::uint64_t most_states = ~std::uint64_t{0};
-  unsigned schedules = 4;    ///< of each kind per program, after the undisturbed one
-  unsigned depth = 4;        ///< of PCT schedules, 2 or more: one change point less than this
-  unsigned preemptions = 2;  ///< of depth-first schedules
+  unsigned schedules = 4;     ///< of each kind per program, after the undisturbed one
+  unsigned depth = 4;         ///< of PCT schedules, 2 or more: one change point less than this
+  unsigned preemptions = 2;   ///< of depth-first schedules
+  bool long_programs = true;  ///< half of the programs are
   Bounds bounds;
   Mutation mutation;
 };
