@@ -139,8 +139,6 @@ void remove_region(const void* base);
 
 [[gnu::always_inline]] inline void Engine::load(SimulatedThread& thread, const void* address,
                                                 std::size_t bytes) {
-  if (guarded) [[unlikely]]
-    guard.settle();
   if (!timed) [[unlikely]]
     return load_untimed(thread, address, bytes);
   if ((reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes > line_mask + 1) [[unlikely]]

@@ -20,7 +20,8 @@ class Guard {
   void add(const AddressSpace::Region& region);
   void remove(const void* base);
 
-  /// Copies what the last hooked store of this OS thread has written.
+  /// Copies what the last hooked store of this OS thread has written. Not called at loads: of a
+  /// copied object the compiler announces store and load before it does either.
   void settle() noexcept {
     if (awaited.bytes != 0) settle_now();
   }

@@ -13,8 +13,6 @@ namespace perdure::platform::runtime {
 inline void read_outside(const void* address, std::size_t bytes, const void* pc) {
   if (Observer* const observer = Observer::installed) {
     if (observer->watches(address)) observer->read(address, bytes, pc);
-  } else if (engine.guarded) {
-    engine.guard.settle();
   }
 }
 

@@ -15,4 +15,7 @@ void* memcpy(void*, const void*, unsigned long) noexcept __asm__("__real_memcpy"
 void* memmove(void*, const void*, unsigned long) noexcept __asm__("__real_memmove");
 void* memset(void*, int, unsigned long) noexcept __asm__("__real_memset");
 int memcmp(const void*, const void*, unsigned long) noexcept __asm__("__real_memcmp");
+unsigned long strlen(const char*) noexcept __asm__("__real_strlen");
+int strcmp(const char*, const char*) noexcept __asm__("__real_strcmp");
+int strncmp(const char*, const char*, unsigned long) noexcept __asm__("__real_strncmp");
 }

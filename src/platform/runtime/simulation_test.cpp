@@ -377,6 +377,7 @@ TEST(Guard, SeesStoresOfEveryWidth) {
       pm::persist(vector, sizeof *vector);
     });
     const auto checked = simulation.check();
+    if (!checked) std::fprintf(stderr, "%s\n", checked.error().line().c_str());
     EXPECT_TRUE(checked.ok()) << checked.error().line();
   });
 }
