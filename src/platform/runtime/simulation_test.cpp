@@ -290,19 +290,31 @@ __attribute__((no_sanitize("thread"), noinline)) void store_unseen(volatile std:
   *word = 42;
 }
 
-std::uint64_t* map_words() {
-  return static_cast<std::uint64_t*>(
-      mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+/// Runs `body(thread, words)` with the guard on, `words` being 1 MiB of persistent memory; returns
+/// what the guard found.
+template <class Body>
+Result<void> run_guarded(SimulationOptions options, Body body) {
+  constexpr std::size_t bytes = 1 << 20;
+  options.guard = true;
+  Simulation& simulation = start(options);
+  auto* const words = static_cast<std::uint64_t*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  simulation.add_persistent(words, bytes);
+  simulation.run([&](unsigned thread) { body(thread, words); });
+  return simulation.check();
+}
+
+/// A child's EXPECT says nothing that its parent prints; its stderr does.
+template <class Body>
+void expect_nothing_unseen(const SimulationOptions& options, Body body) {
+  const auto checked = run_guarded(options, body);
+  EXPECT_TRUE(checked.ok());
+  if (!checked) std::fprintf(stderr, "%s\n", checked.error().line().c_str());
 }
 
 TEST(Guard, AcceptsStoresCopiesAndStreams) {
   in_process([] {
-    SimulationOptions options = options_for(2);
-    options.guard = true;
-    Simulation& simulation = start(options);
-    std::uint64_t* const words = map_words();
-    simulation.add_persistent(words, 1 << 20);
-    simulation.run([&](unsigned thread) {
+    expect_nothing_unseen(options_for(2), [](unsigned thread, std::uint64_t* words) {
       std::uint64_t* const mine = words + 1000 * thread;
       mine[0] = 1;
       pm::persist(mine, 8);
@@ -316,8 +328,6 @@ TEST(Guard, AcceptsStoresCopiesAndStreams) {
       }));
       pm::fence();
     });
-    const auto checked = simulation.check();
-    EXPECT_TRUE(checked.ok()) << checked.error().line();
   });
 }
 
@@ -357,12 +367,7 @@ using Vector16 = std::uint64_t __attribute__((vector_size(16)));
 // Objects of 16 bytes and more are stored by vector instructions, aligned and not.
 TEST(Guard, SeesStoresOfEveryWidth) {
   in_process([] {
-    SimulationOptions options = options_for(2);
-    options.guard = true;
-    Simulation& simulation = start(options);
-    std::uint64_t* const words = map_words();
-    simulation.add_persistent(words, 1 << 20);
-    simulation.run([&](unsigned thread) {
+    expect_nothing_unseen(options_for(2), [](unsigned thread, std::uint64_t* words) {
       for (const std::size_t shift : {0U, 1U, 7U}) {
         std::uint64_t* const at = words + 4096 * (thread + 1) + shift;
         store_every_way<Words<2>>(at);
@@ -376,46 +381,31 @@ TEST(Guard, SeesStoresOfEveryWidth) {
       copy_to(vector, Vector16{3, 4});
       pm::persist(vector, sizeof *vector);
     });
-    const auto checked = simulation.check();
-    if (!checked) std::fprintf(stderr, "%s\n", checked.error().line().c_str());
-    EXPECT_TRUE(checked.ok()) << checked.error().line();
   });
 }
 
 // One thread's fence compares a line in which another one's last store is still awaited.
 TEST(Guard, HandsOverBetweenThreadsOfTheSystem) {
   in_process([] {
-    SimulationOptions options = options_for(4, Carrier::threads);
-    options.guard = true;
-    Simulation& simulation = start(options);
-    std::uint64_t* const words = map_words();
-    simulation.add_persistent(words, 1 << 20);
-    simulation.run([&](unsigned thread) {
-      for (std::uint64_t i = 0; i < 200; ++i) {
-        words[thread] = i;
-        if (i % 3 == thread % 3) pm::pause();
-        pm::persist(words, 64);
-      }
-    });
-    const auto checked = simulation.check();
-    EXPECT_TRUE(checked.ok()) << checked.error().line();
+    expect_nothing_unseen(options_for(4, Carrier::threads),
+                          [](unsigned thread, std::uint64_t* words) {
+                            for (std::uint64_t i = 0; i < 200; ++i) {
+                              words[thread] = i;
+                              if (i % 3 == thread % 3) pm::pause();
+                              pm::persist(words, 64);
+                            }
+                          });
   });
 }
 
 TEST(Guard, NoticesAStoreThatNoHookSaw) {
   for (const bool in_dirty_line : {true, false}) {
     in_process([in_dirty_line] {
-      SimulationOptions options = options_for(1);
-      options.guard = true;
-      Simulation& simulation = start(options);
-      std::uint64_t* const words = map_words();
-      simulation.add_persistent(words, 1 << 20);
-      simulation.run([&](unsigned) {
+      const auto checked = run_guarded(options_for(1), [&](unsigned, std::uint64_t* words) {
         words[0] = 1;
         store_unseen(words + (in_dirty_line ? 1 : 5000));
         pm::persist(words, 8);
       });
-      const auto checked = simulation.check();
       ASSERT_FALSE(checked.ok());
       EXPECT_NE(checked.error().line().find(in_dirty_line ? "0x8," : "0x9c40,"), std::string::npos)
           << checked.error().line();
