@@ -7,10 +7,14 @@
 
 int main(int argc, char** argv) {
   using namespace perdure;
-  const auto info = argc == 3
-                        ? IndexRegistry::find(argv[1])
-                        : Result<const IndexInfo*>(Error{ErrorCode::usage, "give two", "", ""});
-  if (!info) return 2;
+  const auto info =
+      argc == 3 ? IndexRegistry::find(argv[1])
+                : Result<const IndexInfo*>(
+                      Error{ErrorCode::usage, "takes an index and a number of operations", "", ""});
+  if (!info) {
+    std::fprintf(stderr, "crash_native: %s\n", info.error().line().c_str());
+    return 2;
+  }
   const std::uint64_t operations = std::strtoull(argv[2], nullptr, 10);
   auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, std::size_t{4} << 20));
   bench::SmallTree tree = bench::make_small_tree(**info, {memory, std::size_t{4} << 20});

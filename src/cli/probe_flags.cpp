@@ -111,8 +111,9 @@ class ProbeResolver {
 
   Result<ProbeRequest> resolve() {
     using Step = Result<void> (ProbeResolver::*)();
-    for (const Step step : {&ProbeResolver::probes, &ProbeResolver::what, &ProbeResolver::how_much,
-                            &ProbeResolver::fence, &ProbeResolver::options, &ProbeResolver::together})
+    for (const Step step :
+         {&ProbeResolver::probes, &ProbeResolver::what, &ProbeResolver::how_much,
+          &ProbeResolver::fence, &ProbeResolver::options, &ProbeResolver::together})
       if (auto done = (this->*step)(); !done) return done.error();
     return std::move(request_);
   }

@@ -56,11 +56,11 @@ class BenchResolver {
 
   Result<BenchConfig> resolve() {
     using Step = Result<void> (BenchResolver::*)();
-    for (const Step step :
-         {&BenchResolver::resolve_target, &BenchResolver::resolve_index, &BenchResolver::resolve_workload,
-          &BenchResolver::resolve_keys, &BenchResolver::resolve_limits, &BenchResolver::resolve_run,
-          &BenchResolver::resolve_memory, &BenchResolver::resolve_machine, &BenchResolver::check_place,
-          &BenchResolver::check_together})
+    for (const Step step : {&BenchResolver::resolve_target, &BenchResolver::resolve_index,
+                            &BenchResolver::resolve_workload, &BenchResolver::resolve_keys,
+                            &BenchResolver::resolve_limits, &BenchResolver::resolve_run,
+                            &BenchResolver::resolve_memory, &BenchResolver::resolve_machine,
+                            &BenchResolver::check_place, &BenchResolver::check_together})
       if (auto done = (this->*step)(); !done) return done.error();
     return std::move(config_);
   }

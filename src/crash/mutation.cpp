@@ -148,8 +148,9 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
       if (result.equivalent.empty()) {
         Plan changed = plan;
         changed.mutation = result.mutation;
-        // Many short programs, then also long ones: what frees a block and uses it again needs
-        // many tries, what fills a large leaf many operations.
+        changed.seconds = plan.seconds / 2;
+        // Half the time many short programs, then also long ones: what frees a block and uses it
+        // again needs many tries, what fills a large leaf many operations.
         for (const bool long_programs : {false, true}) {
           changed.long_programs = long_programs;
           const Summary summary = explore_many(changed, bench, [](const Summary&) {});

@@ -166,7 +166,9 @@ Summary explore_many(const Plan& plan, Bench& bench,
   const Stop stop = [&] { return now_seconds() > run_end; };
   const auto spent = [&] {
     summary.seconds = now_seconds() - began;
-    return summary.seconds >= plan.seconds || summary.coverage.states >= plan.most_states;
+    // A mutant that no run meets gives no states.
+    return summary.seconds >= plan.seconds ||
+           std::max(summary.coverage.states, summary.runs) >= plan.most_states;
   };
   const auto one = [&](const Case& what) {
     if (plan.most_states == ~std::uint64_t{0})

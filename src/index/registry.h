@@ -59,17 +59,17 @@ struct IndexPlace {
   std::string path{};                ///< on_disk: a directory of its own, which it creates
   std::uint64_t capacity_bytes = 0;  ///< on_disk: room it may use
   IndexOptions options{};
-  unsigned threads = 1;              ///< threads recovery and bulk load may use
-  bool huge_pages = true;            ///< for DRAM parts
+  unsigned threads = 1;    ///< threads recovery and bulk load may use
+  bool huge_pages = true;  ///< for DRAM parts
 };
 
 struct IndexInfo {
-  std::string name;         ///< "fptree"
-  std::string title;        ///< "FPTree (Oukid et al., SIGMOD 2016)"
+  std::string name;   ///< "fptree"
+  std::string title;  ///< "FPTree (Oukid et al., SIGMOD 2016)"
   IndexClass index_class = IndexClass::persistent;
-  bool ordered = true;      ///< scans work
-  bool verifiable = true;   ///< keeps what it is given; false only for `null`
-  bool native_only = false; ///< lives in a foreign library, which a simulation cannot see into
+  bool ordered = true;       ///< scans work
+  bool verifiable = true;    ///< keeps what it is given; false only for `null`
+  bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
   std::vector<IndexOption> options;
 
   /// Makes an empty index. Null where the kind of key is not offered.

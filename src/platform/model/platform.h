@@ -107,7 +107,6 @@ struct PmParameters {
   unsigned read_buffer_xplines = 64;
   bool fetches_on_open = true;     ///< the first piece of an XPLine makes the DIMM read it
   bool directory = true;           ///< remote reads write directory bits
-  double directory_hazard_ns = 0;  ///< media time lost when a read meets changed directory bits
   std::uint64_t address_cache_bytes = 16 << 20;
   double address_miss_ns = 67;
   std::uint64_t wear_levelling_writes = 16000;

@@ -190,9 +190,6 @@ const PlatformField pm_fields[] = {
     pm<&P::fetches_on_open>("fetches_on_open", "", 0, 1,
                             "the first piece of an XPLine makes the DIMM read the rest"),
     pm<&P::directory>("directory", "", 0, 1, "remote reads write directory bits to memory"),
-    pm<&P::directory_hazard_ns>(
-        "directory_hazard_ns", "ns", 0, 5000,
-        "media time lost when a read meets directory bits not yet on the media"),
     pm<&P::address_cache_bytes>("address_cache_bytes", "B", 4096, 1e12,
                                 "media covered by the address-indirection cache"),
     pm<&P::address_miss_ns>("address_miss_ns", "ns", 0, 5000, "added when it misses"),

@@ -26,8 +26,7 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       media_read_(from_ns(parameters.media_read_ns)),
       media_write_(from_ns(parameters.media_write_ns)),
       shared_read_(from_ns(parameters.partition_read_ns)),
-      shared_write_(from_ns(parameters.partition_write_ns)),
-      hazard_(from_ns(parameters.directory_hazard_ns)) {}
+      shared_write_(from_ns(parameters.partition_write_ns)) {}
 
 std::size_t PmDimm::find(XpLine line) const noexcept {
   for (std::size_t i = 0; i < used_; ++i)
@@ -182,10 +181,9 @@ PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
   if (entry != absent && entries_[entry].directory_from <= at) {
     // Data beside changed directory bits cannot be read before the line is on the media.
     const Time written = write_out(entry, at, counters) + media_write_;
-    partitions_.delay(written, hazard_);
     take_from_read_buffer(xpline);
-    Read result = read_media(line, written + hazard_, counters);
-    result.waited += written + hazard_ - at;
+    Read result = read_media(line, written, counters);
+    result.waited += written - at;
     return result;
   }
   if (entry != absent && (entries_[entry].known || (entries_[entry].pieces & piece) != 0)) {

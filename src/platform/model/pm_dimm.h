@@ -102,7 +102,7 @@ class PmDimm {
   std::uint64_t media_writes_ = 0;
   std::uint64_t pieces_in_ = 0, pieces_out_ = 0, pieces_overwritten_ = 0;
   Server reads_, writes_, partitions_;
-  Time media_read_, media_write_, shared_read_, shared_write_, hazard_;
+  Time media_read_, media_write_, shared_read_, shared_write_;
 };
 
 }  // namespace perdure::platform

@@ -73,14 +73,13 @@ TEST_F(PmDimmTest, DataReplaceTheDirectoryBitsBesideThem) {
 }
 
 TEST_F(PmDimmTest, ReadsWaitForDirectoryBitsThatChangedBefore) {
-  parameters.directory_hazard_ns = 400;
   PmDimm dimm(parameters, ablation, 1);
   dimm.write_directory(0, us, counters);
   EXPECT_EQ(dimm.read(1, 500 * ns, counters).waited, 0U);  // it came before, though called later
   EXPECT_EQ(counters.media_write_bytes, 0U);
   const PmDimm::Read read = dimm.read(1, 2 * us, counters);
   EXPECT_FALSE(read.hit);
-  EXPECT_EQ(read.waited, from_ns(parameters.media_write_ns) + 400 * ns);
+  EXPECT_EQ(read.waited, from_ns(parameters.media_write_ns));
   EXPECT_EQ(counters.media_write_bytes, 256U);
   EXPECT_TRUE(dimm.conserves());
 }
