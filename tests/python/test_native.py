@@ -43,7 +43,8 @@ def bench(program: Path, *arguments: str) -> Any:
 
 @pytest.mark.parametrize("key_kind", ["integer", "bytes"])
 @pytest.mark.parametrize(
-    "index", ["abslbtree", "fptree", "lbtree", "lmdb", "null", "rocksdb", "stdmap", "tbbmap"]
+    "index",
+    ["abslbtree", "fptree", "lbtree", "lmdb", "null", "rocksdb", "stdmap", "tbbmap", "utree"],
 )
 def test_every_index_prints_a_record_of_the_schema(
     program: Path, tmp_path: Path, index: str, key_kind: str

@@ -24,7 +24,7 @@ auto make(std::uint64_t number) {
   if constexpr (Keys::kind == KeyKind::integer)
     return number;
   else
-    return "some shared prefix " + std::to_string(number);
+    return "some shared prefix " + std::to_string(10'000 + number);
 }
 
 /// A store of the keys 1000, 1010, ... 1190, which leaves of 4 hold.
@@ -147,9 +147,9 @@ TYPED_TEST(UTreeCrash, DamagedListsAreCorrupt) {
                             {link, first},                                   // a longer one
                             {link, test.offset(&test.store.peer().head())},  // through the head
                             {link, first + 8},                               // not aligned
-                            {link, first & ~std::uint64_t{65535}},  // no block, or another's
-                            {link, std::uint64_t{1} << 40},         // outside
-                            {key, 5}};                              // descending
+                            {link, test.store.pool().roots()[0].offset},     // another block
+                            {link, std::uint64_t{1} << 40},                  // outside
+                            {key, 5}};                                       // descending
   if constexpr (TypeParam::kind == KeyKind::bytes) {
     const std::uint64_t value = test.offset(&node.record.value);
     const std::uint64_t other = test.node(1050).record.value.load();
