@@ -293,13 +293,7 @@ TEST(LbTreeCrash, DamagedChainsAreCorrupt) {
                       {link, std::uint64_t{1} << 40},       // outside
                       {begin, header | Header::zero_mask},  // an impossible header
                       {record, 5}};                         // a key without its fingerprint
-  for (const Word& damage : damages) {
-    const Result<void> result = recording.cut({&damage, 1});
-    ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
-    EXPECT_EQ(result.error().code, ErrorCode::corrupt);
-  }
-  ASSERT_TRUE(succeeds(recording.cut({})));
-  expect_equal(test.store.index(), test.model);
+  index_test::expect_corrupt(test.store, recording, damages, test.model);
 }
 
 }  // namespace

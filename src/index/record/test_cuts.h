@@ -123,4 +123,17 @@ void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Wor
   expect_equal(store.index(), grown);
 }
 
+/// Each damage alone makes recovery refuse the pool; without any it finds `model`.
+template <class Keys>
+void expect_corrupt(Store<Keys>& store, Recording<Keys>& recording, const Words& damages,
+                    const Model<Keys>& model) {
+  for (const Word& damage : damages) {
+    const Result<void> result = recording.cut({&damage, 1});
+    ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
+    EXPECT_EQ(result.error().code, ErrorCode::corrupt);
+  }
+  ASSERT_TRUE(succeeds(recording.cut({})));
+  expect_equal(store.index(), model);
+}
+
 }  // namespace perdure::index_test

@@ -73,7 +73,7 @@ class Store {
     index_.reset();
     pool_.reset();
     patch(pool_options_.path);
-    pool_options_.map_address = 0x7e9000000000 + (next_serial() << 30);
+    pool_options_.map_address = 0x7e9000000000 + (next_serial() % address_places << 30);
     auto pool = Pool::open(pool_options_);
     if (!pool) return pool.error();
     pool_ = std::move(pool).value();
@@ -97,6 +97,8 @@ class Store {
   }
 
  private:
+  static constexpr std::uint64_t address_places = 512;
+
   const IndexInfo& info_;
   std::vector<std::string> options_;
   PoolOptions pool_options_;

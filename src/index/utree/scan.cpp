@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "index/record/batch.h"
 #include "index/utree/utree.h"
 
 namespace perdure {
@@ -77,13 +78,9 @@ std::size_t UTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
 template <class Keys>
 void UTree<Keys>::lookup_batch(std::span<const Key> keys, std::span<ValueOut> values,
                                std::span<Outcome> outcomes) {
-  PERDURE_ASSERT(values.size() >= keys.size() && outcomes.size() >= keys.size());
   const Epochs::Guard guard(epochs_);
-  for (std::size_t first = 0; first < keys.size(); first += batch_group) {
-    const std::size_t group = std::min(batch_group, keys.size() - first);
-    search_group(keys.subspan(first, group), values.subspan(first, group),
-                 outcomes.subspan(first, group));
-  }
+  in_groups(keys, values, outcomes,
+            [this](auto some, auto into, auto answers) { search_group(some, into, answers); });
 }
 
 // Four passes, so that the misses of a pass overlap: inner nodes, leaves' locks, leaves, nodes. A

@@ -99,8 +99,6 @@ class UTree final : public OrderedIndex<Keys> {
     Leaf* leaf = nullptr;
   };
 
-  static constexpr std::size_t batch_group = 32;  ///< lookups whose misses overlap
-
   UTree(const IndexPlace& place, std::uint64_t head);
 
   [[nodiscard]] ListNode* node_at(std::uint64_t offset) const noexcept {

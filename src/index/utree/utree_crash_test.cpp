@@ -13,7 +13,6 @@ using index_test::Recording;
 using index_test::Word;
 using index_test::Words;
 using index_test::operator+;
-using utree_test::expect_equal;
 using utree_test::Model;
 using utree_test::Store;
 using utree_test::succeeds;
@@ -143,26 +142,20 @@ TYPED_TEST(UTreeCrash, DamagedListsAreCorrupt) {
   const std::uint64_t key = test.offset(&node.record.key);
   const std::uint64_t first = test.offset(&test.node(1000));
   Recording<TypeParam> recording(test.store);
-  std::vector<Word> damages{{link, test.offset(&node)},                      // a circle of one
-                            {link, first},                                   // a longer one
-                            {link, test.offset(&test.store.peer().head())},  // through the head
-                            {link, first + 8},                               // not aligned
-                            {link, test.store.pool().roots()[0].offset},     // another block
-                            {link, std::uint64_t{1} << 40},                  // outside
-                            {key, 5}};                                       // descending
+  Words damages{{link, test.offset(&node)},                      // a circle of one
+                {link, first},                                   // a longer one
+                {link, test.offset(&test.store.peer().head())},  // through the head
+                {link, first + 8},                               // not aligned
+                {link, test.store.pool().roots()[0].offset},     // another block
+                {link, std::uint64_t{1} << 40},                  // outside
+                {key, 5}};                                       // descending
   if constexpr (TypeParam::kind == KeyKind::bytes) {
     const std::uint64_t value = test.offset(&node.record.value);
     const std::uint64_t other = test.node(1050).record.value.load();
     damages.push_back({value, other});                   // a blob of two nodes, out of order
     damages.push_back({value, std::uint64_t{1} << 40});  // outside
   }
-  for (const Word& damage : damages) {
-    const Result<void> result = recording.cut({&damage, 1});
-    ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
-    EXPECT_EQ(result.error().code, ErrorCode::corrupt);
-  }
-  ASSERT_TRUE(succeeds(recording.cut({})));
-  expect_equal(test.store.index(), test.model);
+  index_test::expect_corrupt(test.store, recording, damages, test.model);
 }
 
 }  // namespace
