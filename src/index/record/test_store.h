@@ -62,6 +62,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
+  [[nodiscard]] const IndexInfo& info() const { return info_; }
   [[nodiscard]] const std::string& path() const { return pool_options_.path; }
   [[nodiscard]] Index& index() { return *index_; }
   [[nodiscard]] Pool& pool() { return *pool_; }
