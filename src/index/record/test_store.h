@@ -98,7 +98,7 @@ class Store {
   }
 
  private:
-  static constexpr std::uint64_t address_places = 512;
+  static constexpr std::uint64_t address_places = 256;  ///< of 1 GiB, below where the system maps
 
   const IndexInfo& info_;
   std::vector<std::string> options_;
