@@ -38,6 +38,23 @@ TEST_P(VolatileMap, GivesEachSuccessToOneThread) {
                             [](unsigned k) { return std::string_view(keys[k]); });
 }
 
+TEST_P(VolatileMap, LosesNoKeyWhileNeighboursComeAndGo) {
+  check_own_keys(*make<IntegerKeys>(), 4000, 300,
+                 [](unsigned t, std::uint64_t k) { return k * 4 + t; });
+  // Few letters: keys branch within each other, at every depth.
+  const auto text = [](unsigned t, std::uint64_t k) {
+    Rng rng(k % 40, 0);
+    std::string key;
+    for (std::uint64_t length = rng.below(30); key.size() < length;)
+      key += rng.below(6) == 0 ? 'b' : 'a';
+    return key + std::to_string(k) + static_cast<char>('0' + t);
+  };
+  std::vector<std::string> keys;
+  for (unsigned i = 0; i < 4 * 300; ++i) keys.push_back(text(i % 4, i / 4));
+  check_own_keys(*make<ByteKeys>(), 4000, 300,
+                 [&](unsigned t, std::uint64_t k) { return std::string_view(keys[4 * k + t]); });
+}
+
 TEST_P(VolatileMap, MeasuresItsMemory) {
   for (const bool huge_pages : {false, true}) {
     IndexPlace place;
