@@ -57,7 +57,7 @@ Outcome ArtOlc<Keys>::lookup(Key key, ValueOut& value) {
   TrieRecord* found = nullptr;
   for (pm::Backoff backoff; !find(key, parent, at, found);) backoff.wait();
   if (found == nullptr) return Outcome::not_found;
-  found->copy_value(value);
+  value = art::value_of(*found);
   return Outcome::ok;
 }
 
@@ -117,8 +117,8 @@ Result<void> ArtOlc<Keys>::check_node(const Node& node, std::vector<std::uint8_t
   const std::size_t above = path.size();
   if (const unsigned length = node.shape().prefix_bytes(); length != 0) {
     const TrieRecord* const below = any_record({const_cast<Node*>(&node), word, 0});
-    if (below == nullptr || below->path().size() < above + length) return broken("A1");
-    const Path whole = below->path();
+    if (below == nullptr || art::path_of(*below).size() < above + length) return broken("A1");
+    const Path whole = art::path_of(*below);
     const auto from = static_cast<unsigned>(above);
     if (art::first_bytes(whole.word(from), length) != node.prefix.load()) return broken("N2");
     for (unsigned i = 0; i < length; ++i) path.push_back(whole[from + i]);
@@ -143,7 +143,7 @@ Result<void> ArtOlc<Keys>::check_child(Child child, std::vector<std::uint8_t>& p
                                        bool ends) const {
   if (!art::is_record(child))
     return ends ? Result<void>(broken("N3")) : check_node(*node_of(child), path);
-  const Path own = record_of(child)->path();
+  const Path own = art::path_of(*record_of(child));
   if (own.size() < path.size() || (ends && own.size() != path.size())) return broken("A1");
   for (unsigned i = 0; i < path.size(); ++i)
     if (own[i] != path[i]) return broken("A1");

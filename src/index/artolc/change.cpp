@@ -92,7 +92,7 @@ bool ArtOlc<Keys>::compare_prefix(const Position& at, const Path& path, Fork& fo
   // N2: the node holds only the first of them.
   const TrieRecord* const below = any_record(at);
   if (below == nullptr || !at.holds()) return false;
-  const Path whole = below->path();
+  const Path whole = art::path_of(*below);
   fork.common = std::min(art::common_bytes(path, whole, at.level), length);
   fork.differs = fork.common < length;
   if (!fork.differs) return true;
@@ -181,7 +181,7 @@ std::optional<Outcome> ArtOlc<Keys>::put_at_record(const Position& at, TrieRecor
   if (kind == Put::update) return Outcome::not_found;
   // A new node takes the place, with both records below it.
   const Child record = child_of(draft.record());
-  const Path other = present->path();
+  const Path other = art::path_of(*present);
   const unsigned level = at.level + 1;
   const unsigned common = art::common_bytes(path, other, level);
   Node* const made = new_node(NodeKind::n4);
@@ -201,7 +201,7 @@ std::optional<Outcome> ArtOlc<Keys>::put_at_record(const Position& at, TrieRecor
 template <class Keys>
 bool ArtOlc<Keys>::change_value(const Position& at, TrieRecord* present, const Path& path,
                                 Draft& draft) {
-  if constexpr (TrieRecord::updates_in_place) {
+  if constexpr (Keys::kind == KeyKind::integer) {
     if (!at.lock()) return false;
     present->value.store(draft.value(), std::memory_order_release);
     at.node->lock.unlock_unchanged();
@@ -320,10 +320,7 @@ void ArtOlc<Keys>::replace_node(const Position& parent, const Position& at, cons
 
 template <class Keys>
 void ArtOlc<Keys>::retire(const void* object, std::size_t bytes) {
-  const auto destroy = [](void* arena, std::uint64_t retired, std::size_t size) {
-    static_cast<StripedArena*>(arena)->free(reinterpret_cast<void*>(retired), size);
-  };
-  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, destroy, &arena_);
+  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, StripedArena::destroy, &arena_);
 }
 
 template Outcome ArtOlc<IntegerKeys>::put(Key, Value, Put);

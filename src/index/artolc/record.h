@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "index/artolc/node.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
+#include "index/reference/text_record.h"
 
 namespace perdure::art {
 
@@ -71,58 +72,34 @@ template <class Keys>
   return at - begin;
 }
 
-/// A record. Its address with `record_bit` is a Child.
-template <class Keys>
-struct TrieRecord;
-
-template <>
-struct TrieRecord<IntegerKeys> {
-  static constexpr bool updates_in_place = true;
+/// A record of an integer key.
+struct NumberRecord {
   const std::uint64_t number;
   std::atomic<std::uint64_t> value;
 
-  [[nodiscard]] static TrieRecord* make(StripedArena& arena, std::uint64_t key,
-                                        std::uint64_t value) {
-    return new (arena.allocate(sizeof(TrieRecord))) TrieRecord{key, value};
+  [[nodiscard]] static NumberRecord* make(StripedArena& arena, std::uint64_t key,
+                                          std::uint64_t value) {
+    return new (arena.allocate(sizeof(NumberRecord))) NumberRecord{key, value};
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return sizeof *this; }
   [[nodiscard]] std::uint64_t key() const noexcept { return number; }
-  [[nodiscard]] Path<IntegerKeys> path() const noexcept { return Path<IntegerKeys>(number); }
-  void copy_value(std::uint64_t& to) const noexcept { to = value.load(std::memory_order_acquire); }
-  void append_to(IntegerScan& scan) const {
-    scan.append(number, value.load(std::memory_order_acquire));
-  }
 };
 
-/// Immutable: an update makes a new one. The key's bytes follow, then the value's.
-template <>
-struct TrieRecord<ByteKeys> {
-  static constexpr bool updates_in_place = false;
-  const std::uint32_t key_bytes;
-  const std::uint32_t value_bytes;
+/// What a key's record is. Its address with `record_bit` is a Child.
+template <class Keys>
+using TrieRecord = std::conditional_t<Keys::kind == KeyKind::integer, NumberRecord, TextRecord>;
 
-  [[nodiscard]] static TrieRecord* make(StripedArena& arena, std::string_view key,
-                                        std::string_view value) {
-    void* const memory = arena.allocate(sizeof(TrieRecord) + key.size() + value.size());
-    auto* const record = new (memory) TrieRecord{static_cast<std::uint32_t>(key.size()),
-                                                 static_cast<std::uint32_t>(value.size())};
-    char* const text = reinterpret_cast<char*>(record + 1);
-    if (!key.empty()) std::memcpy(text, key.data(), key.size());
-    if (!value.empty()) std::memcpy(text + key.size(), value.data(), value.size());
-    return record;
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return sizeof *this + key_bytes + value_bytes;
-  }
-  [[nodiscard]] std::string_view key() const noexcept {
-    return {reinterpret_cast<const char*>(this + 1), key_bytes};
-  }
-  [[nodiscard]] std::string_view value() const noexcept {
-    return {reinterpret_cast<const char*>(this + 1) + key_bytes, value_bytes};
-  }
-  [[nodiscard]] Path<ByteKeys> path() const noexcept { return Path<ByteKeys>(key()); }
-  void copy_value(std::string& to) const { to = value(); }
-  void append_to(BytesScan& scan) const { scan.append(key(), value()); }
-};
+[[nodiscard]] inline Path<IntegerKeys> path_of(const NumberRecord& record) noexcept {
+  return Path<IntegerKeys>(record.number);
+}
+[[nodiscard]] inline Path<ByteKeys> path_of(const TextRecord& record) noexcept {
+  return Path<ByteKeys>(record.key());
+}
+[[nodiscard]] inline std::uint64_t value_of(const NumberRecord& record) noexcept {
+  return record.value.load(std::memory_order_acquire);
+}
+[[nodiscard]] inline std::string_view value_of(const TextRecord& record) noexcept {
+  return record.value();
+}
 
 }  // namespace perdure::art

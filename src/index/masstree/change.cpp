@@ -7,20 +7,6 @@
 
 namespace perdure {
 
-namespace masstree {
-
-TextRecord* TextRecord::make(StripedArena& arena, std::string_view key, std::string_view value) {
-  void* const memory = arena.allocate(sizeof(TextRecord) + key.size() + value.size());
-  auto* const record = new (memory)
-      TextRecord{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
-  char* const text = reinterpret_cast<char*>(record + 1);
-  if (!key.empty()) std::memcpy(text, key.data(), key.size());
-  if (!value.empty()) std::memcpy(text + key.size(), value.data(), value.size());
-  return record;
-}
-
-}  // namespace masstree
-
 template <class Keys>
 class Masstree<Keys>::Held {
  public:
@@ -233,7 +219,7 @@ std::uint64_t Masstree<Keys>::make_layer(TextRecord* present, TextRecord* added,
       arena_.free(top, sizeof *top);
       top = is_link(entry) ? static_cast<Border*>(root_behind(entry.word)) : nullptr;
     }
-    arena_.free(added, added->bytes());
+    TextRecord::free(arena_, added);
     throw;
   }
   return link_to(top);
@@ -406,10 +392,7 @@ bool Masstree<Keys>::drop_layer(Key key, std::size_t depth, bool& emptied) {
 
 template <class Keys>
 void Masstree<Keys>::retire(const void* object, std::size_t bytes) {
-  const auto destroy = [](void* arena, std::uint64_t retired, std::size_t size) {
-    static_cast<StripedArena*>(arena)->free(reinterpret_cast<void*>(retired), size);
-  };
-  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, destroy, &arena_);
+  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, StripedArena::destroy, &arena_);
 }
 
 template Outcome Masstree<IntegerKeys>::put(Key, Value, Put);

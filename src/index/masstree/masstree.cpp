@@ -136,7 +136,7 @@ void Masstree<Keys>::free_entry(const Entry& entry) noexcept {
     if (is_link(entry))
       free_below(*climb(root_behind(entry.word)));
     else
-      arena_.free(text_of(entry.word), text_of(entry.word)->bytes());
+      TextRecord::free(arena_, text_of(entry.word));
   }
 }
 

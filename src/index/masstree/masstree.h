@@ -25,29 +25,12 @@
 #include "index/masstree/node.h"
 #include "index/record/key_prefix.h"
 #include "index/reference/arena_allocator.h"
+#include "index/reference/text_record.h"
 #include "pool/epoch.h"
 
 namespace perdure {
 
 namespace masstree {
-
-/// An immutable record of a byte-string key: the key's bytes follow, then the value's.
-struct TextRecord {
-  const std::uint32_t key_bytes;
-  const std::uint32_t value_bytes;
-
-  [[nodiscard]] static TextRecord* make(StripedArena& arena, std::string_view key,
-                                        std::string_view value);
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return sizeof *this + key_bytes + value_bytes;
-  }
-  [[nodiscard]] std::string_view key() const noexcept {
-    return {reinterpret_cast<const char*>(this + 1), key_bytes};
-  }
-  [[nodiscard]] std::string_view value() const noexcept {
-    return {reinterpret_cast<const char*>(this + 1) + key_bytes, value_bytes};
-  }
-};
 
 /// Where a key stands in the layer at a depth.
 struct Step {
@@ -98,7 +81,6 @@ class Masstree final : public OrderedIndex<Keys> {
   using Permutation = masstree::Permutation;
   using Entry = masstree::Entry;
   using Step = masstree::Step;
-  using TextRecord = masstree::TextRecord;
 
   /// A border node being read, and what proves later that it had not changed.
   struct Position {

@@ -17,10 +17,13 @@
 
 namespace perdure {
 
+/// With the index's default options.
 template <class Keys>
 [[nodiscard]] std::unique_ptr<OrderedIndex<Keys>> make_index(const char* name,
-                                                             const IndexPlace& place = {}) {
-  auto index = create_index<Keys>(*IndexRegistry::find(name).value(), place);
+                                                             IndexPlace place = {}) {
+  const IndexInfo& info = *IndexRegistry::find(name).value();
+  place.options = IndexRegistry::options(info, {}).value();
+  auto index = create_index<Keys>(info, place);
   EXPECT_TRUE(index.ok()) << (index.ok() ? "" : index.error().line());
   return index.ok() ? std::move(index).value() : nullptr;
 }
