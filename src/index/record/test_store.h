@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -71,11 +72,16 @@ class Store {
   /// recovers. At another address, so that an address kept on media would show.
   template <class Patch>
   [[nodiscard]] Result<void> crash(Patch&& patch) {
+    std::byte* const base = pool_->base();
+    const std::uint64_t bytes = pool_->bytes();
     index_.reset();
     pool_.reset();
     patch(pool_options_.path);
-    pool_options_.map_address = 0x7e9000000000 + (next_serial() % address_places << 30);
+    void* const taken =
+        mmap(base, bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     auto pool = Pool::open(pool_options_);
+    if (taken != MAP_FAILED) munmap(taken, bytes);
     if (!pool) return pool.error();
     pool_ = std::move(pool).value();
     auto index = recover_index<Keys>(info_, place());
@@ -98,8 +104,6 @@ class Store {
   }
 
  private:
-  static constexpr std::uint64_t address_places = 256;  ///< of 1 GiB, below where the system maps
-
   const IndexInfo& info_;
   std::vector<std::string> options_;
   PoolOptions pool_options_;
