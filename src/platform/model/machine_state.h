@@ -30,13 +30,11 @@ struct Machine::State {
     CoreState& c = cores[core];
     c.position += position_unit;
     spend(core, access_cost, &TimeSplit::compute);
-    if (!c.window.empty()) retire(core);
+    retire(core);
   }
   void retire(unsigned core) noexcept {
-    CoreState& c = cores[core];
-    const WindowEntry& oldest = c.window.front();
-    if (oldest.end > clocks[core] && oldest.position + window_positions > c.position) return;
-    retire_oldest(core);
+    const CoreState& c = cores[core];
+    if (c.window.due(clocks[core], c.position, window_positions)) retire_oldest(core);
   }
   void retire_oldest(unsigned core) noexcept;
   void enter_window(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept {
@@ -67,8 +65,6 @@ struct Machine::State {
   }
   void enter_store_buffer(unsigned core) noexcept;
   Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
-  [[nodiscard]] Time fill_in_flight(const CoreState& c, LineAddress line) const noexcept;
-  [[nodiscard]] Time prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept;
   void insert_l1(unsigned core, LineAddress line, std::uint64_t flags);
   void insert_l2(unsigned core, LineAddress line, std::uint64_t flags);
   void evict_to_memory(unsigned core, LineAddress line);

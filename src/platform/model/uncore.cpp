@@ -40,6 +40,7 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
     : holders(physical_cores * (platform.cpu.l2.bytes / 64 + 64)),
       platform_(platform),
       ablation_(ablation),
+      cores_of_socket_(platform.cpu.sockets),
       llc_rng_(1, 2),
       links_(platform.cpu.sockets),
       busy_lines_(busy_slots),
@@ -114,25 +115,25 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
   const CoreSet others = holders.of(line).without(core);
   Fetch result;
   result.exclusive = others.empty() || writes;
-  bool held = false;
-  bool across = false;
+  const bool held = !others.empty();
+  bool across = others.beyond(cores_of_socket_[socket]);
   bool dirty = false;
-  others.for_each([&](unsigned other) {
-    held = true;
-    across = across || cores[other].socket != socket;
-    if (writes) {
+  if (writes) {
+    others.for_each([&](unsigned other) {
       dirty = cores[other].l1.remove(line).dirty || dirty;
       dirty = cores[other].l2.remove(line).dirty || dirty;
       holders.remove(line, other);
-      return;
-    }
-    for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
-      const std::uint64_t flags = cache->flags(line);
-      if (flags == CacheTags::absent) continue;
-      dirty = dirty || (flags & CacheTags::dirty_bit) != 0;
-      cache->clear_flags(line, CacheTags::flag_bits);
-    }
-  });
+    });
+  } else if (!others.several()) {  // else nobody has it exclusive or dirty (U2)
+    others.for_each([&](unsigned other) {
+      for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
+        const std::uint64_t flags = cache->flags(line);
+        if (flags == CacheTags::absent) continue;
+        dirty = dirty || (flags & CacheTags::dirty_bit) != 0;
+        cache->clear_flags(line, CacheTags::flag_bits);
+      }
+    });
+  }
   bool in_llc = false;
   for (unsigned at_socket = 0; at_socket < llc_.size(); ++at_socket) {
     if (llc_[at_socket].empty()) continue;

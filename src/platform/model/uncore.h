@@ -42,6 +42,8 @@ struct Fetch {
 class Uncore {
  public:
   Uncore(const Platform& platform, const Ablation& ablation, std::size_t physical_cores);
+  /// Says where a physical core is; before any call that concerns it.
+  void place_core(unsigned core, unsigned socket) { cores_of_socket_[socket].add(core); }
 
   /// Brings a line to a core's L2; `writes`: no one else may keep it. The caller inserts the tags.
   Fetch fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
@@ -94,6 +96,7 @@ class Uncore {
 
   const Platform& platform_;
   const Ablation& ablation_;
+  std::vector<CoreSet> cores_of_socket_;
   std::vector<CacheTags> llc_;
   Rng llc_rng_;
   [[nodiscard]] unsigned llc_victim_way() noexcept;
