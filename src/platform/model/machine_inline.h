@@ -12,7 +12,8 @@ namespace perdure::platform {
                                                          Time ready, Time& done) noexcept {
   State& s = *state_;
   CoreState& c = s.cores[core];
-  if (line >> s.page_shift != c.last_page) return false;
+  const State::Translation page = s.find_page(c, line);
+  if (!page.quick) return false;
   CacheTags& l1 = s.caches[c.physical].l1;
   const CacheTags::Place place = l1.find(line);
   if (!l1.has(place)) return false;
@@ -26,6 +27,7 @@ namespace perdure::platform {
   l1.touch(place, 0);
   ++s.counters.loads;
   ++s.counters.l1_hits;
+  s.use_page(c, page);
   c.position = position;
   c.split.compute += s.access_cost;
   s.clocks[core] = now;
@@ -39,7 +41,8 @@ namespace perdure::platform {
   State& s = *state_;
   CoreState& c = s.cores[core];
   PrivateCaches& own = s.caches[c.physical];
-  if (line >> s.page_shift != c.last_page) return false;
+  const State::Translation page = s.find_page(c, line);
+  if (!page.quick) return false;
   const CacheTags::Place in_l1 = own.l1.find(line);
   if (!own.l1.has(in_l1, CacheTags::exclusive_bit)) return false;
   const CacheTags::Place in_l2 = own.l2.find(line);  // L1 is within L2
@@ -53,6 +56,7 @@ namespace perdure::platform {
     return false;
   ++s.counters.stores;
   ++s.counters.l1_hits;
+  s.use_page(c, page);
   c.position = position;
   c.split.compute += s.access_cost;
   s.clocks[core] = now;

@@ -51,6 +51,24 @@ struct Machine::State {
     return line >> page_shift == c.last_page ? 0 : translate_page(c, line >> page_shift);
   }
   Time translate_page(CoreState& c, std::uint64_t page) noexcept;
+  /// What `translate` would find, and whether that takes no time.
+  struct Translation {
+    std::uint64_t page;
+    CacheTags::Place place;
+    bool quick;
+  };
+  [[nodiscard, gnu::always_inline]] Translation find_page(const CoreState& c,
+                                                          LineAddress line) const noexcept {
+    const std::uint64_t page = line >> page_shift;
+    if (page == c.last_page) return {page, {}, true};
+    const CacheTags::Place place = c.tlb.find(page);
+    return {page, place, c.tlb.has(place)};
+  }
+  [[gnu::always_inline]] void use_page(CoreState& c, const Translation& found) noexcept {
+    if (found.page == c.last_page) return;
+    c.last_page = found.page;
+    c.tlb.touch(found.place, 0);
+  }
 
   Time load_line(unsigned core, LineAddress line, Time ready);
   /// The whole path of a line that L1 does not hold; returns its fetch.

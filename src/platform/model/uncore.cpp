@@ -41,6 +41,10 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
       platform_(platform),
       ablation_(ablation),
       cores_of_socket_(platform.cpu.sockets),
+      pm_interleave_(platform.pm.interleave_bytes),
+      pm_dimms_(platform.pm.dimms),
+      dram_interleave_(platform.dram.interleave_bytes),
+      dram_channels_(platform.dram.channels),
       llc_rng_(1, 2),
       links_(platform.cpu.sockets),
       busy_lines_(busy_slots),
@@ -71,11 +75,11 @@ bool Uncore::is_pm(PageHome home) const noexcept {
 Channel& Uncore::channel_of(PageHome home, LineAddress line) {
   const unsigned node = home.node < platform_.cpu.sockets ? home.node : 0;
   if (is_pm(home)) {
-    const std::uint64_t block = line * 64 / platform_.pm.interleave_bytes;
-    return *pm_[node * platform_.pm.dimms + block % platform_.pm.dimms];
+    const std::uint64_t block = pm_interleave_.quotient(line * 64);
+    return *pm_[node * platform_.pm.dimms + pm_dimms_.remainder(block)];
   }
-  const std::uint64_t block = line * 64 / platform_.dram.interleave_bytes;
-  return *dram_[node * platform_.dram.channels + block % platform_.dram.channels];
+  const std::uint64_t block = dram_interleave_.quotient(line * 64);
+  return *dram_[node * platform_.dram.channels + dram_channels_.remainder(block)];
 }
 
 Time Uncore::cross(unsigned from, Time at, Time occupancy, std::uint64_t bytes) {

@@ -11,6 +11,7 @@
 
 #include "platform/model/cache_tags.h"
 #include "platform/model/channel.h"
+#include "platform/model/divisor.h"
 #include "platform/model/holders.h"
 #include "platform/model/machine.h"
 #include "platform/model/page_table.h"
@@ -97,6 +98,7 @@ class Uncore {
   const Platform& platform_;
   const Ablation& ablation_;
   std::vector<CoreSet> cores_of_socket_;
+  Divisor pm_interleave_, pm_dimms_, dram_interleave_, dram_channels_;
   std::vector<CacheTags> llc_;
   Rng llc_rng_;
   [[nodiscard]] unsigned llc_victim_way() noexcept;
