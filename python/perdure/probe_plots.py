@@ -128,7 +128,8 @@ def errors(document: Json) -> str:
         scale=alt.Scale(type="log", domain=[0.1, 10], clamp=True),
         axis=alt.Axis(values=[0.1, 0.2, 0.5, 1, 2, 5, 10], format="~g"),
     )
-    roles = ["calibration", "prediction", "unexplained"]
+    colours = {"calibration": REFERENCE[0], "selection": REFERENCE[1], "prediction": PERSISTENT[0],
+               "unexplained": PERSISTENT[1]}  # fmt: skip
     ticks = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_tick(thickness=1.4, size=13, opacity=0.45)
@@ -138,7 +139,7 @@ def errors(document: Json) -> str:
             color=alt.Color(
                 "role:N",
                 title=None,
-                scale=alt.Scale(domain=roles, range=[REFERENCE[0], PERSISTENT[0], PERSISTENT[1]]),
+                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
                 legend=alt.Legend(symbolOpacity=1, symbolType="stroke"),
             ),
         )

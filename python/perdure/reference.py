@@ -33,8 +33,9 @@ Inputs = Mapping[str, Value | None]
 
 ROLES = {
     "calibration": "the model was fitted to it",
+    "selection": "mechanisms or single limits of the model were chosen with it in view",
     "prediction": "nothing was fitted to it",
-    "unexplained": "nothing was fitted to it, and its cause is only partly understood",
+    "unexplained": "in view as well, and its cause is only partly understood",
 }
 PROBES = ("bandwidth", "latency", "chase", "write-buffer", "I1", "I7")
 

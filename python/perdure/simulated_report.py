@@ -234,7 +234,8 @@ def _fidelity(document: Json, draw: Draw) -> Json:
                 "fidelity-errors",
                 "Every point: simulated over measured",
                 "A tick per point, at 1 where both are equal. Colours say what was fitted: "
-                "calibration tables were, predictions and unexplained ones were not.",
+                "calibration tables were, predictions were not; selection and unexplained ones "
+                "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),
                 [
                     {"experiment": e["name"], "role": e["role"], "points": e["points"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,18 @@ def test_every_table_of_ours_says_where_it_comes_from() -> None:
         assert table.description["figure"], table.name
         assert table.description["measured"], table.name
         assert table.role in reference.ROLES
+
+
+def test_the_page_on_fidelity_gives_each_table_the_role_of_its_header() -> None:
+    page = Path(reference.__file__).resolve().parents[2] / "docs" / "fidelity.md"
+    said: dict[str, str] = {}
+    for row in page.read_text().splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if len(cells) == 3 and cells[1] in reference.ROLES:
+            said |= dict.fromkeys(re.findall(r"`([^`]+)`", cells[0]), cells[1])
+    for table in reference.load_all():
+        roles = {role for name, role in said.items() if fnmatch(table.name, name)}
+        assert roles == {table.role}, table.name
 
 
 def test_units_become_those_of_probes(tmp_path: Path) -> None:

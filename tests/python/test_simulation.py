@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+Cli = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "release" / "src" / "cli"
 SIM = Path(os.environ.get("PERDURE_SIM") or FOLDER / "perdure-sim")
@@ -439,3 +440,43 @@ def test_a_bad_platform_file_names_its_line(tmp_path: Path, text: str, says: str
     assert done.returncode == 2 and done.stdout == ""
     assert f"{mine}{says}" in done.stderr and done.stderr.count("\n") == 1
     assert "; " in done.stderr  # and what to do
+
+
+CELLS = """name = "cells"
+repetitions = 1
+[flags]
+target = "sim:optane100-8280l-2s"
+records = 2000
+operations = 1400
+repetitions = 1
+[axes]
+index = ["fptree", "lbtree", "stdmap"]
+threads = [1, 4]
+workload = ["mixed", "insert"]
+[workloads.mixed]
+mix = { lookup = 0.6, update = 0.3, scan = 0.1 }
+scan_count = 20
+[workloads.insert]
+mix = { insert = 1.0 }
+"""
+
+
+def test_cells_at_once_say_what_they_say_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
+    study = tmp_path / "cells.toml"
+    study.write_text(CELLS)
+    cores = os.sched_getaffinity(0)
+
+    def records(name: str, on: set[int]) -> dict[str, str]:
+        os.sched_setaffinity(0, on)  # a campaign runs one simulation per core that it may use
+        try:
+            done = cli("study", "run", study, "--results", tmp_path / name, PERDURE_SIM=str(SIM))
+        finally:
+            os.sched_setaffinity(0, cores)
+        assert done.returncode == 0, done.stderr
+        kept = sorted((tmp_path / name / "cells").iterdir())
+        return {file.name: json.dumps(json.loads(file.read_text())["record"]) for file in kept}
+
+    at_once = records("at-once", cores)
+    one_by_one = records("one-by-one", {min(cores)})
+    assert len(at_once) == 12
+    assert at_once == one_by_one

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/rng.h"
@@ -39,41 +40,39 @@ class CacheTags {
   /// The flags of the line, or `absent`. Changes nothing.
   static constexpr std::uint64_t absent = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t flags(LineAddress line) const noexcept {
-    const std::size_t at = find(line);
-    return at == none ? absent : tags_[at] & flag_bits;
+    const Place place = find(line);
+    return place.way == ways_ ? absent : tags_[place.first + place.way] & flag_bits;
   }
-  [[nodiscard]] bool holds(LineAddress line) const noexcept { return find(line) != none; }
+  [[nodiscard]] bool holds(LineAddress line) const noexcept { return find(line).way != ways_; }
+
+  /// Where a line is, for those that look first and touch later.
+  struct Place {
+    std::size_t first;
+    unsigned way;
+  };
+  [[nodiscard, gnu::always_inline]] Place find(LineAddress line) const noexcept {
+    const std::size_t first = first_of(line);
+    unsigned way = 0;
+    while (way < ways_ && tags_[first + way] >> 2 != line) ++way;  // `nothing` is no line's number
+    return {first, way};
+  }
+  /// It is there, with all of `needed`.
+  [[nodiscard]] bool has(Place place, std::uint64_t needed = 0) const noexcept {
+    return place.way != ways_ && (tags_[place.first + place.way] & needed) == needed;
+  }
+  /// As `touch` of a line that is there.
+  [[gnu::always_inline]] std::uint64_t touch(Place place, std::uint64_t flags) noexcept {
+    std::uint64_t* const set = &tags_[place.first];
+    const std::uint64_t tag = set[place.way];
+    std::uint64_t moved = tag | flags;
+    for (unsigned i = 0; i <= place.way; ++i) std::swap(moved, set[i]);
+    return tag & flag_bits;
+  }
 
   /// Moves the line to the front, adds `flags` to it and returns those it had; `absent` on a miss.
   std::uint64_t touch(LineAddress line, std::uint64_t flags) noexcept {
-    std::uint64_t* const set = &tags_[first_of(line)];
-    std::uint64_t tag = set[0];
-    if (tag >> 2 == line) {
-      set[0] = tag | flags;
-      return tag & flag_bits;
-    }
-    for (unsigned way = 1; way < ways_; ++way) {
-      tag = set[way];
-      if (tag >> 2 != line) continue;
-      for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
-      set[0] = tag | flags;
-      return tag & flag_bits;
-    }
-    return absent;
-  }
-
-  /// Touches the line if it is there with all of `needed`; changes nothing otherwise.
-  bool touch_if(LineAddress line, std::uint64_t needed, std::uint64_t flags) noexcept {
-    std::uint64_t* const set = &tags_[first_of(line)];
-    for (unsigned way = 0; way < ways_; ++way) {
-      const std::uint64_t tag = set[way];
-      if (tag >> 2 != line) continue;
-      if ((tag & needed) != needed) return false;
-      for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
-      set[0] = tag | flags;
-      return true;
-    }
-    return false;
+    const Place place = find(line);
+    return place.way == ways_ ? absent : touch(place, flags);
   }
 
   /// Holds nothing, as the cache of a socket that runs no threads does.
@@ -96,8 +95,8 @@ class CacheTags {
     // Another victim than the last only when the set is full.
     const unsigned way = victim_way < ways_ && set[ways_ - 1] != nothing ? victim_way : ways_ - 1;
     const std::uint64_t out = set[way];
-    for (unsigned i = way; i > 0; --i) set[i] = set[i - 1];
-    set[0] = line << 2 | flags;
+    std::uint64_t moved = line << 2 | flags;
+    for (unsigned i = 0; i <= way; ++i) std::swap(moved, set[i]);
     if (out == nothing) {
       ++lines_;
       return {};
@@ -107,19 +106,19 @@ class CacheTags {
 
   /// Takes the line out; `valid` says whether it was there.
   Victim remove(LineAddress line) noexcept {
-    const std::size_t at = find(line);
-    if (at == none) return {};
-    const bool dirty = (tags_[at] & dirty_bit) != 0;
-    const std::size_t last = first_of(line) + ways_ - 1;
-    for (std::size_t i = at; i < last; ++i) tags_[i] = tags_[i + 1];
-    tags_[last] = nothing;
+    const Place place = find(line);
+    if (place.way == ways_) return {};
+    std::uint64_t* const set = &tags_[place.first];
+    const bool dirty = (set[place.way] & dirty_bit) != 0;
+    std::uint64_t moved = nothing;
+    for (unsigned i = ways_; i-- > place.way;) std::swap(moved, set[i]);
     --lines_;
     return {line, true, dirty};
   }
 
   void clear_flags(LineAddress line, std::uint64_t flags) noexcept {
-    const std::size_t at = find(line);
-    if (at != none) tags_[at] &= ~flags;
+    const Place place = find(line);
+    if (place.way != ways_) tags_[place.first + place.way] &= ~flags;
   }
 
   [[nodiscard]] std::uint64_t count_dirty() const noexcept {
@@ -129,22 +128,15 @@ class CacheTags {
   }
 
  private:
-  static constexpr std::size_t none = ~std::size_t{0};
   static constexpr std::uint64_t nothing = ~std::uint64_t{0};
 
-  [[nodiscard]] std::size_t first_of(LineAddress line) const noexcept {
+  [[nodiscard, gnu::always_inline]] std::size_t first_of(LineAddress line) const noexcept {
     if (!hashed_) return static_cast<std::size_t>(line & (sets_ - 1)) * ways_;
     // The two lines of a 128 B pair go to neighbouring sets.
     if (sets_ == 1) return 0;
     const std::uint64_t pair =
         static_cast<std::uint64_t>((static_cast<Wide>(mix64(line >> 1)) * (sets_ / 2)) >> 64);
     return static_cast<std::size_t>(pair * 2 + (line & 1)) * ways_;
-  }
-  [[nodiscard]] std::size_t find(LineAddress line) const noexcept {
-    const std::size_t first = first_of(line);
-    for (std::size_t i = first; i < first + ways_; ++i)
-      if (tags_[i] >> 2 == line && tags_[i] != nothing) return i;
-    return none;
   }
 
   unsigned ways_;

@@ -45,15 +45,19 @@ DramChannel::DramChannel(const DramParameters& parameters)
       line_write_(from_ns(parameters.line_write_ns)),
       turnaround_(from_ns(parameters.turnaround_ns)),
       row_miss_(from_ns(parameters.row_miss_ns)),
-      latency_(from_ns(parameters.read_latency_ns)) {}
+      latency_(from_ns(parameters.read_latency_ns)),
+      row_cycle_(from_ns(parameters.row_cycle_ns)),
+      row_bytes_(parameters.row_bytes),
+      channels_(parameters.channels),
+      bank_count_(parameters.banks) {}
 
 Time DramChannel::open_row(LineAddress line, Time at, bool& missed) {
-  const std::uint64_t row = line * 64 / parameters_.row_bytes / parameters_.channels;
-  const std::size_t bank = static_cast<std::size_t>(mix64(row) % parameters_.banks);
+  const std::uint64_t row = channels_.quotient(row_bytes_.quotient(line * 64));
+  const std::size_t bank = static_cast<std::size_t>(bank_count_.remainder(mix64(row)));
   missed = open_rows_[bank] != row;
   open_rows_[bank] = row;
   if (!missed) return std::max(at, banks_[bank].busy_until());
-  return banks_[bank].reserve(at, from_ns(parameters_.row_cycle_ns));
+  return banks_[bank].reserve(at, row_cycle_);
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {

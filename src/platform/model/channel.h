@@ -14,6 +14,7 @@
 
 #include "core/rng.h"
 #include "platform/model/counters.h"
+#include "platform/model/divisor.h"
 #include "platform/model/machine.h"
 #include "platform/model/pm_dimm.h"
 #include "platform/model/server.h"
@@ -114,7 +115,8 @@ class DramChannel final : public Channel {
   std::vector<std::uint64_t> open_rows_;
   std::vector<Server> banks_;
   TimeRing drained_;
-  Time line_read_, line_write_, turnaround_, row_miss_, latency_;
+  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_;
+  Divisor row_bytes_, channels_, bank_count_;
 };
 
 class PmChannel final : public Channel {

@@ -3,8 +3,25 @@
 
 #include <gtest/gtest.h>
 
+#include "platform/model/divisor.h"
+
 namespace perdure::platform {
 namespace {
+
+TEST(Divisor, DividesAsTheMachineDoes) {
+  Rng rng(1);
+  for (const std::uint64_t by : {1ULL, 2ULL, 3ULL, 6ULL, 7ULL, 12ULL, 256ULL, 641ULL, 4096ULL,
+                                 6000ULL, 1ULL << 40, (1ULL << 40) + 1, ~0ULL}) {
+    const Divisor divisor(by);
+    for (unsigned i = 0; i < 4000; ++i) {
+      const std::uint64_t random = rng() >> rng.below(64);
+      for (const std::uint64_t of : {random, random / by * by, random / by * by - 1, ~random}) {
+        ASSERT_EQ(divisor.quotient(of), of / by) << of << " / " << by;
+        ASSERT_EQ(divisor.remainder(of), of % by) << of << " % " << by;
+      }
+    }
+  }
+}
 
 TEST(OutstandingTest, CountsRequestsWhoseEndsComeInNoOrder) {
   Outstanding requests;

@@ -20,18 +20,41 @@ struct WindowEntry {
   Time TimeSplit::*head = &TimeSplit::media;
 };
 
-/// First in, first out, over a power of two of slots; never grows.
+/// First in, first out, over a power of two of slots; never grows. What is asked at every access
+/// lies apart from the slots.
 class Window {
  public:
   explicit Window(std::size_t capacity) : slots_(std::bit_ceil(capacity + 2)) {}
+  /// The oldest entry is complete, or `reach` positions back: it must leave.
+  [[nodiscard]] bool due(Time now, std::uint64_t position, std::uint64_t reach) const noexcept {
+    return oldest_end_ <= now || oldest_position_ + reach <= position;
+  }
   [[nodiscard]] bool empty() const noexcept { return first_ == last_; }
   [[nodiscard]] bool full() const noexcept { return last_ - first_ == slots_.size(); }
-  [[nodiscard]] WindowEntry& front() noexcept { return slots_[first_ & (slots_.size() - 1)]; }
-  [[nodiscard]] WindowEntry& back() noexcept { return slots_[(last_ - 1) & (slots_.size() - 1)]; }
-  void push(const WindowEntry& entry) noexcept { slots_[last_++ & (slots_.size() - 1)] = entry; }
-  void pop() noexcept { ++first_; }
+  [[nodiscard]] const WindowEntry& front() const noexcept {
+    return slots_[first_ & (slots_.size() - 1)];
+  }
+  [[nodiscard]] const WindowEntry& back() const noexcept {
+    return slots_[(last_ - 1) & (slots_.size() - 1)];
+  }
+  void push(const WindowEntry& entry) noexcept {
+    slots_[last_++ & (slots_.size() - 1)] = entry;
+    note_oldest();
+  }
+  void pop() noexcept {
+    if (++first_ == last_) first_ = last_ = 0;  // the same few slots again
+    note_oldest();
+  }
 
  private:
+  static constexpr std::uint64_t never = ~std::uint64_t{0} / 2;
+  void note_oldest() noexcept {
+    oldest_end_ = empty() ? never : front().end;
+    oldest_position_ = empty() ? never : front().position;
+  }
+
+  Time oldest_end_ = never;
+  std::uint64_t oldest_position_ = never;
   std::vector<WindowEntry> slots_;
   std::size_t first_ = 0, last_ = 0;
 };
@@ -41,9 +64,47 @@ struct FillBuffer {
   Time end = 0;
 };
 
-/// One ascending or descending run of lines within a 4 KiB page.
+/// Lines under way. How many there are with the same low bits says at once that one is not.
+class FillBuffers {
+ public:
+  explicit FillBuffers(std::size_t count) : buffers_(count) {
+    lines_at_[slot_of(FillBuffer{}.line)] = static_cast<std::uint8_t>(count);
+  }
+  [[nodiscard]] bool may_hold(LineAddress line) const noexcept {
+    return lines_at_[slot_of(line)] != 0;
+  }
+  /// When the line is there; 0: it is not under way.
+  [[nodiscard]] Time end_of(LineAddress line) const noexcept {
+    if (may_hold(line))
+      for (const FillBuffer& buffer : buffers_)
+        if (buffer.line == line) return buffer.end;
+    return 0;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return buffers_.size(); }
+  [[nodiscard]] const FillBuffer& operator[](std::size_t at) const noexcept { return buffers_[at]; }
+  void set(std::size_t at, FillBuffer to) noexcept {
+    --lines_at_[slot_of(buffers_[at].line)];
+    ++lines_at_[slot_of(to.line)];
+    buffers_[at] = to;
+  }
+  /// Those that bring a line in, and end after `at`.
+  [[nodiscard]] unsigned under_way(Time at) const noexcept {
+    unsigned count = 0;
+    for (const FillBuffer& buffer : buffers_)
+      count += static_cast<unsigned>(buffer.end > at) &
+               static_cast<unsigned>(buffer.line != FillBuffer{}.line);
+    return count;
+  }
+
+ private:
+  static constexpr std::size_t slot_of(LineAddress line) noexcept { return line & 63; }
+  std::array<std::uint8_t, 64> lines_at_{};
+  std::vector<FillBuffer> buffers_;
+};
+
+/// One ascending or descending run of lines within a 4 KiB page, which is kept apart: all pages are
+/// looked through at every miss.
 struct Stream {
-  std::uint64_t page = ~std::uint64_t{0};
   LineAddress last = 0;
   LineAddress ahead = 0;  ///< furthest line fetched
   int direction = 0;
@@ -61,29 +122,39 @@ struct WriteCombining {
   std::uint64_t bytes = 0;  ///< bit per byte
 };
 
-struct CoreState {
+struct alignas(64) CoreState {
   CoreState(const CoreParameters& cpu, unsigned on_core, unsigned on_socket)
       : physical(on_core),
         socket(on_socket),
         window(cpu.reorder_buffer_accesses * 2 + 64),
         fills(cpu.line_fill_buffers),
+        prefetches(32),
         store_buffer(cpu.store_buffer_entries),
         store_misses(cpu.store_misses),
         write_backs(cpu.outstanding_write_backs),
         later_flushes(cpu.line_fill_buffers),
         tlb(cpu.tlb_entries, std::min(4U, cpu.tlb_entries), true),
-        second_tlb(cpu.second_tlb_entries, std::min(12U, cpu.second_tlb_entries), true) {}
+        second_tlb(cpu.second_tlb_entries, std::min(12U, cpu.second_tlb_entries), true) {
+    stream_pages.fill(~std::uint64_t{0});
+  }
 
+  // What an access that L1 answers looks at comes first: few lines of the host.
   unsigned physical, socket;
-  TimeSplit split;
-  TimeSplit split_at_begin;
-  Window window;
   std::uint64_t position = 0;  ///< instructions, in units of `position_unit` per access
-  std::vector<FillBuffer> fills;
-  Time latest_fill = 0;
-  TimeRing store_buffer;
-  Time committed = 0;  ///< when the youngest store is visible
+  std::uint64_t last_page = ~std::uint64_t{0};
   Time loads_done = 0;
+  Time latest_fill = 0;
+  Time latest_prefetch = 0;
+  Time committed = 0;  ///< when the youngest store is visible
+  /// What follows a fence closely started while the fence waited.
+  Time shadow = 0;
+  std::uint64_t shadow_end = 0;
+  TimeSplit split;
+  Window window;
+  FillBuffers fills;
+  FillBuffers prefetches;
+  TimeSplit split_at_begin;
+  TimeRing store_buffer;
   TimeRing store_misses;  ///< ends of the last ones
   TimeRing write_backs;   ///< when the last lines sent left their write queue
   Time accepted = 0;      ///< when all lines sent so far are accepted
@@ -91,19 +162,16 @@ struct CoreState {
   /// gets there: a line sent ahead of time would keep those of other cores waiting for it.
   std::vector<LaterFlush> later_flushes;
   unsigned later_flush_count = 0;
-  /// What follows a fence closely started while the fence waited.
-  Time shadow = 0;
-  std::uint64_t shadow_end = 0;
-  std::array<Stream, 16> streams;
+  static constexpr unsigned stream_count = 16;
+  std::array<std::uint64_t, stream_count> stream_pages;
+  std::array<Stream, stream_count> streams;
+  std::uint32_t long_streams = 0;  ///< bit per stream that may go on in the next page
   unsigned next_stream = 0;
-  std::array<FillBuffer, 32> prefetches;
   unsigned next_prefetch = 0;
-  Time latest_prefetch = 0;
   Time recent_wait = 0;  ///< queueing of the last line fetched; long waits hold prefetches back
   std::array<WriteCombining, 10> combining;
   unsigned open_combining = 0, next_combining = 0;
   CacheTags tlb, second_tlb;
-  std::uint64_t last_page = ~std::uint64_t{0};
 };
 
 }  // namespace perdure::platform

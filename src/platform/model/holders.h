@@ -18,6 +18,15 @@ struct CoreSet {
   void add(unsigned core) noexcept { words[core >> 6] |= std::uint64_t{1} << (core & 63); }
   void remove(unsigned core) noexcept { words[core >> 6] &= ~(std::uint64_t{1} << (core & 63)); }
   [[nodiscard]] bool empty() const noexcept { return (words[0] | words[1]) == 0; }
+  /// There are two or more.
+  [[nodiscard]] bool several() const noexcept {
+    const bool both = words[0] != 0 && words[1] != 0;
+    return both || ((words[0] & (words[0] - 1)) | (words[1] & (words[1] - 1))) != 0;
+  }
+  /// Some of them are not in `set`.
+  [[nodiscard]] bool beyond(const CoreSet& set) const noexcept {
+    return ((words[0] & ~set.words[0]) | (words[1] & ~set.words[1])) != 0;
+  }
   [[nodiscard]] CoreSet without(unsigned core) const noexcept {
     CoreSet rest = *this;
     rest.remove(core);

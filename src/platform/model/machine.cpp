@@ -20,7 +20,7 @@ void Machine::compute(unsigned core, Time duration) noexcept {
   CoreState& c = state_->cores[core];
   state_->spend(core, duration, &TimeSplit::compute);
   c.position += duration * state_->compute_positions >> 16;
-  if (!c.window.empty()) state_->retire(core);
+  state_->retire(core);
 }
 
 bool Machine::reaches_shared(unsigned core, PhysicalAddress address, unsigned bytes,
@@ -30,7 +30,10 @@ bool Machine::reaches_shared(unsigned core, PhysicalAddress address, unsigned by
   const LineAddress last = (address + bytes - 1) >> 6;
   for (LineAddress line = address >> 6; line <= last; ++line) {
     std::uint64_t flags = own.l1.flags(line);
-    if (flags == CacheTags::absent) flags = own.l2.flags(line);
+    if (flags == CacheTags::absent) {
+      state_->uncore.prefetch_on_host(line);
+      flags = own.l2.flags(line);
+    }
     if (flags == CacheTags::absent) return true;
     if (writes && (flags & CacheTags::exclusive_bit) == 0) return true;
   }
@@ -104,8 +107,8 @@ void Machine::flush(unsigned core, PhysicalAddress address, FlushKind kind) {
   const LineAddress line = address >> 6;
   // It follows this core's own stores to the line.
   Time at = s.issue_time(c, now(core), 0);
-  if (c.latest_fill > at) at = std::max(at, s.fill_in_flight(c, line));
-  if (c.latest_prefetch > at) at = std::max(at, s.prefetch_in_flight(c, line));
+  if (c.latest_fill > at) at = std::max(at, c.fills.end_of(line));
+  if (c.latest_prefetch > at) at = std::max(at, c.prefetches.end_of(line));
   const bool keep = kind == FlushKind::clwb && s.platform.cpu.flush_keeps_line;
   const CacheTags::Victim found = s.uncore.flush(s.caches, line, keep);
   if (found.dirty) {

@@ -53,7 +53,10 @@ Machine::State::State(const Platform& with, std::span<const unsigned> cpus, cons
   for (const unsigned physical : physical_cores(platform, cpus)) {
     const unsigned socket = physical / cpu.cores_per_socket;
     const auto [at, fresh] = numbers.try_emplace(physical, static_cast<unsigned>(caches.size()));
-    if (fresh) caches.emplace_back(cpu, socket);
+    if (fresh) {
+      uncore.place_core(at->second, socket);
+      caches.emplace_back(cpu, socket);
+    }
     ++caches[at->second].threads;
     cores.emplace_back(cpu, at->second, socket);
   }
@@ -98,18 +101,6 @@ Time Machine::State::translate_page(CoreState& c, std::uint64_t page) noexcept {
   c.second_tlb.insert(page, 0);
   ++counters.tlb_misses;
   return second_tlb_cost + walk_cost;
-}
-
-Time Machine::State::fill_in_flight(const CoreState& c, LineAddress line) const noexcept {
-  for (const FillBuffer& fill : c.fills)
-    if (fill.line == line) return fill.end;
-  return 0;
-}
-
-Time Machine::State::prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept {
-  for (const FillBuffer& fill : c.prefetches)
-    if (fill.line == line) return fill.end;
-  return 0;
 }
 
 Time Machine::State::take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept {
@@ -160,7 +151,7 @@ Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool write
   const Fetch fetch = uncore.fetch(caches, c.physical, line, start, writes);
   ++(fetch.where == Where::llc ? counters.llc_hits : counters.llc_misses);
   c.recent_wait = fetch.waited;
-  c.fills[slot] = {line, fetch.done};
+  c.fills.set(slot, {line, fetch.done});
   c.latest_fill = std::max(c.latest_fill, fetch.done);
   std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
   if (fetch.dirty) flags |= CacheTags::dirty_bit;
@@ -206,7 +197,7 @@ Time Machine::State::load_line(unsigned core, LineAddress line, Time ready) {
   if (own.l1.touch(line, 0) != CacheTags::absent) {
     ++counters.l1_hits;
     Time end = at + l1_latency;
-    if (c.latest_fill > end) end = std::max(end, fill_in_flight(c, line));
+    if (c.latest_fill > end) end = std::max(end, c.fills.end_of(line));
     enter_window(core, end, 0, &TimeSplit::l1);
     return end;
   }
@@ -217,7 +208,7 @@ Time Machine::State::load_line(unsigned core, LineAddress line, Time ready) {
     Time end = at + l2_latency;
     Time TimeSplit::*head = &TimeSplit::l2;
     if (c.latest_prefetch > end) {
-      const Time arrives = prefetch_in_flight(c, line);
+      const Time arrives = c.prefetches.end_of(line);
       if (arrives > end) {
         end = arrives;
         head = &TimeSplit::media;
@@ -264,8 +255,8 @@ Time Machine::State::own_line(unsigned core, LineAddress line, Time at) {
   }
   own.l1.touch(line, both);
   own.l2.touch(line, CacheTags::exclusive_bit);
-  if (c.latest_fill > end) end = std::max(end, fill_in_flight(c, line));
-  if (c.latest_prefetch > end) end = std::max(end, prefetch_in_flight(c, line));
+  if (c.latest_fill > end) end = std::max(end, c.fills.end_of(line));
+  if (c.latest_prefetch > end) end = std::max(end, c.prefetches.end_of(line));
   if (!in_l1 && streamer) run_prefetchers(core, line, at, false);
   return end;
 }
@@ -290,7 +281,7 @@ void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool st
   while (slot < c.fills.size() && c.fills[slot].line != line) ++slot;
   const Time start =
       slot < c.fills.size() ? std::max(at, c.fills[slot].end) : take_fill_buffer(core, at, slot);
-  c.fills[slot] = {~LineAddress{0}, start + uncore.write_hold(line)};
+  c.fills.set(slot, {~LineAddress{0}, start + uncore.write_hold(line)});
   if (!streamed && start > clocks[core]) {
     if (c.later_flush_count == c.later_flushes.size())
       send_later_flushes(core, c.later_flushes[0].at);

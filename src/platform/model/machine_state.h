@@ -30,13 +30,11 @@ struct Machine::State {
     CoreState& c = cores[core];
     c.position += position_unit;
     spend(core, access_cost, &TimeSplit::compute);
-    if (!c.window.empty()) retire(core);
+    retire(core);
   }
   void retire(unsigned core) noexcept {
-    CoreState& c = cores[core];
-    const WindowEntry& oldest = c.window.front();
-    if (oldest.end > clocks[core] && oldest.position + window_positions > c.position) return;
-    retire_oldest(core);
+    const CoreState& c = cores[core];
+    if (c.window.due(clocks[core], c.position, window_positions)) retire_oldest(core);
   }
   void retire_oldest(unsigned core) noexcept;
   void enter_window(unsigned core, Time end, Time waited, Time TimeSplit::*head) noexcept {
@@ -53,6 +51,24 @@ struct Machine::State {
     return line >> page_shift == c.last_page ? 0 : translate_page(c, line >> page_shift);
   }
   Time translate_page(CoreState& c, std::uint64_t page) noexcept;
+  /// What `translate` would find, and whether that takes no time.
+  struct Translation {
+    std::uint64_t page;
+    CacheTags::Place place;
+    bool quick;
+  };
+  [[nodiscard, gnu::always_inline]] Translation find_page(const CoreState& c,
+                                                          LineAddress line) const noexcept {
+    const std::uint64_t page = line >> page_shift;
+    if (page == c.last_page) return {page, {}, true};
+    const CacheTags::Place place = c.tlb.find(page);
+    return {page, place, c.tlb.has(place)};
+  }
+  [[gnu::always_inline]] void use_page(CoreState& c, const Translation& found) noexcept {
+    if (found.page == c.last_page) return;
+    c.last_page = found.page;
+    c.tlb.touch(found.place, 0);
+  }
 
   Time load_line(unsigned core, LineAddress line, Time ready);
   /// The whole path of a line that L1 does not hold; returns its fetch.
@@ -67,8 +83,6 @@ struct Machine::State {
   }
   void enter_store_buffer(unsigned core) noexcept;
   Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
-  [[nodiscard]] Time fill_in_flight(const CoreState& c, LineAddress line) const noexcept;
-  [[nodiscard]] Time prefetch_in_flight(const CoreState& c, LineAddress line) const noexcept;
   void insert_l1(unsigned core, LineAddress line, std::uint64_t flags);
   void insert_l2(unsigned core, LineAddress line, std::uint64_t flags);
   void evict_to_memory(unsigned core, LineAddress line);

@@ -1,5 +1,6 @@
 // The L2 prefetchers: streams within a 4 KiB page, and the other line of a 128 B pair.
 #include <algorithm>
+#include <bit>
 
 #include "platform/model/machine_state.h"
 
@@ -16,22 +17,17 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
   CoreState& c = cores[core];
   PrivateCaches& own = caches[c.physical];
   if (own.l2.holds(line)) return true;
-  FillBuffer& slot = c.prefetches[c.next_prefetch];
-  if (slot.end > at) return false;
+  const unsigned slot = c.next_prefetch;
+  if (c.prefetches[slot].end > at) return false;
   // Demand misses come first: a prefetch gets only what they leave of the L2's queue.
-  const auto under_way = [at](const FillBuffer& fill) {
-    return fill.end > at && fill.line != FillBuffer{}.line;  // not on its way out
-  };
-  const auto misses = std::count_if(c.fills.begin(), c.fills.end(), under_way) +
-                      std::count_if(c.prefetches.begin(), c.prefetches.end(), under_way);
-  if (static_cast<std::size_t>(misses) >= (c.recent_wait > prefetch_patience
-                                               ? platform.cpu.line_fill_buffers / 2
-                                               : platform.cpu.l2_misses))
+  const unsigned misses = c.fills.under_way(at) + c.prefetches.under_way(at);
+  if (misses >= (c.recent_wait > prefetch_patience ? platform.cpu.line_fill_buffers / 2
+                                                   : platform.cpu.l2_misses))
     return false;
   c.next_prefetch = (c.next_prefetch + 1) % static_cast<unsigned>(c.prefetches.size());
   const Fetch fetch = uncore.fetch(caches, c.physical, line, at, false, false);
   c.recent_wait = fetch.waited;
-  slot = {line, fetch.done};
+  c.prefetches.set(slot, {line, fetch.done});
   c.latest_prefetch = std::max(c.latest_prefetch, fetch.done);
   std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
   if (fetch.dirty) flags |= CacheTags::dirty_bit;
@@ -45,33 +41,42 @@ void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, b
   if (adjacent_line && missed) prefetch_line(core, line ^ 1, at);
   if (!streamer) return;
   const std::uint64_t page = line >> 6;
-  Stream* stream = nullptr;
-  for (Stream& candidate : c.streams)
-    if (candidate.page == page) stream = &candidate;
-  if (stream == nullptr)
-    for (Stream& candidate : c.streams)
-      if (candidate.run >= next_page_run && candidate.direction != 0 &&
-          candidate.page + static_cast<std::uint64_t>(candidate.direction) == page &&
+  constexpr unsigned none = CoreState::stream_count;
+  unsigned at_stream = none;
+  for (unsigned i = 0; i < CoreState::stream_count; ++i)
+    at_stream = c.stream_pages[i] == page ? i : at_stream;
+  if (at_stream == none)
+    for (std::uint32_t left = c.long_streams; left != 0; left &= left - 1) {
+      const auto i = static_cast<unsigned>(std::countr_zero(left));
+      Stream& candidate = c.streams[i];
+      if (candidate.direction != 0 &&
+          c.stream_pages[i] + static_cast<std::uint64_t>(candidate.direction) == page &&
           (candidate.direction > 0 ? line - candidate.last : candidate.last - line) <= 4) {
-        candidate.page = page;  // the run goes on in the next page
+        c.stream_pages[i] = page;  // the run goes on in the next page
         candidate.last = candidate.direction > 0 ? line - 1 : line + 1;
-        stream = &candidate;
+        at_stream = i;
       }
-  if (stream == nullptr) {
-    c.streams[c.next_stream] = {page, line, line, 0, 0};
-    c.next_stream = (c.next_stream + 1) % static_cast<unsigned>(c.streams.size());
+    }
+  if (at_stream == none) {
+    const unsigned fresh = c.next_stream;
+    c.stream_pages[fresh] = page;
+    c.streams[fresh] = {line, line, 0, 0};
+    c.long_streams &= ~(1U << fresh);
+    c.next_stream = (fresh + 1) % CoreState::stream_count;
     return;
   }
+  Stream* const stream = &c.streams[at_stream];
   if (line == stream->last) return;
   const int direction = line > stream->last ? 1 : -1;
   const bool close = (line > stream->last ? line - stream->last : stream->last - line) <= 2;
   if (!close || (stream->direction != 0 && direction != stream->direction)) {
-    *stream = {page, line, line, close ? direction : 0, 0};
+    *stream = {line, line, close ? direction : 0, 0};
+    c.long_streams &= ~(1U << at_stream);
     return;
   }
   stream->direction = direction;
   stream->last = line;
-  ++stream->run;
+  if (++stream->run >= next_page_run) c.long_streams |= 1U << at_stream;
   // The longer the run, the further ahead; one line at first.
   const unsigned reach = std::min(std::max(1U, stream->run / 2), platform.cpu.streamer_lines);
   LineAddress next = stream->ahead;

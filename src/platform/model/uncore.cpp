@@ -40,6 +40,11 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
     : holders(physical_cores * (platform.cpu.l2.bytes / 64 + 64)),
       platform_(platform),
       ablation_(ablation),
+      cores_of_socket_(platform.cpu.sockets),
+      pm_interleave_(platform.pm.interleave_bytes),
+      pm_dimms_(platform.pm.dimms),
+      dram_interleave_(platform.dram.interleave_bytes),
+      dram_channels_(platform.dram.channels),
       llc_rng_(1, 2),
       links_(platform.cpu.sockets),
       busy_lines_(busy_slots),
@@ -70,11 +75,11 @@ bool Uncore::is_pm(PageHome home) const noexcept {
 Channel& Uncore::channel_of(PageHome home, LineAddress line) {
   const unsigned node = home.node < platform_.cpu.sockets ? home.node : 0;
   if (is_pm(home)) {
-    const std::uint64_t block = line * 64 / platform_.pm.interleave_bytes;
-    return *pm_[node * platform_.pm.dimms + block % platform_.pm.dimms];
+    const std::uint64_t block = pm_interleave_.quotient(line * 64);
+    return *pm_[node * platform_.pm.dimms + pm_dimms_.remainder(block)];
   }
-  const std::uint64_t block = line * 64 / platform_.dram.interleave_bytes;
-  return *dram_[node * platform_.dram.channels + block % platform_.dram.channels];
+  const std::uint64_t block = dram_interleave_.quotient(line * 64);
+  return *dram_[node * platform_.dram.channels + dram_channels_.remainder(block)];
 }
 
 Time Uncore::cross(unsigned from, Time at, Time occupancy, std::uint64_t bytes) {
@@ -114,25 +119,25 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
   const CoreSet others = holders.of(line).without(core);
   Fetch result;
   result.exclusive = others.empty() || writes;
-  bool held = false;
-  bool across = false;
+  const bool held = !others.empty();
+  bool across = others.beyond(cores_of_socket_[socket]);
   bool dirty = false;
-  others.for_each([&](unsigned other) {
-    held = true;
-    across = across || cores[other].socket != socket;
-    if (writes) {
+  if (writes) {
+    others.for_each([&](unsigned other) {
       dirty = cores[other].l1.remove(line).dirty || dirty;
       dirty = cores[other].l2.remove(line).dirty || dirty;
       holders.remove(line, other);
-      return;
-    }
-    for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
-      const std::uint64_t flags = cache->flags(line);
-      if (flags == CacheTags::absent) continue;
-      dirty = dirty || (flags & CacheTags::dirty_bit) != 0;
-      cache->clear_flags(line, CacheTags::flag_bits);
-    }
-  });
+    });
+  } else if (!others.several()) {  // else nobody has it exclusive or dirty (U2)
+    others.for_each([&](unsigned other) {
+      for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
+        const std::uint64_t flags = cache->flags(line);
+        if (flags == CacheTags::absent) continue;
+        dirty = dirty || (flags & CacheTags::dirty_bit) != 0;
+        cache->clear_flags(line, CacheTags::flag_bits);
+      }
+    });
+  }
   bool in_llc = false;
   for (unsigned at_socket = 0; at_socket < llc_.size(); ++at_socket) {
     if (llc_[at_socket].empty()) continue;

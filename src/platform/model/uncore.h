@@ -11,6 +11,7 @@
 
 #include "platform/model/cache_tags.h"
 #include "platform/model/channel.h"
+#include "platform/model/divisor.h"
 #include "platform/model/holders.h"
 #include "platform/model/machine.h"
 #include "platform/model/page_table.h"
@@ -42,6 +43,8 @@ struct Fetch {
 class Uncore {
  public:
   Uncore(const Platform& platform, const Ablation& ablation, std::size_t physical_cores);
+  /// Says where a physical core is; before any call that concerns it.
+  void place_core(unsigned core, unsigned socket) { cores_of_socket_[socket].add(core); }
 
   /// Brings a line to a core's L2; `writes`: no one else may keep it. The caller inserts the tags.
   Fetch fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
@@ -94,6 +97,8 @@ class Uncore {
 
   const Platform& platform_;
   const Ablation& ablation_;
+  std::vector<CoreSet> cores_of_socket_;
+  Divisor pm_interleave_, pm_dimms_, dram_interleave_, dram_channels_;
   std::vector<CacheTags> llc_;
   Rng llc_rng_;
   [[nodiscard]] unsigned llc_victim_way() noexcept;

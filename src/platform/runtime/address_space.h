@@ -26,13 +26,18 @@ class AddressSpace {
   void start(Machine* machine, PageHome ordinary, PageHome persistent) noexcept;
 
   [[nodiscard]] PhysicalAddress translate(const void* address) {
+    const PhysicalAddress physical = translate_touched(address);
+    if (physical == 0) [[unlikely]]
+      return first_touch(reinterpret_cast<std::uintptr_t>(address));
+    return physical;
+  }
+  /// 0: nobody has touched the page.
+  [[nodiscard]] PhysicalAddress translate_touched(const void* address) const noexcept {
     const auto host = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t page = host >> page_bits;
     const std::uint32_t* table = directory_[(page >> table_bits) & directory_mask];
     const std::uint32_t physical = table != nullptr ? table[page & table_mask] : 0;
-    if (physical == 0) [[unlikely]]
-      return first_touch(host);
-    return PhysicalAddress{physical} << page_bits | (host & page_mask);
+    return physical == 0 ? 0 : PhysicalAddress{physical} << page_bits | (host & page_mask);
   }
 
   struct Region {

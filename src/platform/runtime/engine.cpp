@@ -52,8 +52,10 @@ void Engine::order_if_shared(SimulatedThread& thread, const void* address, Physi
     scheduler.yield(thread);
 }
 
-void Engine::load_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
-                         unsigned bytes) {
+void Engine::load_piece(SimulatedThread& thread, const void* address, unsigned bytes) {
+  ++thread.accesses;
+  thread.loads.settle(thread.clock);
+  const PhysicalAddress physical = space.translate(address);
   order_if_shared(thread, address, physical, bytes, false);
   if (transactions.any()) transactions.on_load(thread, address);
   const Time ready = thread.loads.ready(address, thread.clock);
@@ -62,12 +64,44 @@ void Engine::load_slowly(SimulatedThread& thread, const void* address, PhysicalA
   note_ready(thread, address, bytes, done);
 }
 
-void Engine::store_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
-                          unsigned bytes) {
+void Engine::store_piece(SimulatedThread& thread, const void* address, unsigned bytes) {
+  ++thread.accesses;
+  thread.loads.settle(thread.clock);
+  const PhysicalAddress physical = space.translate(address);
   order_if_shared(thread, address, physical, bytes, true);
   if (transactions.any()) transactions.on_store(thread, address, bytes);
   machine->store(thread.number, physical, bytes);
   read_clock(thread);
+}
+
+// With the model off, a loop that waits by plain loads gets a turn like any other, but late:
+// threads that do nothing but work shall take turns by their atomic operations.
+void Engine::load_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes) {
+  if (!timed) {
+    if (++thread.untimed_accesses > longest_untimed_run || tags) [[unlikely]]
+      untimed(thread, address, bytes, false);
+  } else if (stays_in_line(address, bytes)) {
+    load_piece(thread, address, static_cast<unsigned>(bytes));
+  } else {
+    in_pieces(thread, address, bytes, false);
+  }
+}
+
+void Engine::store_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes,
+                             const void* site) {
+  if (guarded) [[unlikely]]
+    guard.settle();
+  if (!timed) {
+    ++thread.untimed_accesses;
+    if (tags || thread.transaction != nullptr) [[unlikely]]
+      untimed(thread, address, bytes, true);
+  } else if (stays_in_line(address, bytes)) {
+    store_piece(thread, address, static_cast<unsigned>(bytes));
+  } else {
+    in_pieces(thread, address, bytes, true);
+  }
+  if (guarded) [[unlikely]]
+    guard.expect(address, bytes, site);
 }
 
 void Engine::in_pieces(SimulatedThread& thread, const void* address, std::size_t bytes,
@@ -76,16 +110,17 @@ void Engine::in_pieces(SimulatedThread& thread, const void* address, std::size_t
   while (bytes != 0) {
     const std::size_t room = line_mask + 1 - (reinterpret_cast<std::uintptr_t>(at) & line_mask);
     const auto piece = static_cast<unsigned>(std::min(bytes, room));
-    if (writes)
+    if (writes && !store_quickly(thread, at))
       store_piece(thread, at, piece);
-    else
+    else if (!writes && !load_quickly(thread, at, piece))
       load_piece(thread, at, piece);
     at += piece;
     bytes -= piece;
   }
 }
 
-void Engine::locked(SimulatedThread& thread, const void* address, std::size_t bytes) {
+void Engine::locked(SimulatedThread& thread, const void* address, std::size_t bytes,
+                    const void* site) {
   if (guarded) [[unlikely]]
     guard.settle();
   if (!timed) [[unlikely]] {
@@ -100,7 +135,7 @@ void Engine::locked(SimulatedThread& thread, const void* address, std::size_t by
     read_clock(thread);
   }
   if (guarded) [[unlikely]]
-    guard.expect(address, bytes, __builtin_return_address(0));
+    guard.expect(address, bytes, site);
 }
 
 }  // namespace perdure::platform::runtime

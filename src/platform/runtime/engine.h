@@ -42,10 +42,23 @@ struct Engine {
   Guard guard;
   Profile profile;
 
-  void load(SimulatedThread& thread, const void* address, std::size_t bytes);
-  void store(SimulatedThread& thread, const void* address, std::size_t bytes);
+  [[gnu::always_inline]] void load(SimulatedThread& thread, const void* address,
+                                   std::size_t bytes) {
+    if (timed && stays_in_line(address, bytes) &&
+        load_quickly(thread, address, static_cast<unsigned>(bytes))) [[likely]]
+      return;
+    load_otherwise(thread, address, bytes);
+  }
+  /// `site`: an address in the function that stores.
+  [[gnu::always_inline]] void store(SimulatedThread& thread, const void* address, std::size_t bytes,
+                                    const void* site) {
+    if (timed && !guarded && stays_in_line(address, bytes) && store_quickly(thread, address))
+        [[likely]]
+      return;
+    store_otherwise(thread, address, bytes, site);
+  }
   /// A locked operation: always an ordering point.
-  void locked(SimulatedThread& thread, const void* address, std::size_t bytes);
+  void locked(SimulatedThread& thread, const void* address, std::size_t bytes, const void* site);
 
   /// With the model off: before an atomic operation, so that a loop that waits for another thread
   /// does not keep it from running.
@@ -70,27 +83,21 @@ struct Engine {
   void read_clock(SimulatedThread& thread) noexcept { thread.clock = machine->now(thread.number); }
 
  private:
-  // With the model off. A loop that waits by plain loads gets a turn like any other, but late:
-  // threads that do nothing but work shall take turns by their atomic operations.
-  void load_untimed(SimulatedThread& thread, const void* address, std::size_t bytes) {
-    if (++thread.untimed_accesses > longest_untimed_run || tags) [[unlikely]]
-      untimed(thread, address, bytes, false);
+  [[nodiscard]] static bool stays_in_line(const void* address, std::size_t bytes) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes <= line_mask + 1;
   }
-  void store_untimed(SimulatedThread& thread, const void* address, std::size_t bytes) {
-    ++thread.untimed_accesses;
-    if (tags || thread.transaction != nullptr) [[unlikely]]
-      untimed(thread, address, bytes, true);
-  }
+  // What nearly every access is, without a call. False: nothing has happened.
+  bool load_quickly(SimulatedThread& thread, const void* address, unsigned bytes);
+  bool store_quickly(SimulatedThread& thread, const void* address);
+  // Every access, whatever it takes.
+  void load_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes);
+  void store_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes,
+                       const void* site);
   static constexpr std::uint32_t longest_untimed_run = 1U << 23;
   void untimed(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes);
   void in_pieces(SimulatedThread& thread, const void* address, std::size_t bytes, bool writes);
   void load_piece(SimulatedThread& thread, const void* address, unsigned bytes);
   void store_piece(SimulatedThread& thread, const void* address, unsigned bytes);
-  // The same when more must be done than what L1 does.
-  void load_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
-                   unsigned bytes);
-  void store_slowly(SimulatedThread& thread, const void* address, PhysicalAddress physical,
-                    unsigned bytes);
   void order_if_shared(SimulatedThread& thread, const void* address, PhysicalAddress physical,
                        unsigned bytes, bool writes);
   /// An access that stays in the private caches needs no other thread to run first (E1).
@@ -109,56 +116,31 @@ extern Engine engine;
 void add_region(const AddressSpace::Region& region);
 void remove_region(const void* base);
 
-[[gnu::always_inline]] inline void Engine::load_piece(SimulatedThread& thread, const void* address,
-                                                      unsigned bytes) {
-  ++thread.accesses;
+[[gnu::always_inline]] inline bool Engine::load_quickly(SimulatedThread& thread,
+                                                        const void* address, unsigned bytes) {
   thread.loads.settle(thread.clock);
-  const PhysicalAddress physical = space.translate(address);
+  const PhysicalAddress physical = space.translate_touched(address);
   Time done = 0;
-  if (may_go_on(thread) && transactions.ignore_load(thread, address) &&
-      machine->load_from_l1(thread.number, physical >> line_bits,
-                            thread.loads.ready(address, thread.clock), done)) [[likely]] {
-    read_clock(thread);
-    note_ready(thread, address, bytes, done);
-  } else {
-    load_slowly(thread, address, physical, bytes);
-  }
-}
-
-[[gnu::always_inline]] inline void Engine::store_piece(SimulatedThread& thread, const void* address,
-                                                       unsigned bytes) {
+  if (physical == 0 || !may_go_on(thread) || !transactions.ignore_load(thread, address) ||
+      !machine->load_from_l1(thread.number, physical >> line_bits,
+                             thread.loads.ready(address, thread.clock), done))
+    return false;
   ++thread.accesses;
+  read_clock(thread);
+  note_ready(thread, address, bytes, done);
+  return true;
+}
+
+[[gnu::always_inline]] inline bool Engine::store_quickly(SimulatedThread& thread,
+                                                         const void* address) {
   thread.loads.settle(thread.clock);
-  const PhysicalAddress physical = space.translate(address);
-  if (may_go_on(thread) && transactions.ignore_store(thread, address) &&
-      machine->store_to_l1(thread.number, physical >> line_bits)) [[likely]]
-    read_clock(thread);
-  else
-    store_slowly(thread, address, physical, bytes);
-}
-
-[[gnu::always_inline]] inline void Engine::load(SimulatedThread& thread, const void* address,
-                                                std::size_t bytes) {
-  if (!timed) [[unlikely]]
-    return load_untimed(thread, address, bytes);
-  if ((reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes > line_mask + 1) [[unlikely]]
-    return in_pieces(thread, address, bytes, false);
-  load_piece(thread, address, static_cast<unsigned>(bytes));
-}
-
-[[gnu::always_inline]] inline void Engine::store(SimulatedThread& thread, const void* address,
-                                                 std::size_t bytes) {
-  if (guarded) [[unlikely]]
-    guard.settle();
-  if (!timed) [[unlikely]]
-    store_untimed(thread, address, bytes);
-  else if ((reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes > line_mask + 1)
-      [[unlikely]]
-    in_pieces(thread, address, bytes, true);
-  else
-    store_piece(thread, address, static_cast<unsigned>(bytes));
-  if (guarded) [[unlikely]]
-    guard.expect(address, bytes, __builtin_return_address(0));
+  const PhysicalAddress physical = space.translate_touched(address);
+  if (physical == 0 || !may_go_on(thread) || !transactions.ignore_store(thread, address) ||
+      !machine->store_to_l1(thread.number, physical >> line_bits))
+    return false;
+  ++thread.accesses;
+  read_clock(thread);
+  return true;
 }
 
 }  // namespace perdure::platform::runtime

@@ -216,7 +216,7 @@ void note_read(const void* address, std::size_t bytes) noexcept {
 
 void note_write(void* address, std::size_t bytes) noexcept {
   if (current != nullptr)
-    engine.store(*current, address, bytes);
+    engine.store(*current, address, bytes, __builtin_return_address(0));
   else
     write_outside(address, bytes, __builtin_return_address(0));
 }

@@ -20,7 +20,7 @@ namespace {
 [[gnu::always_inline]] inline void write(const void* address, std::size_t bytes) {
   SimulatedThread* const thread = current;
   if (thread != nullptr) [[likely]]
-    engine.store(*thread, address, bytes);
+    engine.store(*thread, address, bytes, __builtin_return_address(0));
   else
     write_outside(address, bytes, __builtin_return_address(0));
 }

@@ -41,9 +41,9 @@ constexpr int sequentially_consistent = __ATOMIC_SEQ_CST;
     atomic_outside(address, bytes, locked ? Observer::Atomic::update : Observer::Atomic::store,
                    __builtin_return_address(0));
   else if (locked)
-    engine.locked(*current, address, bytes);
+    engine.locked(*current, address, bytes, __builtin_return_address(0));
   else
-    engine.store(*current, address, bytes);
+    engine.store(*current, address, bytes, __builtin_return_address(0));
 }
 
 [[gnu::always_inline]] inline void before_update(volatile void* at, std::size_t bytes) {

@@ -28,7 +28,7 @@ void note_read(const void* address, std::size_t bytes, const void* caller) {
 
 void note_write(void* address, std::size_t bytes, const void* caller) {
   if (current != nullptr)
-    engine.store(*current, address, bytes);
+    engine.store(*current, address, bytes, __builtin_return_address(0));
   else
     write_outside(address, bytes, caller);
 }

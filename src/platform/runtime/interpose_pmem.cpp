@@ -50,7 +50,7 @@ void write(void* to, std::size_t bytes, unsigned flags) {
   if (current == nullptr || !engine.timed) return;
   auto* at = static_cast<std::byte*>(to);
   if (!streams(bytes, flags)) {
-    engine.store(*current, at, bytes);
+    engine.store(*current, at, bytes, __builtin_return_address(0));
     return;
   }
   while (bytes != 0) {

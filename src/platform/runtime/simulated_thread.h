@@ -1,6 +1,8 @@
 // SimulatedThread: one thread of the simulation, whatever carries it.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +22,7 @@ struct CallNode;
 class IncompleteLoads {
  public:
   /// Reads the value of the load noted last. Cost: nothing, when there is none.
-  void settle(Time now) noexcept {
+  [[gnu::always_inline]] void settle(Time now) noexcept {
     if (awaited_ == nullptr) [[likely]]
       return;
     const std::uint64_t value = *awaited_;
@@ -28,19 +30,24 @@ class IncompleteLoads {
     if (ready_ <= now) return;
     note(value, ready_);
   }
-  void expect(const void* address, Time ready) noexcept {
+  [[gnu::always_inline]] void expect(const void* address, Time ready) noexcept {
     awaited_ = static_cast<const std::uint64_t*>(address);
     ready_ = ready;
   }
-  void note(std::uint64_t value, Time ready) noexcept {
+  [[gnu::always_inline]] void note(std::uint64_t value, Time ready) noexcept {
     constexpr std::uint64_t address_bits = (std::uint64_t{1} << 48) - 1;
     constexpr std::uint64_t tag_bits = 15;
-    recent_[next_++ % recent_.size()] = {value & address_bits & ~tag_bits, ready};
+    const unsigned at = next_++ % recent_.size();
+    recent_[at] = {value & address_bits & ~tag_bits, ready};
+    pages_[at] = static_cast<std::uint32_t>(recent_[at].value / window);
     if (ready > latest_) latest_ = ready;
   }
   /// When the load that brought `address` is complete; 0: long ago, or none did.
-  [[nodiscard]] Time ready(const void* address, Time now) const noexcept {
-    return latest_ <= now ? 0 : search(reinterpret_cast<std::uintptr_t>(address), now);
+  [[nodiscard, gnu::always_inline]] Time ready(const void* address, Time now) const noexcept {
+    if (latest_ <= now) return 0;
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const unsigned candidates = near(at) | near(at - pool_base);
+    return candidates == 0 ? 0 : search(at, now, candidates);
   }
   void forget() noexcept {
     awaited_ = nullptr;
@@ -52,14 +59,29 @@ class IncompleteLoads {
 
  private:
   static constexpr std::uint64_t window = 4096;  ///< how far behind a pointer its object reaches
+  static constexpr unsigned count = 8;
   struct Recent {
     std::uint64_t value = 0;
     Time ready = 0;
   };
 
-  [[nodiscard]] Time search(std::uintptr_t address, Time now) const noexcept {
+  /// Bit per value that can be near the address: it lies in the same page, or in the one before.
+  [[nodiscard, gnu::always_inline]] unsigned near(std::uintptr_t address) const noexcept {
+    const __m128i page = _mm_set1_epi32(static_cast<int>(address / window));
+    unsigned found = 0;
+    for (unsigned first = 0; first < count; first += 4) {
+      const __m128i pages = _mm_load_si128(reinterpret_cast<const __m128i*>(&pages_[first]));
+      const __m128i distance = _mm_srli_epi32(_mm_sub_epi32(page, pages), 1);
+      const __m128i same = _mm_cmpeq_epi32(distance, _mm_setzero_si128());
+      found |= static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(same))) << first;
+    }
+    return found;
+  }
+  [[nodiscard, gnu::always_inline]] Time search(std::uintptr_t address, Time now,
+                                                unsigned candidates) const noexcept {
     Time ready = 0;
-    for (const Recent& recent : recent_) {
+    for (; candidates != 0; candidates &= candidates - 1) {
+      const Recent& recent = recent_[static_cast<unsigned>(__builtin_ctz(candidates))];
       if (recent.ready <= now || recent.value < window) continue;
       const bool points = address - recent.value < window;
       const bool offset = pool_base != 0 && address - (recent.value + pool_base) < window;
@@ -71,21 +93,22 @@ class IncompleteLoads {
   const std::uint64_t* awaited_ = nullptr;
   Time ready_ = 0;
   Time latest_ = 0;
-  std::array<Recent, 8> recent_{};
   unsigned next_ = 0;
+  alignas(16) std::array<std::uint32_t, count> pages_{};  ///< of the values, low bits
+  std::array<Recent, count> recent_{};
 };
 
 struct SimulatedThread {
   unsigned number = 0;
   Time clock = 0;  ///< the machine's, after its last call
   std::uint64_t accesses = 0;
-  IncompleteLoads loads;
   Transaction* transaction = nullptr;  ///< the one under way
+  bool shares_caches = false;          ///< with the sibling of its core
+  bool finished = false;
   // Since the last turn, with the model off.
   std::uint32_t untimed_run = 0;       ///< atomic operations
   std::uint32_t untimed_accesses = 0;  ///< all others
-  bool shares_caches = false;          ///< with the sibling of its core
-  bool finished = false;
+  IncompleteLoads loads;
   std::exception_ptr failure;
 
   // profile
