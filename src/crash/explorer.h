@@ -65,10 +65,10 @@ struct LineState {
 struct Violation {
   std::string oracle;  ///< durable linearizability, invariants, ...
   std::string what;
-  std::uint32_t event = 0;                ///< the cut is just before it
-  std::vector<std::uint32_t> open{};      ///< operations in flight
-  std::vector<LineState> lines;           ///< that differ from the newest content
-  std::vector<LineState> recovery_lines;  ///< of a second cut, inside recovery
+  std::uint32_t event = 0;                  ///< the cut is just before it
+  std::vector<std::uint32_t> open{};        ///< operations in flight
+  std::vector<LineState> lines{};           ///< that differ from the newest content
+  std::vector<LineState> recovery_lines{};  ///< of a second cut, inside recovery
 };
 
 struct Coverage {

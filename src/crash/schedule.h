@@ -31,7 +31,7 @@ struct Preemption {
 
 struct Schedule {
   std::uint8_t first = 0;
-  std::vector<Preemption> preemptions;  ///< ascending steps
+  std::vector<Preemption> preemptions{};  ///< ascending steps
   /// The threads, the highest priority first; empty: whoever ends or waits is followed by the next
   /// number.
   std::vector<std::uint8_t> order{};

@@ -32,6 +32,19 @@ std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> conten
   return content;
 }
 
+/// The blocks that the stores of `trace` went to.
+void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
+  for (const Event& event : trace)
+    if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
+      if (const auto line = static_cast<LineNumber>(event.at / line_bytes); !blocks.contains(line))
+        blocks[line] = instance.block_at(std::uint64_t{line} * line_bytes);
+}
+
+/// False: the creation is explored too, because there is no preload to pass over, or a bulk load.
+bool passes_preload(const Program& program) {
+  return !program.preload.empty() && program.preload[0].action != Action::load;
+}
+
 // Free memory holds what was there before: whoever relies on zeros must write and flush them.
 void fill_with_garbage(std::span<std::byte> memory) {
   Rng garbage(1, 7);
@@ -66,9 +79,7 @@ Verdict record(const Case& what, Bench& bench) {
   const Vocabulary vocabulary(program);
   auto instance = start_new(what.subject, vocabulary, bench.live());
   if (!instance) {
-    verdict.violation.emplace();
-    verdict.violation->oracle = "creation";
-    verdict.violation->what = instance.error().line();
+    verdict.violation = Violation{.oracle = "creation", .what = instance.error().line()};
     return verdict;
   }
   const std::span<std::byte> memory = (*instance)->memory();
@@ -111,20 +122,13 @@ Verdict record(const Case& what, Bench& bench) {
     });
   run.hung = prologue.hung || main.hung;
   for (const Trace* const part : {&prologue.trace, &main.trace})
-    for (const Event& event : *part)
-      if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
-        if (const auto line = static_cast<LineNumber>(event.at / line_bytes);
-            !run.blocks.contains(line))
-          run.blocks[line] = (*instance)->block_at(std::uint64_t{line} * line_bytes);
+    note_blocks(*part, **instance, run.blocks);
   if (run.hung) {
     static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
     if (foreign) close_copy(memory.data());
   }
   run.trace = std::move(prologue.trace);
-  // The creation is explored too where there is no preload to pass over.
-  const bool loaded = !program.preload.empty() && program.preload[0].action == Action::load;
-  run.explored_from =
-      program.preload.empty() || loaded ? 0 : static_cast<std::uint32_t>(run.trace.size());
+  run.explored_from = passes_preload(program) ? static_cast<std::uint32_t>(run.trace.size()) : 0;
   run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
   verdict.steps = main.steps;
   verdict.sites = std::move(prologue.sites);
