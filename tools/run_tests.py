@@ -30,6 +30,7 @@ BUILD = ROOT / "build"
 PYTHON = sys.executable
 FUZZ_SECONDS = 60
 CRASH_SECONDS = 12  # per index, kind of key, domain and number of threads
+CXX = (".cpp", ".h")
 # The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
@@ -185,8 +186,11 @@ def python(stage: Stage) -> None:
 
 
 def tidy(stage: Stage) -> None:
-    """the rules of tools/tidy.py; among them, that no test is disabled"""
+    """the rules of tools/tidy.py, among them that no test is disabled; the format of C++"""
     stage.run(PYTHON, "tools/tidy.py")
+    folders = ("src", "bench", "fuzz", "tests", "examples")
+    sources = [p for folder in folders for p in (ROOT / folder).rglob("*") if p.suffix in CXX]
+    stage.run("clang-format-16", "--dry-run", "-Werror", *sorted(sources))
 
 
 def crash(stage: Stage) -> None:

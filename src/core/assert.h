@@ -1,5 +1,6 @@
 // PERDURE_ASSERT: stops the program on our own mistakes, never on bad input.
-// On in every build but Release (PERDURE_CHECKED); a failed assertion names file, line and condition.
+// On in every build but Release (PERDURE_CHECKED); a failed assertion names file, line and
+// condition.
 #pragma once
 
 namespace perdure {
@@ -15,7 +16,7 @@ inline constexpr bool checked_build = false;
 
 }  // namespace perdure
 
-#define PERDURE_ASSERT(condition)                                                            \
-  (!::perdure::checked_build || (condition)                                                  \
-       ? static_cast<void>(0)                                                                \
+#define PERDURE_ASSERT(condition)           \
+  (!::perdure::checked_build || (condition) \
+       ? static_cast<void>(0)               \
        : ::perdure::assertion_failed(#condition, __FILE__, __LINE__))

@@ -1,7 +1,8 @@
 // A log-linear histogram of fixed size: recording is a few instructions and never allocates.
 //
 // Values below 128 have a bucket each; above, every power of two is cut into 64 equal buckets, so a
-// bucket is at most 1/64 of its lower bound wide and its midpoint at most 0.8 % from any value in it.
+// bucket is at most 1/64 of its lower bound wide and its midpoint at most 0.8 % from any value in
+// it.
 #pragma once
 
 #include <array>

@@ -32,7 +32,8 @@ TEST(Rng, StreamsOfOneSeedAreIndependent) {
   for (unsigned a = 0; a < streams; ++a)
     for (unsigned b = a + 1; b < streams; ++b) {
       std::int64_t differing = 0;
-      for (std::size_t i = 0; i < draws; ++i) differing += std::popcount(output[a][i] ^ output[b][i]);
+      for (std::size_t i = 0; i < draws; ++i)
+        differing += std::popcount(output[a][i] ^ output[b][i]);
       // Binomial(64 * draws, 1/2): 6 standard deviations.
       EXPECT_LT(std::abs(static_cast<double>(differing) - 32.0 * draws),
                 6 * std::sqrt(16.0 * draws))

@@ -5,21 +5,21 @@
 // may be there; lines are independent.
 //
 // M1  clwb and clflushopt remember the prefix visible when they execute; it becomes the floor at
-// that
-//     thread's next fence or locked instruction, not before. clflush raises the floor at once.
-// M2  a streamed word is there or not, whatever becomes of other words, until its thread fences. It
-//     is applied at its place among the steps, because a cached store to the same line evicts it.
+//     that thread's next fence or locked instruction, not before. clflush raises the floor at
+//     once.
+// M2  a streamed word is there or not, whatever becomes of other words, until its thread fences.
+//     It is applied at its place among the steps, because a cached store to the same line evicts
+//     it.
 // M3  the stores of one committed hardware transaction to one line are one step. So is what code
 //     without hooks (libpmemobj) stored to a line between two flushes of it. Under eADR all lines
 //     of a transaction are one step.
 // M4  eADR: a store is durable when it is visible. What may be missing is the tail of a thread's
-//     stores that still waits in its store buffer: since its last fence, locked instruction, or the
-//     moment another thread ran (a lower bound: real buffers drain later, which other schedules
-//     try). Streamed words wait in write-combining buffers in either domain.
+//     stores that still waits in its store buffer: since its last fence, locked instruction, or
+//     the moment another thread ran (a lower bound: real buffers drain later, which other
+//     schedules try). Streamed words wait in write-combining buffers in either domain.
 // M5  on request only: plain stores of one thread to one line, with nothing between them that
-// orders
-//     (an atomic store, flush, fence, call or return), may become visible in any order, as the
-//     compiler likes.
+//     orders (an atomic store, flush, fence, call or return), may become visible in any order, as
+//     the compiler likes.
 #pragma once
 
 #include <cstdint>

@@ -23,20 +23,6 @@ std::vector<Operation> number(const Program& program) {
   return all;
 }
 
-void offer_transactions(bool on) {
-  platform::Observer::offers_transactions = on;
-  pm::configure_transactions(on ? pm::TransactionUse::automatic : pm::TransactionUse::off);
-}
-
-/// The blocks of the heap that the trace's stores went to.
-void note_blocks(const Instance& instance, const Trace& trace, Blocks& blocks) {
-  for (const Event& event : trace) {
-    if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) continue;
-    const auto line = static_cast<LineNumber>(event.at / line_bytes);
-    if (!blocks.contains(line)) blocks[line] = instance.block_at(std::uint64_t{line} * line_bytes);
-  }
-}
-
 /// What the trace makes of `content`.
 std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> content) {
   for (const Event& event : trace) {
@@ -66,7 +52,9 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
 
 Verdict record(const Case& what, Bench& bench) {
   const Program& program = what.program;
-  offer_transactions(what.transactions);
+  platform::Observer::offers_transactions = what.transactions;
+  pm::configure_transactions(what.transactions ? pm::TransactionUse::automatic
+                                               : pm::TransactionUse::off);
   Verdict verdict;
   Recorded& run = verdict.run;
   run.operations = number(program);
@@ -122,8 +110,12 @@ Verdict record(const Case& what, Bench& bench) {
         }
     });
   run.hung = prologue.hung || main.hung;
-  note_blocks(**instance, prologue.trace, run.blocks);
-  note_blocks(**instance, main.trace, run.blocks);
+  for (const Trace* const part : {&prologue.trace, &main.trace})
+    for (const Event& event : *part)
+      if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
+        if (const auto line = static_cast<LineNumber>(event.at / line_bytes);
+            !run.blocks.contains(line))
+          run.blocks[line] = (*instance)->block_at(std::uint64_t{line} * line_bytes);
   if (run.hung) {
     static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
     if (foreign) close_copy(memory.data());

@@ -134,8 +134,8 @@ class Index {
   /// DRAM held beside the pool: inner nodes, lock tables, retired memory, in bytes as allocated.
   [[nodiscard]] virtual std::uint64_t dram_bytes() const = 0;
 
-  /// True for a foreign wrapper that numbers its callers by `omp_get_thread_num()`: then the workers
-  /// must be threads 0 .. n-1 of one OpenMP team.
+  /// True for a foreign wrapper that numbers its callers by `omp_get_thread_num()`: then the
+  /// workers must be threads 0 .. n-1 of one OpenMP team.
   [[nodiscard]] virtual bool requires_openmp_workers() const noexcept { return false; }
 
   /// Lets background work finish and frees what is retired. No other operation may run.
@@ -163,9 +163,9 @@ class OrderedIndex : public Index {
   virtual Outcome remove(Key key) = 0;
   /// Copies the value of `key` into `value`. ok | not_found (then `value` is untouched).
   virtual Outcome lookup(Key key, ValueOut& value) = 0;
-  /// Appends to a cleared `out` the first `count` records with keys >= `from`, ascending; fewer only
-  /// at the end of the index. Each record was present at some moment during the call; the records
-  /// of one leaf belong to one moment. Returns out.size(). Unordered indexes return 0.
+  /// Appends to a cleared `out` the first `count` records with keys >= `from`, ascending; fewer
+  /// only at the end of the index. Each record was present at some moment during the call; the
+  /// records of one leaf belong to one moment. Returns out.size(). Unordered indexes return 0.
   virtual std::size_t scan(Key from, std::size_t count, Scan& out) = 0;
   /// Fills an empty index from records in strictly ascending key order, faster than inserts.
   /// Durable when it returns; a crash before leaves an empty index.

@@ -42,7 +42,9 @@ const char* name_of(Outcome outcome) noexcept {
   return "?";
 }
 
-const char* name_of(KeyKind kind) noexcept { return kind == KeyKind::integer ? "integer" : "bytes"; }
+const char* name_of(KeyKind kind) noexcept {
+  return kind == KeyKind::integer ? "integer" : "bytes";
+}
 
 const char* name_of(IndexClass index_class) noexcept {
   switch (index_class) {

@@ -88,8 +88,8 @@ Result<void> read_pool(ExportSettings& settings, const tree_options_t& options) 
 Result<ExportSettings> ExportSettings::read(const tree_options_t& options) {
   ExportSettings settings;
   if (auto done = read_index(settings); !done) return done.error();
-  const auto heap = choose(
-      "PERDURE_HEAP", std::array{HeapKind::slab, HeapKind::pmdk, HeapKind::dram});
+  const auto heap =
+      choose("PERDURE_HEAP", std::array{HeapKind::slab, HeapKind::pmdk, HeapKind::dram});
   if (!heap) return heap.error();
   settings.heap = *heap;
   const auto durability =

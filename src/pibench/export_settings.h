@@ -1,5 +1,5 @@
-// How the original PiBench is told which of our indexes to drive: environment variables, because its
-// own options know nothing of them.
+// How the original PiBench is told which of our indexes to drive: environment variables, because
+// its own options know nothing of them.
 //
 //   PERDURE_INDEX        name of the index (required)
 //   PERDURE_HEAP         pmdk | slab | dram            default slab

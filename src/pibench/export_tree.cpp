@@ -125,15 +125,15 @@ class ExportedTree final : public tree_api {
   bool insert(const char* key, std::size_t key_size, const char* value,
               std::size_t value_size) override {
     if (!wire_.takes(key_size, value_size)) return refuse(Outcome::invalid);
-    return answer(index_->insert(WireKey(wire_, key, key_size).get(),
-                                 wire_.value(value, value_size)));
+    return answer(
+        index_->insert(WireKey(wire_, key, key_size).get(), wire_.value(value, value_size)));
   }
 
   bool update(const char* key, std::size_t key_size, const char* value,
               std::size_t value_size) override {
     if (!wire_.takes(key_size, value_size)) return refuse(Outcome::invalid);
-    return answer(index_->update(WireKey(wire_, key, key_size).get(),
-                                 wire_.value(value, value_size)));
+    return answer(
+        index_->update(WireKey(wire_, key, key_size).get(), wire_.value(value, value_size)));
   }
 
   bool remove(const char* key, std::size_t key_size) override {

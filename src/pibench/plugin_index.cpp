@@ -36,7 +36,9 @@ class Raw {
   bool is_word_ = true;
 };
 
-void read(std::string_view raw, std::uint64_t& word) { std::memcpy(&word, raw.data(), sizeof word); }
+void read(std::string_view raw, std::uint64_t& word) {
+  std::memcpy(&word, raw.data(), sizeof word);
+}
 void read(std::string_view raw, std::string& text) { text = raw; }
 void read(std::string_view raw, std::string_view& text) { text = raw; }
 

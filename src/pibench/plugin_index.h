@@ -19,12 +19,12 @@ namespace perdure {
 
 /// What a wrapper is created with.
 struct PluginOptions {
-  std::string library;             ///< path of the shared object
-  std::string pool_path;           ///< must not exist yet; empty: the wrapper's default
-  std::uint64_t pool_bytes = 0;    ///< 0: the wrapper's default
+  std::string library;           ///< path of the shared object
+  std::string pool_path;         ///< must not exist yet; empty: the wrapper's default
+  std::uint64_t pool_bytes = 0;  ///< 0: the wrapper's default
   unsigned threads = 1;
-  std::size_t key_bytes = 8;       ///< byte strings: the one length of all keys, at most 128
-  std::size_t value_bytes = 8;     ///< byte strings: the one length of all values, at most 1400
+  std::size_t key_bytes = 8;    ///< byte strings: the one length of all keys, at most 128
+  std::size_t value_bytes = 8;  ///< byte strings: the one length of all values, at most 1400
 };
 
 inline constexpr std::size_t max_plugin_key_bytes = 128;
@@ -32,21 +32,22 @@ inline constexpr std::size_t max_plugin_value_bytes = 1400;
 
 /// Counts of what the wrapper did against the rules.
 struct PluginViolations {
-  std::uint64_t overruns = 0;        ///< U1
-  std::uint64_t exceptions = 0;      ///< U2
+  std::uint64_t overruns = 0;          ///< U1
+  std::uint64_t exceptions = 0;        ///< U2
   std::uint64_t impossible_scans = 0;  ///< U3
-  /// Not against the rules: scans whose records were not handed out, so that nothing can be checked.
+  /// Not against the rules: scans whose records were not handed out, so that nothing can be
+  /// checked.
   std::uint64_t scans_without_records = 0;
 };
 
 /// Loads the wrapper and creates its tree.
 ///
-/// Integer keys and values go over as 8 native-endian bytes. Byte strings must have the lengths that
-/// the options name: others are `invalid`, and the wrapper is not called. `upsert` is an update, then
-/// an insert. `bulk_load` inserts. `size` counts the successes that the wrapper claims. The library
-/// stays loaded until the process ends, because wrappers leave threads and thread-local state behind.
-/// Errors: not_found, unsupported (dlopen's reason), foreign (no create_tree), exists (pool_path),
-/// usage (lengths), failed (create_tree returned null or threw).
+/// Integer keys and values go over as 8 native-endian bytes. Byte strings must have the lengths
+/// that the options name: others are `invalid`, and the wrapper is not called. `upsert` is an
+/// update, then an insert. `bulk_load` inserts. `size` counts the successes that the wrapper
+/// claims. The library stays loaded until the process ends, because wrappers leave threads and
+/// thread-local state behind. Errors: not_found, unsupported (dlopen's reason), foreign (no
+/// create_tree), exists (pool_path), usage (lengths), failed (create_tree returned null or threw).
 template <class Keys>
 [[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> load_plugin(const PluginOptions& options);
 

@@ -49,7 +49,8 @@ Result<std::unique_ptr<PluginLibrary>> PluginLibrary::load(const PluginOptions& 
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr)
     return Error{ErrorCode::unsupported, "cannot load the plugin: " + one_line(dlerror()),
-                 options.library, "check that it is a shared object and that its libraries are there"};
+                 options.library,
+                 "check that it is a shared object and that its libraries are there"};
   void* const symbol = dlsym(handle, "create_tree");
   if (symbol == nullptr)
     return Error{ErrorCode::foreign, "exports no create_tree", options.library,
@@ -162,8 +163,8 @@ PluginLibrary::Answer PluginLibrary::remove(std::string_view key) {
 std::string_view PluginLibrary::scan(std::string_view key, std::size_t count) {
   Buffers& buffers = mine();
   std::memcpy(buffers.key.data(), key.data(), key.size());
-  const auto asked = static_cast<int>(
-      std::min(count, static_cast<std::size_t>(std::numeric_limits<int>::max())));
+  const auto asked =
+      static_cast<int>(std::min(count, static_cast<std::size_t>(std::numeric_limits<int>::max())));
   char* records = nullptr;
   int returned = 0;
   const Answer answer = guarded([&] {

@@ -1,8 +1,8 @@
-// The binary interface between PiBench and its wrappers (x86-64, Itanium C++ ABI, libstdc++ strings),
-// written down from how the two call each other.
+// The binary interface between PiBench and its wrappers (x86-64, Itanium C++ ABI, libstdc++
+// strings), written down from how the two call each other.
 //
-// A wrapper is a shared object that exports `create_tree`. The order of the virtual functions and the
-// layout of the options are the interface; the names are not, but are kept.
+// A wrapper is a shared object that exports `create_tree`. The order of the virtual functions and
+// the layout of the options are the interface; the names are not, but are kept.
 //
 //   options      byte 0       8           16 (32 B)            48         56         64
 //                   | key_size | value_size | pool_path         | pool_size | num_threads |

@@ -26,8 +26,8 @@ bool transactions_enabled = transactions_available();
 
 void count_abort(std::uint32_t status) noexcept {
   SlotCounts& mine = counts[thread_slot()];
-  auto& counter = (status & abort_explicit) != 0   ? mine.explicit_abort
-                  : (status & abort_capacity) != 0 ? mine.capacity
+  auto& counter = (status & abort_explicit) != 0    ? mine.explicit_abort
+                  : (status & abort_capacity) != 0  ? mine.capacity
                   : (status & abort_may_retry) != 0 ? mine.conflict
                                                     : mine.other;
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -30,7 +30,9 @@ class VersionLock {
   [[nodiscard]] std::uint64_t peek() const noexcept {
     return word_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] static bool is_locked(std::uint64_t word) noexcept { return (word & locked_bit) != 0; }
+  [[nodiscard]] static bool is_locked(std::uint64_t word) noexcept {
+    return (word & locked_bit) != 0;
+  }
   [[nodiscard]] static bool is_obsolete(std::uint64_t word) noexcept {
     return (word & obsolete_bit) != 0;
   }

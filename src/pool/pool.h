@@ -9,8 +9,7 @@
 // there is no file: an anonymous mapping, gone at close.
 //
 // P1  checksums cover every field but the clean-shutdown flag, which has only two valid values;
-// each
-//     root has its own (pool/header.h).
+//     each root has its own (pool/header.h).
 // P2  a root entry is visible only when whole: its offset is written last, as one 8-byte word.
 // P3  one process at a time: an exclusive lock on the file, released by the kernel when we die.
 // P4  a file that is not a whole pool of ours is never written to.

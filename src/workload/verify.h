@@ -9,16 +9,15 @@
 // in time form a cluster, which the index may have applied in any order.
 // V1  Every write of a key gets the next version at its begin, so a value names its write.
 // V2  Once a write of a cluster has ended well, no value from before the cluster may be read: a
-// read
-//     that begins then must return a version from the cluster's first on.
-// V3  A read returns no version begun after the read ended, none newer than the last that succeeded
-//     if no write is under way, and no value of another key.
+//     read that begins then must return a version from the cluster's first on.
+// V3  A read returns no version begun after the read ended, none newer than the last that
+//     succeeded if no write is under way, and no value of another key.
 // V4  Presence: inserts and removes that succeed alternate, so after a cluster presence is known
 //     unless an upsert and a remove met in it. An answer must agree with some moment of its
 //     operation.
-// V5  A scan is strictly ascending from its start key, holds at most what was asked, only keys that
-//     may be present with values that may be read, and skips no key that was present throughout; it
-//     is short only when no such key follows.
+// V5  A scan is strictly ascending from its start key, holds at most what was asked, only keys
+//     that may be present with values that may be read, and skips no key that was present
+//     throughout; it is short only when no such key follows.
 // With one thread clusters are single writes and every check is exact. With several, "skips no key"
 // is checked for loaded keys during the run, and for all keys by FinalCheck once the threads rest.
 //

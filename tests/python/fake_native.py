@@ -18,10 +18,11 @@ from typing import Any
 CLASSES = {
     "fptree": "persistent", "lbtree": "persistent", "stdmap": "in_memory",
     "abslbtree": "in_memory", "tbbmap": "in_memory", "lmdb": "on_disk", "rocksdb": "on_disk",
-    "null": "harness",
+    "null": "harness", "artolc": "in_memory", "masstree": "in_memory",
+    "btreeolc": "in_memory",
 }  # fmt: skip
 SPEED = {"fptree": 1.1, "lbtree": 2.0, "stdmap": 0.6, "abslbtree": 1.5, "tbbmap": 0.5,
-         "lmdb": 0.4, "rocksdb": 0.02, "null": 60.0}  # fmt: skip
+         "lmdb": 0.4, "rocksdb": 0.02, "null": 60.0, "artolc": 1.2, "masstree": 1.0, "btreeolc": 1.3}  # fmt: skip
 ENVIRONMENT: dict[str, Any] = {
     "cpu": "Imaginary CPU 9000", "cores": 2, "memory_bytes": 24 * 2**30, "kernel": "6.1.0",
     "numa_nodes": 1, "flush": "clwb", "simd": "avx512", "transactions": "unavailable",

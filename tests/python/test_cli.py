@@ -99,7 +99,8 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     manifest = json.loads((results / "manifest.json").read_text())
     records = [json.loads((results / "cells" / f"{k}.json").read_text()) for k in manifest["cells"]]
     assert {r["labels"]["index"] for r in records} == {
-        "fptree", "lbtree", "stdmap", "abslbtree", "tbbmap", "null", "lmdb", "rocksdb",
+        "fptree", "lbtree", "stdmap", "abslbtree", "artolc", "tbbmap", "null", "lmdb", "rocksdb",
+        "btreeolc", "masstree",
     }  # fmt: skip
     assert {r["labels"]["key_kind"] for r in records} == {"integer", "bytes"}
     assert {r["labels"]["medium"] for r in records} == {"tmpfs", "file", "none"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,38 @@ def bench(program: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("key_kind", ["integer", "bytes"])
-@pytest.mark.parametrize(
-    "index", ["abslbtree", "fptree", "lbtree", "lmdb", "null", "rocksdb", "stdmap", "tbbmap"]
-)
-def test_every_index_prints_a_record_of_the_schema(
-    program: Path, tmp_path: Path, index: str, key_kind: str
-) -> None:
-    pool = (
-        []
-        if index in ("abslbtree", "null", "stdmap", "tbbmap")
-        else ["--pool", str(tmp_path / "p")]
+def listed(program: Path) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [program, "list", "indexes", "--json"], capture_output=True, text=True, check=True
     )
-    record = bench(program, "--index", index, "--key-kind", key_kind, "--mix", MIX, *SMALL, *pool)
-    jsonschema.validate(record, SCHEMA)
-    assert record["key_kind"] == key_kind
-    assert set(record["repetitions"][0]["operations"]) == {p.split("=")[0] for p in MIX.split(",")}
+    indexes: list[dict[str, Any]] = json.loads(done.stdout)
+    return indexes
+
+
+@pytest.mark.parametrize("key_kind", ["integer", "bytes"])
+def test_every_index_prints_a_record_of_the_schema(
+    program: Path, tmp_path: Path, key_kind: str
+) -> None:
+    indexes = [each for each in listed(program) if key_kind in each["key_kinds"]]
+    assert indexes
+    for index in indexes:
+        name = index["name"]
+        keeps = index["index_class"] in ("persistent", "on_disk")
+        pool = ["--pool", str(tmp_path / name)] if keeps else []
+        record = bench(
+            program, "--index", name, "--key-kind", key_kind, "--mix", MIX, *SMALL, *pool
+        )
+        jsonschema.validate(record, SCHEMA)
+        assert record["key_kind"] == key_kind
+        assert set(record["repetitions"][0]["operations"]) == {
+            p.split("=")[0] for p in MIX.split(",")
+        }
+
+
+def test_the_demo_runs_every_index(program: Path) -> None:
+    study = tomllib.loads((ROOT / "studies" / "demo.toml").read_text())
+    shown = [*study["axes"]["index"], *study["include"][0]["index"]]
+    assert sorted(shown) == sorted(each["name"] for each in listed(program))
 
 
 def test_an_open_loop_and_histograms_follow_the_schema(program: Path) -> None:

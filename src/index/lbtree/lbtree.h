@@ -6,12 +6,11 @@
 //
 // T1  the chain from the first leaf passes every leaf of the inner tree once, in the same order.
 // T2  keys of a leaf are distinct, and lie within the bounds the inner tree gives it; so keys
-// ascend
-//     along the chain.
-// T3  at rest only the first leaf may be empty. It is never unlinked, because the root leads to it.
+//     ascend along the chain.
+// T3  at rest only the first leaf may be empty. It is never unlinked, because the root leads to
+//     it.
 // T4  a leaf is linked, with everything it leads to, by one 8-byte store; likewise unlinked. What
-// is
-//     reachable is durable and allocated; what is not reachable is free after recovery.
+//     is reachable is durable and allocated; what is not reachable is free after recovery.
 // T5  a change is durable before the leaf's lock is released, so nobody acts on what may be lost.
 // T6  memory that a thread may still read is freed only after a grace period.
 #pragma once
@@ -84,7 +83,6 @@ class LbTree final : public OrderedIndex<Keys> {
   };
 
   static constexpr unsigned elision_attempts = 16;
-  static constexpr std::size_t batch_group = 32;  ///< lookups whose misses overlap
 
   LbTree(const IndexPlace& place, std::uint64_t head);
 

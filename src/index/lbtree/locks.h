@@ -1,11 +1,11 @@
 // Leaf locks of LB+-Tree: a table of version locks in DRAM, shared by leaves whose offsets collide.
 //
 // S1  whoever changes a leaf, its coverage or its successor holds the stripe of that leaf.
-// S2  nobody waits for a stripe while holding another: the second is only tried, and on failure all
-//     are released. Two leaves may share a stripe, so an order of leaves is no order of stripes.
+// S2  nobody waits for a stripe while holding another: the second is only tried, and on failure
+//     all are released. Two leaves may share a stripe, so an order of leaves is no order of
+//     stripes.
 // S3  a stripe never turns obsolete, because other leaves live on under it. A leaf that was
-// unlinked
-//     is recognised by the changed version instead.
+//     unlinked is recognised by the changed version instead.
 //
 // The paper keeps one lock bit in the leaf's header. Versions need more room than that, locking
 // would dirty a line of media, and a crash would leave bits to clear.

@@ -1,5 +1,5 @@
-// Environment: an LMDB environment in a directory of its own, with durable commits, and transactions
-// that end with their scope.
+// Environment: an LMDB environment in a directory of its own, with durable commits, and
+// transactions that end with their scope.
 //
 // In the environment: the unnamed database holds the names of the two others,
 //   records   the index

@@ -113,8 +113,8 @@ int LayeredKeys::is_empty(MDB_txn* transaction, std::uint64_t layer, bool& empty
   MDB_val at = lowest.get();
   MDB_val value;
   failure = mdb_cursor_get(cursor, &at, &value, MDB_SET_RANGE);
-  empty = failure == MDB_NOTFOUND ||
-          (failure == 0 && !view_of(at).starts_with(view_of(lowest.get())));
+  empty =
+      failure == MDB_NOTFOUND || (failure == 0 && !view_of(at).starts_with(view_of(lowest.get())));
   mdb_cursor_close(cursor);
   return failure == MDB_NOTFOUND ? 0 : failure;
 }

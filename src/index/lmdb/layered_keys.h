@@ -4,13 +4,15 @@
 // an entry that names the next layer, which holds what follows that slice:
 //
 //   byte 0    1 .. 8 (not in layer 0)     then       and, after a slice of full length, one byte
-//        | 0 or 1 | layer, big-endian | slice ... | 0: the key ends here, 1: it goes on in a layer |
+//        | 0 or 1 | layer, big-endian | slice ... | 0: the key ends here, 1: it goes on in a layer
+//        |
 //
 // K1  within a layer entries ascend like the rest of the keys they stand for: a shorter slice is a
 //     prefix and comes first; of two equal full slices the ended key comes first.
 // K2  a layer is named by exactly one entry and holds at least one; layer 0 always exists.
 // K3  no entry is longer than 511 bytes, and none is empty (LMDB forbids both).
-// K4  `Layers.live` counts the entries that name layers; `Layers.next` is above every layer's number.
+// K4  `Layers.live` counts the entries that name layers; `Layers.next` is above every layer's
+// number.
 #pragma once
 
 #include <lmdb.h>

@@ -49,8 +49,7 @@ class LmdbIndex final : public OrderedIndex<Keys> {
 
   Outcome upsert(Key key, Value value) override {
     if (!within_limits(key, value)) return Outcome::invalid;
-    return change(
-        [&](MDB_txn* transaction) { return entries_.put(transaction, key, value, 0); });
+    return change([&](MDB_txn* transaction) { return entries_.put(transaction, key, value, 0); });
   }
 
   Outcome update(Key key, Value value) override {

@@ -90,8 +90,7 @@ TEST_F(Lmdb, KeepsLongKeysInTheirTrueOrder) {
 TEST_F(Lmdb, ScansFromAnAbsentLongKey) {
   const auto index = create<ByteKeys>();
   const std::string base(1200, 'k');
-  for (const char* tail : {"a", "c", "e"})
-    ASSERT_EQ(index->insert(base + tail, tail), Outcome::ok);
+  for (const char* tail : {"a", "c", "e"}) ASSERT_EQ(index->insert(base + tail, tail), Outcome::ok);
   ASSERT_EQ(index->insert("z", "z"), Outcome::ok);
   BytesScan scan;
   EXPECT_EQ(index->scan(base + "b", 10, scan), 3U);

@@ -48,6 +48,11 @@ class StripedArena {
     stripe.free[number] = new (block) FreeBlock{stripe.free[number]};
   }
 
+  /// For Epochs::retire, with the arena as the context.
+  static void destroy(void* arena, std::uint64_t block, std::size_t bytes) {
+    static_cast<StripedArena*>(arena)->free(reinterpret_cast<void*>(block), bytes);
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     std::uint64_t bytes = sizeof *this;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <memory>
@@ -11,14 +12,18 @@
 #include <thread>
 #include <vector>
 
+#include "core/rng.h"
 #include "index/registry.h"
 
 namespace perdure {
 
+/// With the index's default options.
 template <class Keys>
 [[nodiscard]] std::unique_ptr<OrderedIndex<Keys>> make_index(const char* name,
-                                                             const IndexPlace& place = {}) {
-  auto index = create_index<Keys>(*IndexRegistry::find(name).value(), place);
+                                                             IndexPlace place = {}) {
+  const IndexInfo& info = *IndexRegistry::find(name).value();
+  place.options = IndexRegistry::options(info, {}).value();
+  auto index = create_index<Keys>(info, place);
   EXPECT_TRUE(index.ok()) << (index.ok() ? "" : index.error().line());
   return index.ok() ? std::move(index).value() : nullptr;
 }
@@ -151,6 +156,42 @@ void check_exclusive_successes(OrderedIndex<Keys>& index, unsigned rounds, MakeK
     expected += found;
   }
   EXPECT_EQ(index.size(), expected);
+  EXPECT_TRUE(index.check_invariants().ok());
+}
+
+/// Four threads, each with keys of its own between the others' (`key_of(thread, number)`): in runs,
+/// so that the structure grows and shrinks below everybody. No thread's keys are lost or come back.
+template <class Keys, class MakeKey>
+void check_own_keys(OrderedIndex<Keys>& index, unsigned runs, unsigned keys, MakeKey&& key_of) {
+  constexpr unsigned threads = 4;
+  constexpr unsigned run_length = 48;
+  std::atomic<unsigned> wrong{0};
+  std::atomic<std::uint64_t> present{0};
+  std::vector<std::thread> workers;
+  std::barrier start(threads);
+  for (unsigned t = 0; t < threads; ++t)
+    workers.emplace_back([&, t] {
+      std::vector<char> mine(keys);
+      Rng rng(11, t);
+      start.arrive_and_wait();
+      for (unsigned run = 0; run < runs; ++run) {
+        const std::uint64_t begin = rng.below(keys);
+        const bool adds = rng.below(2) == 0;
+        for (std::uint64_t k = begin; k < std::min<std::uint64_t>(begin + run_length, keys); ++k) {
+          const auto key = key_of(t, k);
+          typename Keys::ValueOut value{};
+          const bool was = mine[k] != 0;
+          if ((index.lookup(key, value) == Outcome::ok) != was) wrong.fetch_add(1);
+          const Outcome outcome = adds ? index.insert(key, key) : index.remove(key);
+          if ((outcome == Outcome::ok) != (adds != was)) wrong.fetch_add(1);
+          mine[k] = adds;
+        }
+      }
+      present += static_cast<std::uint64_t>(std::count(mine.begin(), mine.end(), 1));
+    });
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(wrong.load(), 0U);
+  EXPECT_EQ(index.size(), present.load());
   EXPECT_TRUE(index.check_invariants().ok());
 }
 

@@ -38,6 +38,23 @@ TEST_P(VolatileMap, GivesEachSuccessToOneThread) {
                             [](unsigned k) { return std::string_view(keys[k]); });
 }
 
+TEST_P(VolatileMap, LosesNoKeyWhileNeighboursComeAndGo) {
+  check_own_keys(*make<IntegerKeys>(), 4000, 300,
+                 [](unsigned t, std::uint64_t k) { return k * 4 + t; });
+  // Few letters: keys branch within each other, at every depth.
+  const auto text = [](unsigned t, std::uint64_t k) {
+    Rng rng(k % 40, 0);
+    std::string key;
+    for (std::uint64_t length = rng.below(30); key.size() < length;)
+      key += rng.below(6) == 0 ? 'b' : 'a';
+    return key + std::to_string(k) + static_cast<char>('0' + t);
+  };
+  std::vector<std::string> keys;
+  for (unsigned i = 0; i < 4 * 300; ++i) keys.push_back(text(i % 4, i / 4));
+  check_own_keys(*make<ByteKeys>(), 4000, 300,
+                 [&](unsigned t, std::uint64_t k) { return std::string_view(keys[4 * k + t]); });
+}
+
 TEST_P(VolatileMap, MeasuresItsMemory) {
   for (const bool huge_pages : {false, true}) {
     IndexPlace place;
@@ -46,7 +63,7 @@ TEST_P(VolatileMap, MeasuresItsMemory) {
     const std::uint64_t empty = index->dram_bytes();
     for (int i = 0; i < 1000; ++i)
       ASSERT_EQ(index->insert(std::to_string(i), std::string(10'000, 'v')), Outcome::ok);
-    EXPECT_GE(index->dram_bytes() - empty, 10'000'000U);
+    EXPECT_GE(index->dram_bytes(), 10'000'000U);  // an empty one may hold a chunk already
     EXPECT_LE(index->dram_bytes() - empty, 16'000'000U);
   }
 }

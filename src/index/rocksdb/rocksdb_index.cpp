@@ -133,7 +133,8 @@ Result<std::unique_ptr<Engine>> open_engine(EngineDirectory directory, const Ind
                                             KeyKind kind, bool create) {
   auto engine = std::make_unique<Engine>(std::move(directory));
   set_options(*engine, create);
-  engine->capacity_bytes = place.capacity_bytes == 0 ? default_capacity_bytes : place.capacity_bytes;
+  engine->capacity_bytes =
+      place.capacity_bytes == 0 ? default_capacity_bytes : place.capacity_bytes;
   const std::string path = engine->data_path();
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
       {rocksdb::kDefaultColumnFamilyName, engine->options}, {name_of(kind), engine->options}};
@@ -315,8 +316,8 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
   }
 
   [[nodiscard]] Outcome put(const Stored& key, Value value) {
-    return outcome_of(engine_->database->Put(durable_, engine_->records(), key.slice(),
-                                             Stored(value).slice()));
+    return outcome_of(
+        engine_->database->Put(durable_, engine_->records(), key.slice(), Stored(value).slice()));
   }
   [[nodiscard]] Outcome find(const Stored& key, rocksdb::PinnableSlice& found) const {
     return outcome_of(engine_->database->Get({}, engine_->records(), key.slice(), &found));

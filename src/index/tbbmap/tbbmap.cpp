@@ -124,9 +124,8 @@ class IntegerTbbMap final : public TbbMap<IntegerKeys, IntegerMap> {
     auto at = map_.find(key);
     if (at == map_.end()) {
       try {
-        const auto [linked, is_new] = map_.emplace(std::piecewise_construct,
-                                                   std::forward_as_tuple(key),
-                                                   std::forward_as_tuple(value));
+        const auto [linked, is_new] = map_.emplace(
+            std::piecewise_construct, std::forward_as_tuple(key), std::forward_as_tuple(value));
         if (is_new) return Outcome::ok;
         at = linked;
       } catch (const std::bad_alloc&) {
@@ -153,10 +152,12 @@ class BytesTbbMap final : public TbbMap<ByteKeys, TextMap> {
   ~BytesTbbMap() override { free_texts(); }
 
   Outcome insert(Key key, Value value) override {
-    return write(key, value, [](const Text* old) { return old == nullptr; }, Outcome::exists, true);
+    return write(
+        key, value, [](const Text* old) { return old == nullptr; }, Outcome::exists, true);
   }
   Outcome upsert(Key key, Value value) override {
-    return write(key, value, [](const Text*) { return true; }, Outcome::ok, true);
+    return write(
+        key, value, [](const Text*) { return true; }, Outcome::ok, true);
   }
   Outcome update(Key key, Value value) override {
     return write(
@@ -222,10 +223,9 @@ class BytesTbbMap final : public TbbMap<ByteKeys, TextMap> {
       if (at == map_.end()) {
         if (!add) return refusal;
         text = Text::make(arena_, value);
-        const auto [linked, is_new] =
-            map_.emplace(std::piecewise_construct,
-                         std::forward_as_tuple(key, ArenaAllocator<char>(arena_)),
-                         std::forward_as_tuple(text));
+        const auto [linked, is_new] = map_.emplace(
+            std::piecewise_construct, std::forward_as_tuple(key, ArenaAllocator<char>(arena_)),
+            std::forward_as_tuple(text));
         if (is_new) return Outcome::ok;
         at = linked;
       }

@@ -1,5 +1,5 @@
-// What `tbbmap` keeps behind a key of tbb::concurrent_map, a skip list that never erases while other
-// threads work: a slot that outlives the record and is revived by the next insert.
+// What `tbbmap` keeps behind a key of tbb::concurrent_map, a skip list that never erases while
+// other threads work: a slot that outlives the record and is revived by the next insert.
 //
 // T1  a slot is linked into the map with its first record in it, and stays until `quiesce`.
 // T2  a dead slot is an absent record: lookups, updates, removes and scans pass it by.

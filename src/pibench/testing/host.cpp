@@ -3,7 +3,8 @@
 //
 //   host LIBRARY THREADS RECORDS KEY_SIZE VALUE_SIZE [POOL_PATH POOL_SIZE]
 //
-// Exit code: 0 every answer was right, 1 some were wrong (each kind is counted on stdout), 2 no tree.
+// Exit code: 0 every answer was right, 1 some were wrong (each kind is counted on stdout), 2 no
+// tree.
 #include <dlfcn.h>
 #include <omp.h>
 
@@ -81,8 +82,7 @@ class Host {
       for (std::uint64_t id = 0; id < records_; ++id)
         if (!check(buffers, id)) wrong.fetch_add(1);
     }
-    std::printf("%s: %llu of %llu wrong\n", what,
-                static_cast<unsigned long long>(wrong.load()),
+    std::printf("%s: %llu of %llu wrong\n", what, static_cast<unsigned long long>(wrong.load()),
                 static_cast<unsigned long long>(records_));
     wrong_ += wrong.load();
   }
@@ -120,8 +120,7 @@ class Host {
     if (id % 64 != 0) return true;
     set(buffers, id, 1);
     char* records = nullptr;
-    const int count =
-        tree_.scan(buffers.key.data(), buffers.key.size(), scan_records, records);
+    const int count = tree_.scan(buffers.key.data(), buffers.key.size(), scan_records, records);
     if (count < 1 || records == nullptr) return false;
     const std::size_t record_bytes = options_.key_size + options_.value_size;
     std::string_view before;
@@ -138,7 +137,8 @@ class Host {
     return static_cast<std::uint64_t>(count) == std::min<std::uint64_t>(left, scan_records);
   }
 
-  // A scan of scattered keys may be short only if fewer than that many keys are not below its start.
+  // A scan of scattered keys may be short only if fewer than that many keys are not below its
+  // start.
   [[nodiscard]] bool id_rank_is_last(std::string_view start, std::uint64_t step) const {
     int not_below = 0;
     for (std::uint64_t id = 0; id < records_; id += step)

@@ -1,5 +1,5 @@
-// A PiBench wrapper that misbehaves in the way that the environment variable LYING_WRAPPER names. It
-// keeps 8-byte keys and values in a std::map and is right wherever it does not lie.
+// A PiBench wrapper that misbehaves in the way that the environment variable LYING_WRAPPER names.
+// It keeps 8-byte keys and values in a std::map and is right wherever it does not lie.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -105,8 +105,8 @@ struct PmParameters {
   unsigned write_buffer_xplines = 68;
   unsigned victim_chances = 2;  ///< draws at eviction; a line not yet whole is passed over
   unsigned read_buffer_xplines = 64;
-  bool fetches_on_open = true;     ///< the first piece of an XPLine makes the DIMM read it
-  bool directory = true;           ///< remote reads write directory bits
+  bool fetches_on_open = true;  ///< the first piece of an XPLine makes the DIMM read it
+  bool directory = true;        ///< remote reads write directory bits
   std::uint64_t address_cache_bytes = 16 << 20;
   double address_miss_ns = 67;
   std::uint64_t wear_levelling_writes = 16000;

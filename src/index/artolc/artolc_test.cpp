@@ -1,0 +1,187 @@
+// What only the trie has: prefixes longer than a node holds, keys that end inside others, nodes
+// that grow, shrink and collapse; and walks beside all of it.
+#include "index/artolc/artolc.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/rng.h"
+#include "index/reference/volatile_map_suite.h"
+
+namespace perdure {
+
+INSTANTIATE_TEST_SUITE_P(ArtOlc, VolatileMap, testing::Values("artolc"));
+
+namespace {
+
+using Bytes = ArtOlc<ByteKeys>;
+using Integers = ArtOlc<IntegerKeys>;
+
+void expect_holds(Bytes& index, const std::map<std::string, std::string>& model) {
+  const auto checked = index.check_invariants();
+  ASSERT_TRUE(checked.ok()) << checked.error().line();
+  BytesScan scan;
+  ASSERT_EQ(index.scan("", model.size() + 1, scan), model.size());
+  std::size_t i = 0;
+  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
+}
+
+TEST(ArtOlc, SplitsALongPrefixAtEveryByteAndJoinsItAgain) {
+  const std::string base(40, 'p');
+  for (unsigned at = 0; at <= base.size(); ++at) {
+    Bytes index(false);
+    std::map<std::string, std::string> model;
+    const auto add = [&](const std::string& key) {
+      EXPECT_EQ(index.insert(key, key), Outcome::ok);
+      model[key] = key;
+    };
+    add(base + "left");
+    add(base + "right");
+    // Ends within the prefix, or leaves it there.
+    const std::string ending = base.substr(0, at);
+    const std::string leaving = ending + "q" + base;
+    add(ending);
+    add(leaving);
+    expect_holds(index, model);
+    for (const std::string& key : {ending, leaving}) {
+      EXPECT_EQ(index.remove(key), Outcome::ok);
+      model.erase(key);
+      expect_holds(index, model);
+    }
+    std::string value;
+    EXPECT_EQ(index.lookup(base + "left", value), Outcome::ok);
+    EXPECT_EQ(index.lookup(base.substr(0, at / 2) + "z" + base, value), Outcome::not_found);
+  }
+}
+
+TEST(ArtOlc, SkippedBytesOfALongPrefixAreComparedAtTheRecord) {
+  Bytes index(false);
+  const std::string base(30, 'p');
+  ASSERT_EQ(index.insert(base + "a", "1"), Outcome::ok);
+  ASSERT_EQ(index.insert(base + "b", "2"), Outcome::ok);
+  std::string other = base;
+  other[20] = 'q';
+  std::string value;
+  EXPECT_EQ(index.lookup(other + "a", value), Outcome::not_found);
+  EXPECT_EQ(index.remove(other + "a"), Outcome::not_found);
+  EXPECT_EQ(index.update(other + "a", "3"), Outcome::not_found);
+  EXPECT_EQ(index.insert(other + "a", "3"), Outcome::ok);
+  expect_holds(index, {{base + "a", "1"}, {base + "b", "2"}, {other + "a", "3"}});
+}
+
+TEST(ArtOlc, ScansFromKeysThatLieInsideBeforeAndBehindAPrefix) {
+  Bytes index(false);
+  std::map<std::string, std::string> model;
+  for (const char* const end : {"", "a", "b", "ba", "c"})
+    for (const std::string& base : {std::string(3, 'm'), std::string(20, 'm') + "n"}) {
+      ASSERT_EQ(index.upsert(base + end, "v"), Outcome::ok);
+      model[base + end] = "v";
+    }
+  BytesScan scan;
+  for (std::string from = "m"; from.size() < 25; from += 'm')
+    for (const std::string& probe : {from, from + "l", from + "z", from + std::string(1, '\0')}) {
+      index.scan(probe, 100, scan);
+      auto at = model.lower_bound(probe);
+      for (std::size_t i = 0; i < scan.size(); ++i, ++at) {
+        ASSERT_NE(at, model.end()) << probe;
+        EXPECT_EQ(scan[i].key, at->first) << probe;
+      }
+      EXPECT_EQ(at, model.end()) << probe;
+    }
+}
+
+TEST(ArtOlc, AgreesWithAMapOverKeysOfFewLetters) {
+  // Few letters: keys end inside others, and nodes of one or two children come and go.
+  Bytes index(false);
+  std::map<std::string, std::string> model;
+  Rng rng(7, 0);
+  for (unsigned step = 0; step < 30'000; ++step) {
+    std::string key;
+    for (std::uint64_t length = rng.below(14); key.size() < length;)
+      key += rng.below(8) == 0 ? 'b' : 'a';
+    const std::string value = std::to_string(step);
+    if (rng.below(2) == 0) {
+      EXPECT_EQ(index.remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
+    } else {
+      EXPECT_EQ(index.upsert(key, value), Outcome::ok);
+      model[key] = value;
+    }
+    if (step % 500 == 0) expect_holds(index, model);
+  }
+  expect_holds(index, model);
+}
+
+TEST(ArtOlc, NodesShrinkAsTheyEmpty) {
+  Integers index(false);
+  for (std::uint64_t key = 0; key < 100'000; ++key) ASSERT_EQ(index.insert(key, key), Outcome::ok);
+  index.quiesce();
+  const std::uint64_t full = index.dram_bytes();
+  for (unsigned round = 0; round < 5; ++round) {
+    for (std::uint64_t key = 0; key < 100'000; ++key)
+      if (key % 1000 != 0) {
+        ASSERT_EQ(index.remove(key), Outcome::ok);
+      }
+    const auto checked = index.check_invariants();
+    ASSERT_TRUE(checked.ok()) << checked.error().line();
+    EXPECT_EQ(index.size(), 100U);
+    index.quiesce();
+    for (std::uint64_t key = 0; key < 100'000; ++key)
+      if (key % 1000 != 0) {
+        ASSERT_EQ(index.insert(key, key), Outcome::ok);
+      }
+  }
+  index.quiesce();
+  EXPECT_LE(index.dram_bytes(), full + full / 4);  // what was freed is used again
+}
+
+TEST(ArtOlc, WalksBesideGrowthAndCollapseMissNothingThatStays) {
+  Integers index(false);
+  constexpr std::uint64_t stride = 257;
+  constexpr std::uint64_t staying = 500;
+  for (std::uint64_t i = 0; i < staying; ++i) ASSERT_EQ(index.insert(i * stride, i), Outcome::ok);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> changers;
+  for (unsigned t = 0; t < 2; ++t)
+    changers.emplace_back([&, t] {
+      Rng rng(3, t);
+      while (!stop.load()) {
+        const std::uint64_t key = rng.below(staying * stride);
+        if (key % stride == 0) continue;
+        if (rng.below(2) == 0)
+          static_cast<void>(index.upsert(key, key));
+        else
+          static_cast<void>(index.remove(key));
+      }
+    });
+  IntegerScan scan;
+  for (unsigned round = 0; round < 200; ++round) {
+    const std::uint64_t first = round % 50;
+    index.scan(first * stride, 20'000, scan);
+    std::uint64_t next = first;
+    std::uint64_t last = 0;
+    for (std::size_t i = 0; i < scan.size(); ++i) {
+      if (i > 0) {
+        ASSERT_LT(last, scan[i].key);
+      }
+      last = scan[i].key;
+      if (last % stride == 0) {
+        ASSERT_EQ(last, next++ * stride);
+      }
+    }
+    if (scan.size() < 20'000) {
+      ASSERT_EQ(next, staying);
+    }
+  }
+  stop = true;
+  for (std::thread& changer : changers) changer.join();
+  const auto checked = index.check_invariants();
+  EXPECT_TRUE(checked.ok()) << checked.error().line();
+}
+
+}  // namespace
+}  // namespace perdure

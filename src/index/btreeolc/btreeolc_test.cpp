@@ -1,0 +1,93 @@
+// What only this B+-tree has: its leaf, and leaves that split, empty and go.
+#include "index/btreeolc/btreeolc.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "core/rng.h"
+#include "index/reference/volatile_map_suite.h"
+
+namespace perdure {
+
+INSTANTIATE_TEST_SUITE_P(BTreeOlc, VolatileMap, testing::Values("btreeolc"));
+
+namespace {
+
+using btreeolc::Entry;
+using btreeolc::Leaf;
+
+TEST(BTreeOlcLeaf, CountsKeysUpToOneAlsoBesideTheUnusedOnes) {
+  Leaf leaf;
+  EXPECT_EQ(leaf.up_to(~0ULL), 0U);
+  leaf.insert_at(0, {7, 1});
+  leaf.insert_at(1, {~0ULL, 2});
+  leaf.insert_at(0, {3, 3});
+  EXPECT_EQ(leaf.up_to(2), 0U);
+  EXPECT_EQ(leaf.up_to(3), 1U);
+  EXPECT_EQ(leaf.up_to(7), 2U);
+  EXPECT_EQ(leaf.up_to(~0ULL), 3U);
+  leaf.remove_at(1);
+  EXPECT_EQ(leaf.up_to(8), 1U);
+  EXPECT_EQ(leaf.entry(1).word, 2U);
+}
+
+TEST(BTreeOlcLeaf, SplitsAndKeepsItsSuccessor) {
+  Leaf leaf;
+  Leaf right;
+  leaf.set_next(&right);
+  for (unsigned i = 0; i < Leaf::entries; ++i) leaf.insert_at(i, {i, i});
+  leaf.split(7, right);
+  EXPECT_EQ(leaf.count(), 7U);
+  EXPECT_EQ(right.count(), Leaf::entries - 7);
+  EXPECT_EQ(right.entry(0).key, 7U);
+  EXPECT_EQ(leaf.up_to(100), 7U);
+  EXPECT_EQ(leaf.next(), &right);
+}
+
+template <class Index>
+void expect_sound(const Index& index) {
+  const auto checked = index.check_invariants();
+  ASSERT_TRUE(checked.ok()) << checked.error().line();
+}
+
+TEST(BTreeOlc, FillsLeavesInAscendingOrderAndTakesEmptyOnesAway) {
+  const auto index = make_index<IntegerKeys>("btreeolc");
+  constexpr std::uint64_t records = 50'000;
+  for (std::uint64_t key = 0; key < records; ++key) ASSERT_EQ(index->insert(key, key), Outcome::ok);
+  expect_sound(*index);
+  EXPECT_LE(index->dram_bytes(), std::uint64_t{5} << 20);  // 256 B for 15 records
+  for (std::uint64_t i = 0; i < records; ++i) {
+    ASSERT_EQ(index->remove(i * 7919 % records), Outcome::ok);
+    if (i % 5000 == 0) expect_sound(*index);
+  }
+  expect_sound(*index);
+  EXPECT_EQ(index->size(), 0U);
+}
+
+TEST(BTreeOlc, AgreesWithAMapOverKeysThatShareTheirFirstBytes) {
+  const auto index = make_index<ByteKeys>("btreeolc");
+  std::map<std::string, std::string> model;
+  Rng rng(7, 0);
+  for (unsigned step = 0; step < 40'000; ++step) {
+    std::string key(rng.below(3) * 8, 's');
+    key += std::to_string(rng.below(500));
+    const std::string value = std::to_string(step);
+    // Long stretches of growing and of shrinking, so that leaves fill and empty.
+    if (rng.below(8) < (step / 5000 % 2 == 0 ? 2U : 6U)) {
+      EXPECT_EQ(index->remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
+    } else {
+      EXPECT_EQ(index->upsert(key, value), Outcome::ok);
+      model[key] = value;
+    }
+    if (step % 2000 == 0) expect_sound(*index);
+  }
+  BytesScan scan;
+  ASSERT_EQ(index->scan("", model.size() + 1, scan), model.size());
+  std::size_t i = 0;
+  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,165 @@
+// Lookups, bulk load and registration of Masstree.
+#include "index/masstree/masstree.h"
+
+#include "index/reference/bulk_check.h"
+#include "index/registry.h"
+
+namespace perdure {
+
+template <class Keys>
+Masstree<Keys>::Masstree(bool huge_pages) : arena_(huge_pages), root_(new_node<Border>(0U)) {}
+
+template <class Keys>
+auto Masstree<Keys>::climb(Node* node) noexcept -> Node* {
+  while (Interior* const parent = node->parent.load(std::memory_order_acquire)) node = parent;
+  return node;
+}
+
+// Down to the border node that covers the slice. Null: the layer was taken out.
+template <class Keys>
+auto Masstree<Keys>::find_border(Node* root, std::uint64_t slice) noexcept -> Position {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    Node* node = climb(root);
+    std::uint64_t version = node->lock.read_begin();
+    if (pm::VersionLock::is_obsolete(version)) return {};
+    while (node->level > 0) {
+      const auto& interior = static_cast<const Interior&>(*node);
+      Node* const child = interior.child_for(slice);
+      if (!node->lock.validate(version)) break;
+      pm::prefetch_range(child, sizeof(Border));
+      const std::uint64_t entered = child->lock.read_begin();
+      if (pm::VersionLock::is_obsolete(entered) || !node->lock.validate(version)) break;
+      node = child;
+      version = entered;
+    }
+    if (node->level > 0) continue;
+    Position at{static_cast<Border*>(node), version};
+    if (advance(at, slice)) return at;
+  }
+}
+
+// To the right, as far as the slice has moved by splits (B3). False: start again from the root.
+template <class Keys>
+bool Masstree<Keys>::advance(Position& at, std::uint64_t slice) noexcept {
+  for (;;) {
+    if (pm::VersionLock::is_obsolete(at.version)) return false;
+    Border* const next = at.border->next.load(std::memory_order_acquire);
+    if (next == nullptr || slice < next->lowest) return at.holds();
+    const std::uint64_t version = next->lock.read_begin();
+    if (!at.holds()) return false;
+    at = {next, version};
+  }
+}
+
+template <class Keys>
+auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::optional<Place> {
+  Node* root = root_.load(std::memory_order_acquire);
+  for (Place place;; ++place.depth) {
+    const Step step = masstree::step_at(key, place.depth);
+    place.at = find_border(root, step.slice);
+    if (place.at.border == nullptr) return std::nullopt;
+    Border* border = nullptr;
+    unsigned slot = 0;
+    Entry entry{};
+    for (;;) {
+      border = place.at.border;
+      const Permutation order = border->order();
+      slot = order.place(border->rank(order, step.slice, step.length, place.found));
+      if (place.found) entry = border->entry(slot);
+      if (place.at.holds()) break;
+      place.at.version = border->lock.read_begin();
+      if (!advance(place.at, step.slice)) return std::nullopt;
+    }
+    if (!place.found) return place;
+    place.word = entry.word;
+    if (!is_link(entry)) {
+      place.found = is_of(entry, key);
+      return place;
+    }
+    if (place.depth == deepest) return place;
+    Node* const known = root_behind(entry.word);
+    root = climb(known);
+    if (root != known) {  // M4: the next one need not climb
+      std::uint64_t expected = entry.word;
+      border->words[slot].compare_exchange_strong(expected, link_to(root),
+                                                  std::memory_order_acq_rel);
+    }
+  }
+}
+
+template <class Keys>
+Outcome Masstree<Keys>::lookup(Key key, ValueOut& value) {
+  if constexpr (is_bytes)
+    if (key.size() > max_key_bytes) return Outcome::not_found;
+  const Epochs::Guard guard(epochs_);
+  std::optional<Place> place;
+  for (pm::Backoff backoff; !(place = find(key)).has_value();) backoff.wait();
+  if (!place->found) return Outcome::not_found;
+  if constexpr (is_bytes)
+    value = text_of(place->word)->value();
+  else
+    value = place->word;
+  return Outcome::ok;
+}
+
+template <class Keys>
+Result<void> Masstree<Keys>::bulk_load(std::span<const Record> records) {
+  if (auto refusal = bulk_load_refusal(size() == 0, records)) return std::move(*refusal);
+  for (const Record& record : records) {
+    if (insert(record.key, record.value) == Outcome::ok) continue;
+    Node* const old = root_.load();
+    free_below(*old);
+    root_ = new_node<Border>(0U);
+    return Error{ErrorCode::out_of_space, "no memory for the records", "bulk load",
+                 "load fewer records"};
+  }
+  return {};
+}
+
+// No other thread runs. Frees the node, too.
+template <class Keys>
+void Masstree<Keys>::free_below(Node& node) noexcept {
+  if (node.level > 0) {
+    auto& interior = static_cast<Interior&>(node);
+    for (unsigned i = 0; i <= interior.key_count(); ++i) free_below(*interior.child(i));
+    return arena_.free(&interior, sizeof interior);
+  }
+  auto& border = static_cast<Border&>(node);
+  const Permutation order = border.order();
+  for (unsigned i = 0; i < order.count(); ++i) free_entry(border.entry(order.place(i)));
+  arena_.free(&border, sizeof border);
+}
+
+template <class Keys>
+void Masstree<Keys>::free_entry(const Entry& entry) noexcept {
+  if constexpr (is_bytes) {
+    if (is_link(entry))
+      free_below(*climb(root_behind(entry.word)));
+    else
+      TextRecord::free(arena_, text_of(entry.word));
+  }
+}
+
+template class Masstree<IntegerKeys>;
+template class Masstree<ByteKeys>;
+
+namespace {
+
+template <class Keys>
+Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+  return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<Masstree<Keys>>(place.huge_pages));
+}
+
+PERDURE_REGISTER_INDEX(masstree, IndexInfo{
+                                     .name = "masstree",
+                                     .title = "Masstree (Mao et al., EuroSys 2012; volatile)",
+                                     .index_class = IndexClass::in_memory,
+                                     .ordered = true,
+                                     .verifiable = true,
+                                     .options = {},
+                                     .create_integer = create<IntegerKeys>,
+                                     .create_bytes = create<ByteKeys>,
+                                 });
+
+}  // namespace
+}  // namespace perdure
