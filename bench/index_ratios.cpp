@@ -1,5 +1,5 @@
-// index_ratios: fptree and lbtree beside a B-tree in DRAM, in one run, round by round in turn; with
-// targets, memory, recovery time, and an account against what the machine charges.
+// index_ratios: fptree, lbtree and utree beside a B-tree in DRAM, in one run, round by round in
+// turn; with targets, memory, recovery time, and an account against what the machine charges.
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,6 +88,7 @@ std::vector<Contestant> contestants_of(const Flags& flags) {
   if (flags.reference_huge_pages != "on") add("abslbtree, 4 KiB pages", "abslbtree", false);
   add("fptree", "fptree", true);
   add("lbtree", "lbtree", true);
+  add("utree", "utree", true);
   return list;
 }
 

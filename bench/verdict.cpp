@@ -1,8 +1,10 @@
 #include "verdict.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <string_view>
 
 namespace perdure::bench {
 namespace {
@@ -11,51 +13,62 @@ using nlohmann::json;
 
 /// What an operation cannot do without at ten million records: lines that are in no cache, one
 /// after the other or side by side, and lines made durable, each under a fence of its own.
-///
-/// fptree: the lowest inner nodes exceed L2; then the leaf's tags; then the record's line.
-/// lbtree: the two lowest levels of inner nodes exceed L2; the four lines of a leaf come side by
-///         side. Writes persist lines that are in the cache by then.
 struct Account {
   double dependent_misses;
   double independent_misses;
   double persists;
 };
 
-std::optional<Account> account_of(const std::string& index, Phase phase) {
-  const bool fptree = index == "fptree";
-  if (!fptree && index != "lbtree") return std::nullopt;
-  const Account read = fptree ? Account{3, 0, 0} : Account{2.5, 3, 0};
-  switch (phase) {
-    case Phase::lookup:
-      return read;
-    case Phase::insert:
-      return fptree ? Account{3, 1, 2} : Account{2.5, 3, 1.3};
-    case Phase::update:
-      return fptree ? Account{3, 1, 2} : Account{2.5, 3, 1};
-    case Phase::remove:
-      return fptree ? Account{3, 0, 1} : Account{2.5, 3, 1};
-    case Phase::scan:  // leaves about 70 % full: 45 of 64 records, 10 of 14
-      return fptree ? Account{1 + 100.0 / 45, 100.0 / 45 * 17, 0}
-                    : Account{2.5 + 100.0 / 10, 100.0 / 10 * 3, 0};
-  }
-  return std::nullopt;
+/// What is expected of an index: one account and one target a phase, in the order of `phases`.
+/// Targets are multiples of `abslbtree` at one thread; 0: none.
+struct Expectation {
+  std::string_view index;
+  std::array<Account, phases.size()> account;
+  std::array<double, phases.size()> target;
+};
+
+/// fptree: the lowest inner nodes exceed L2; then the leaf's tags; then the record's line. Leaves
+///         hold about 45 of 64 records.
+/// lbtree: the two lowest levels of inner nodes exceed L2; the four lines of a leaf come side by
+///         side. Writes persist lines that are in the cache by then. Leaves hold about 10 of 14.
+/// utree:  as lbtree down to the leaf, then the list node. An insertion's new node shares its line
+///         with the one before, and persists before the link does. Leaves lead to about 12.5 of 18
+///         nodes, whose misses overlap in a scan with that of the next leaf.
+constexpr double fptree_leaves = 100.0 / 45;
+constexpr double lbtree_leaves = 100.0 / 10;
+constexpr double utree_leaves = 100.0 / 12.5;
+constexpr std::array expectations{
+    //                      lookup         update        insert           scan            remove
+    Expectation{
+        "fptree",
+        {{{3, 0, 0}, {3, 1, 2}, {3, 1, 2}, {1 + fptree_leaves, 17 * fptree_leaves, 0}, {3, 0, 1}}},
+        {1.00, 0.75, 0.75, 0.60, 0.75}},
+    Expectation{"lbtree",
+                {{{2.5, 3, 0},
+                  {2.5, 3, 1},
+                  {2.5, 3, 1.3},
+                  {2.5 + lbtree_leaves, 3 * lbtree_leaves, 0},
+                  {2.5, 3, 1}}},
+                {1.50, 1.50, 1.35, 0.50, 1.20}},
+    Expectation{"utree",
+                {{{3.5, 3, 0},
+                  {3.5, 3, 1},
+                  {3.5, 3, 2},
+                  {2.5 + utree_leaves, 3 * utree_leaves + 100, 0},
+                  {3.5, 4, 1}}},
+                {0.80, 0.60, 0.50, 0.12, 0}}};
+static_assert(phases ==
+              std::array{Phase::lookup, Phase::update, Phase::insert, Phase::scan, Phase::remove});
+
+const Expectation* expectation_of(const std::string& index) {
+  const auto* const found = std::ranges::find(expectations, index, &Expectation::index);
+  return found == expectations.end() ? nullptr : found;
 }
 
 double predicted_ns(const Account& account, const MachineCosts& costs) {
   return account.dependent_misses * costs.dependent_miss_ns +
          account.independent_misses * costs.independent_miss_ns +
          account.persists * costs.persist_warm_ns;
-}
-
-/// Multiples of `abslbtree` at one thread that an index is held to.
-std::optional<double> target_of(const std::string& index, Phase phase, unsigned threads) {
-  //                                          lookup update insert scan  remove
-  static constexpr double fptree_targets[] = {1.00, 0.75, 0.75, 0.60, 0.75};
-  static constexpr double lbtree_targets[] = {1.50, 1.50, 1.35, 0.50, 1.20};
-  if (index != "fptree" && index != "lbtree") return std::nullopt;
-  const auto place = static_cast<std::size_t>(phase);
-  const double one = index == "fptree" ? fptree_targets[place] : lbtree_targets[place];
-  return threads == 1 ? one : 1.8 * one;
 }
 
 double ratio_to(const Contestant* reference, Phase phase, double rate) {
@@ -79,12 +92,15 @@ json cell_of(const Contestant& contestant, const std::vector<Contestant>& all, P
             {"measured_ns", rate > 0 ? 1000.0 * threads / rate : 0},
             {"predicted_ns", nullptr}};
   if (second != nullptr) cell["ratio_to_second"] = ratio_to(second, phase, rate);
-  if (const auto target = target_of(contestant.index, phase, threads)) cell["target"] = *target;
-  if (const auto account = account_of(contestant.index, phase)) {
-    cell["predicted_ns"] = predicted_ns(*account, costs);
-    cell["dependent_misses"] = account->dependent_misses;
-    cell["independent_misses"] = account->independent_misses;
-    cell["persists"] = account->persists;
+  if (const Expectation* const expected = expectation_of(contestant.index)) {
+    const auto place = static_cast<std::size_t>(phase);
+    if (const double target = expected->target[place]; target > 0)
+      cell["target"] = threads == 1 ? target : 1.8 * target;
+    const Account& account = expected->account[place];
+    cell["predicted_ns"] = predicted_ns(account, costs);
+    cell["dependent_misses"] = account.dependent_misses;
+    cell["independent_misses"] = account.independent_misses;
+    cell["persists"] = account.persists;
   }
   return cell;
 }
@@ -182,7 +198,9 @@ void print(const json& result) {
       "on the allocator's 4 KiB pages. predicted: misses and fences as the algorithm needs them,\n"
       "counted by hand (verdict.cpp), times what each costs here; operations that overlap with\n"
       "their neighbours come out below it\n");
-  std::printf("limits: fptree 29 B PM and 1.5 B DRAM a record, lbtree 27 and 3.5; recovery 1 s\n");
+  std::printf(
+      "limits: fptree 29 B PM and 1.5 B DRAM a record, lbtree 27 and 3.5, utree 34 and 27;\n"
+      "recovery of fptree and lbtree 1 s\n");
 }
 
 }  // namespace perdure::bench

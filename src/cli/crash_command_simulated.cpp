@@ -34,6 +34,7 @@ struct Flags {
   std::string preload = "12";
   std::string seed = "1";
   std::string budget = "10";
+  std::string transactions = "off";
   std::string states;
   std::string out;
   std::string replay;
@@ -49,7 +50,7 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--option", flags.options, "name=value, an option of the index (small nodes)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--heap", flags.heap, "slab");
+  app.add_option("--heap", flags.heap, "slab (default) or pmdk (libpmemobj itself is trusted)");
   app.add_option("--domain", flags.domain, "adr (default) or eadr");
   app.add_option("--key-kind", flags.key_kind, "integer (default) or bytes");
   app.add_option("--threads", flags.threads, "1 to 8 (1)");
@@ -59,6 +60,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--seed", flags.seed, "the same seed gives the same programs and schedules (1)");
   app.add_option("--budget", flags.budget, "seconds (10)");
   app.add_option("--states", flags.states, "stop after so many states");
+  app.add_option("--transactions", flags.transactions,
+                 "off (default) or on: hardware transactions, the elided paths of the index");
   app.add_option("--out", flags.out, "where to write the replay file of a finding");
   app.add_option("--replay", flags.replay, "show a finding again, step by step");
   app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
@@ -97,14 +100,16 @@ Result<crash::Plan> plan_of(const Flags& flags) {
     return Error{ErrorCode::usage, "no index is given", "--index", "give one, see `list indexes`"};
   const auto found = crash::find_subject(name);
   if (!found) return found.error();
-  if (flags.heap == "pmdk")
-    return Error{ErrorCode::unsupported, "images of libpmemobj pools cannot be explored yet",
-                 "--heap", "use slab; libpmemobj itself is trusted"};
-  const std::vector<std::string> heaps{"slab"};
-  if (flags.heap != "slab") return not_one_of(flags.heap, "--heap", heaps);
+  const std::vector<std::string> heaps{"slab", "pmdk"};
+  if (std::ranges::find(heaps, flags.heap) == heaps.end())
+    return not_one_of(flags.heap, "--heap", heaps);
   const std::vector<std::string> domains{"adr", "eadr"};
   if (std::ranges::find(domains, flags.domain) == domains.end())
     return not_one_of(flags.domain, "--domain", domains);
+  const std::vector<std::string> switches{"on", "off"};
+  if (std::ranges::find(switches, flags.transactions) == switches.end())
+    return not_one_of(flags.transactions, "--transactions", switches);
+  plan.transactions = flags.transactions == "on";
   const std::vector<std::string> kinds{"integer", "bytes"};
   if (std::ranges::find(kinds, flags.key_kind) == kinds.end())
     return not_one_of(flags.key_kind, "--key-kind", kinds);
@@ -114,6 +119,13 @@ Result<crash::Plan> plan_of(const Flags& flags) {
     return Error{ErrorCode::usage, "'" + name + "' has no byte-string keys", "--key-kind",
                  "use integer"};
   plan.subject.info = *found;
+  if (flags.heap == "pmdk") {
+    // To open a pool of libpmemobj takes milliseconds: fewer states of a point or a recovery.
+    plan.subject.heap = HeapKind::pmdk;
+    plan.subject.pool_bytes = Pool::min_pool_bytes;
+    plan.bounds.product = 16;
+    plan.bounds.recrash_states = 8;
+  }
   plan.subject.options = crash::small_options(**found);
   const auto checked = IndexRegistry::options(**found, flags.options);
   if (!checked) return checked.error();
@@ -151,7 +163,6 @@ Result<crash::Plan> plan_of(const Flags& flags) {
 
 /// Flushes exist under either domain: the trace is the program's, the domain is the model's.
 Result<void> configure(crash::Domain domain) {
-  pm::configure_transactions(pm::TransactionUse::off);
   if (domain == crash::Domain::eadr) {
     pm::configure(pm::Durability::eadr);
     return {};
@@ -166,20 +177,26 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+double per_second(const crash::Summary& summary, std::uint64_t count) {
+  return summary.exploring_seconds > 0 ? static_cast<double>(count) / summary.exploring_seconds : 0;
+}
+double states_per_second(const crash::Summary& summary) {
+  return per_second(summary, summary.coverage.states + summary.coverage.recovery_cuts);
+}
 double recoveries_per_second(const crash::Summary& summary) {
-  const auto recoveries =
-      static_cast<double>(summary.coverage.states + summary.coverage.recovery_cuts);
-  return summary.exploring_seconds > 0 ? recoveries / summary.exploring_seconds : 0;
+  const crash::Coverage& coverage = summary.coverage;
+  return per_second(summary, coverage.states + coverage.recovery_cuts - coverage.alike);
 }
 
 std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary) {
   const crash::Coverage& c = summary.coverage;
   const double share =
       c.points == 0 ? 0 : 100.0 * static_cast<double>(c.exhausted) / static_cast<double>(c.points);
-  std::string text = plan.subject.info->name + ", " + crash::name_of(plan.domain) + ", " +
-                     perdure::name_of(plan.key_kind) + " keys, " + std::to_string(plan.threads) +
-                     (plan.threads == 1 ? " thread" : " threads") + ", seed " +
-                     std::to_string(plan.seed) + "\n";
+  std::string text =
+      plan.subject.info->name + ", " + crash::name_of(plan.domain) + ", " +
+      perdure::name_of(plan.key_kind) + " keys, " + perdure::name_of(plan.subject.heap) +
+      " heap, " + (plan.transactions ? "transactions, " : "") + std::to_string(plan.threads) +
+      (plan.threads == 1 ? " thread" : " threads") + ", seed " + std::to_string(plan.seed) + "\n";
   text += print("  programs %llu, runs (schedules) %llu\n",
                 static_cast<unsigned long long>(summary.programs),
                 static_cast<unsigned long long>(summary.runs));
@@ -190,12 +207,18 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
       print("  states %llu (%llu repeats left out), %llu with continued workload and leak check\n",
             static_cast<unsigned long long>(c.states), static_cast<unsigned long long>(c.repeats),
             static_cast<unsigned long long>(c.deep));
+  text += print("  of the states, %llu differ from another only in what nothing reads\n",
+                static_cast<unsigned long long>(c.alike));
   text += print("  cuts inside recovery %llu\n", static_cast<unsigned long long>(c.recovery_cuts));
-  text += print("  %.0f recoveries/s, %.1f s\n", recoveries_per_second(summary), summary.seconds);
+  text += print("  %.0f states/s, %.0f recoveries/s, %.1f s\n", states_per_second(summary),
+                recoveries_per_second(summary), summary.seconds);
   text += print("  trace digest %016llx\n", static_cast<unsigned long long>(summary.trace_digest));
   text +=
-      std::string("  left out: hardware transactions (software paths only), schedules beyond ") +
-      "few preemptions" + (c.sampled > 0 ? ", combinations at the sampled points" : "") + "\n";
+      std::string("  left out: ") +
+      (plan.transactions ? "" : "hardware transactions (software paths only), ") +
+      "schedules beyond few preemptions" +
+      (plan.subject.heap == HeapKind::pmdk ? ", switches and reordering inside libpmemobj" : "") +
+      (c.sampled > 0 ? ", combinations at the sampled points" : "") + "\n";
   return text;
 }
 
@@ -204,12 +227,15 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
       {"index", plan.subject.info->name},
       {"domain", crash::name_of(plan.domain)},
       {"key_kind", perdure::name_of(plan.key_kind)},
+      {"heap", perdure::name_of(plan.subject.heap)},
+      {"transactions", plan.transactions},
       {"threads", plan.threads},
       {"seed", plan.seed},
       {"programs", summary.programs},
       {"runs", summary.runs},
       {"coverage", crash::json_of(summary.coverage)},
       {"seconds", summary.seconds},
+      {"states_per_second", states_per_second(summary)},
       {"recoveries_per_second", recoveries_per_second(summary)},
       {"trace_digest", print("%016llx", static_cast<unsigned long long>(summary.trace_digest))},
       {"violation", nullptr}};
@@ -255,7 +281,8 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
 }
 
 int explore(const Flags& flags, const crash::Plan& plan) {
-  crash::Bench bench(plan.subject.pool_bytes);
+  crash::Bench bench(plan.subject.pool_bytes, plan.subject.heap);
+  if (!bench.ready()) return report(bench.ready().error());
   double told = 0;
   crash::Summary summary = crash::explore_many(plan, bench, [&](const crash::Summary& now) {
     if (flags.quiet || now.seconds < told + 2) return;
@@ -279,7 +306,8 @@ int explore(const Flags& flags, const crash::Plan& plan) {
 }
 
 int mutate(const Flags& flags, crash::Plan plan) {
-  crash::Bench bench(plan.subject.pool_bytes);
+  crash::Bench bench(plan.subject.pool_bytes, plan.subject.heap);
+  if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
   std::string text;
   const auto results = crash::mutate(plan, bench, places, [&](const crash::MutantResult& result) {
@@ -325,7 +353,8 @@ int replay(const Flags& flags) {
   const auto read = crash::read_replay(text.str(), flags.replay);
   if (!read) return report(read.error());
   if (const auto ready = configure(read->what.domain); !ready) return report(ready.error());
-  crash::Bench bench(read->what.subject.pool_bytes);
+  crash::Bench bench(read->what.subject.pool_bytes, read->what.subject.heap);
+  if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
   crash::Verdict verdict = crash::try_state(read->what, bench, read->event, read->lines);
   if (verdict.trace_digest != read->trace_digest)

@@ -27,6 +27,12 @@ bool is_carrier(const char* function) noexcept {
 }
 
 bool Callers::carries(const void* pc) {
+  Known& slot = recent_[(reinterpret_cast<std::uintptr_t>(pc) >> 2) % recent_.size()];
+  if (slot.pc != pc) slot = {pc, look_up(pc)};
+  return slot.carrier;
+}
+
+bool Callers::look_up(const void* pc) {
   const auto at = known_.find(pc);
   if (at != known_.end()) return at->second;
   bool carrier = false;

@@ -5,6 +5,7 @@
 // carriers, to the first that is not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 
@@ -19,6 +20,13 @@ class Callers {
  private:
   [[nodiscard]] bool carries(const void* pc);
 
+  struct Known {
+    const void* pc = nullptr;
+    bool carrier = false;
+  };
+  [[nodiscard]] bool look_up(const void* pc);
+
+  std::array<Known, 1024> recent_{};  ///< by address
   std::unordered_map<const void*, bool> known_;
 };
 

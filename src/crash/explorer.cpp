@@ -36,6 +36,7 @@ void Coverage::add(const Coverage& other) {
   sampled += other.sampled;
   states += other.states;
   repeats += other.repeats;
+  alike += other.alike;
   deep += other.deep;
   recovery_cuts += other.recovery_cuts;
 }
@@ -65,9 +66,18 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
 std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads,
                                            const std::function<bool()>& deadline_passed) {
   begin(run, threads);
+  // To open a pool of libpmemobj takes milliseconds: few points of many programs.
+  constexpr std::size_t events_a_point = 64;
+  constexpr std::size_t farthest_apart = 32;
+  const std::size_t points_apart =
+      subject_.heap == HeapKind::pmdk
+          ? std::clamp<std::size_t>((run.trace.size() - run.explored_from) / events_a_point, 1,
+                                    farthest_apart)
+          : 1;
+  std::size_t points = run.trace.size();
   for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
     now_ = event;
-    if (event >= run.explored_from && is_point(event))
+    if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0)
       if (Found found = point(event)) return found;
     if (event == run.trace.size() || deadline_passed()) break;
     if (Found found = step(event)) return found;
@@ -98,7 +108,8 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   const Event& event = run_->trace[number];
   switch (event.kind) {
     case Event::Kind::store:
-      model_->store(event.thread, event.at, event.size, event.value, number, 0, event.plain);
+      model_->store(event.thread, event.at, event.size, event.value, number, event.group,
+                    event.plain);
       break;
     case Event::Kind::stream:
       model_->stream(event.thread, event.at, event.value, number);
@@ -147,6 +158,7 @@ std::vector<Explorer::Open> Explorer::open_lines() const {
 Explorer::Found Explorer::point(std::uint32_t event) {
   ++coverage_.points;
   buffer_.reset();
+  passed_.clear();
   const std::vector<Open> open = open_lines();
   Found found;
   if (domain_ == Domain::eadr) {
@@ -157,9 +169,10 @@ Explorer::Found Explorer::point(std::uint32_t event) {
     found = all_products(open);
   } else {
     bool finished = false;
-    found = lazily(open, finished);
+    // What code without hooks reads is not told: no line's content can wait for that.
+    if (subject_.heap == HeapKind::slab) found = lazily(open, finished);
     if (!found && !finished) found = recent_products(open);
-    if (!found && !finished) found = linearly(open);
+    if (!found && !finished && subject_.heap == HeapKind::slab) found = linearly(open);
     ++(finished ? coverage_.exhausted : coverage_.sampled);
   }
   constexpr std::uint64_t points_between_checks = 64;
@@ -265,10 +278,12 @@ Explorer::Found Explorer::buffered(const std::vector<Open>&) {
   Found found;
   image_.mark();
   for (std::uint32_t kept = 0; kept <= waiting.size() && !found; ++kept) {
-    if (kept > 0) image_.write(waiting[kept - 1].first, waiting[kept - 1].second);
+    if (kept > 0) image_.write(waiting[kept - 1].line, waiting[kept - 1].content);
+    if (kept > 0 && waiting[kept - 1].torn) continue;
     buffer_ = LineState{
         LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
     const std::vector<Open> open = open_lines();
+    passed_.clear();
     found =
         product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
   }
@@ -287,13 +302,41 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
     ++coverage_.repeats;
     return std::nullopt;
   }
+  const bool deep = coverage_.states++ % bounds_.deep_every == 0;
+  if (!deep && passed_alike(chosen)) {
+    ++coverage_.alike;
+    return std::nullopt;
+  }
   image_.mark();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
-  Found found = judge(coverage_.states++ % bounds_.deep_every == 0);
+  // Only what has hooks tells what it reads, and a second cut reads in other states.
+  const bool notes_reads = !deep && !open.empty() && subject_.heap == HeapKind::slab;
+  std::vector<std::pair<std::size_t, std::uint32_t>> read;
+  if (notes_reads) {
+    asked_.clear();
+    for (const Open& of : open) asked_.push_back(of.line);
+    watch_.ask_for(asked_, [&](LineNumber line) {
+      const auto at =
+          static_cast<std::size_t>(std::ranges::lower_bound(asked_, line) - asked_.begin());
+      read.emplace_back(at, chosen[at]);
+    });
+  }
+  Found found = judge(deep);
+  watch_.ask_no_more();
   image_.undo();
-  if (found) describe(*found, open, chosen);
+  if (found)
+    describe(*found, open, chosen);
+  else if (notes_reads && read.size() < open.size())
+    passed_.push_back(std::move(read));
   return found;
+}
+
+bool Explorer::passed_alike(const std::vector<std::uint32_t>& chosen) const {
+  return std::ranges::any_of(passed_, [&](const auto& read) {
+    return std::ranges::all_of(read,
+                               [&](const auto& line) { return chosen[line.first] == line.second; });
+  });
 }
 
 Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
@@ -340,7 +383,7 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
   std::size_t kept = waiting.size();
   for (const LineState& line : lines)
     if (line.line == LineState::store_buffer) kept = std::min<std::size_t>(line.choice, kept);
-  for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].first, waiting[i].second);
+  for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].line, waiting[i].content);
   if (domain_ == Domain::eadr)
     buffer_ = LineState{LineState::store_buffer,
                         static_cast<std::uint32_t>(kept),

@@ -65,10 +65,10 @@ struct LineState {
 struct Violation {
   std::string oracle;  ///< durable linearizability, invariants, ...
   std::string what;
-  std::uint32_t event = 0;                ///< the cut is just before it
-  std::vector<std::uint32_t> open{};      ///< operations in flight
-  std::vector<LineState> lines;           ///< that differ from the newest content
-  std::vector<LineState> recovery_lines;  ///< of a second cut, inside recovery
+  std::uint32_t event = 0;                  ///< the cut is just before it
+  std::vector<std::uint32_t> open{};        ///< operations in flight
+  std::vector<LineState> lines{};           ///< that differ from the newest content
+  std::vector<LineState> recovery_lines{};  ///< of a second cut, inside recovery
 };
 
 struct Coverage {
@@ -77,6 +77,7 @@ struct Coverage {
   std::uint64_t sampled = 0;    ///< linear set only
   std::uint64_t states = 0;     ///< judged, repeats left out
   std::uint64_t repeats = 0;
+  std::uint64_t alike = 0;          ///< of the states: they differ from another in what is not read
   std::uint64_t deep = 0;           ///< with continued workload and leak check
   std::uint64_t recovery_cuts = 0;  ///< states of a second cut
   void add(const Coverage& other);
@@ -117,6 +118,8 @@ class Explorer {
   [[nodiscard]] Found state(const std::vector<Open>& open,
                             const std::vector<std::uint32_t>& chosen);
   [[nodiscard]] std::vector<Open> open_lines() const;
+  /// True when recovery and oracles would read the same as in a state of this point that passed.
+  [[nodiscard]] bool passed_alike(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] Found judge(bool deep);
   void ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep);
   [[nodiscard]] std::string compare(Instance& instance);
@@ -127,7 +130,6 @@ class Explorer {
   [[nodiscard]] Found violated(std::string oracle, std::string what) const;
   void describe(Violation& violation, const std::vector<Open>& open,
                 const std::vector<std::uint32_t>& chosen) const;
-  [[nodiscard]] std::span<std::byte> memory() const { return {image_.base(), image_.bytes()}; }
 
   const Subject& subject_;
   const Vocabulary& vocabulary_;
@@ -146,6 +148,10 @@ class Explorer {
   std::uint32_t now_ = 0;
   std::uint32_t explored_event_ = 0;
   std::unordered_set<std::uint64_t> seen_;
+  /// Of states of this point that passed: the lines that were read, by place among the open ones,
+  /// and what was chosen for them.
+  std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> passed_;
+  std::vector<LineNumber> asked_;
   std::vector<std::uint64_t> stamps_;
   std::vector<std::uint64_t> expected_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied

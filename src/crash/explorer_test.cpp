@@ -37,6 +37,7 @@ class ToyTest : public testing::TestWithParam<std::size_t> {
     Plan made = plan_for(toys()[GetParam() + (repaired ? defects : 0)], threads_of(defect()),
                          repaired ? 12'000 : 60'000);
     made.subject.pool_bytes = toy_bytes;
+    made.transactions = is_elided(defect());
     return made;
   }
 };
@@ -57,6 +58,14 @@ INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
                          [](const auto& info) {
                            return std::string(name_of(static_cast<Defect>(info.param)));
                          });
+
+TEST(ElisionTest, WhatIsWrongInATransactionIsSoundUnderTheLockAlone) {
+  Bench bench(toy_bytes);
+  Plan plan = plan_for(toys()[static_cast<std::size_t>(Defect::elided_publish)], 1, 5'000);
+  plan.subject.pool_bytes = toy_bytes;
+  const Summary summary = run(plan, bench);
+  EXPECT_FALSE(summary.violation.has_value()) << summary.violation->what;
+}
 
 class FindingTest : public testing::Test {
  protected:
@@ -161,6 +170,73 @@ TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
           << summary.violation->what;
     }
   }
+}
+
+TEST(IndexesTest, ElidedPathsLoseNothing) {
+  Bench bench(std::size_t{1} << 20);
+  for (const char* const name : {"fptree", "lbtree"}) {
+    Plan plan = plan_for(**IndexRegistry::find(name), 2, 3'000);
+    plan.transactions = true;
+    const Summary summary = run(plan, bench);
+    EXPECT_FALSE(summary.violation.has_value())
+        << name << ": " << summary.violation->oracle << ": " << summary.violation->what;
+  }
+}
+
+/// FPTree's locks lie in its leaves, so what its transactions store is in the trace.
+TEST(IndexesTest, OnlyElidedPathsHaveTransactions) {
+  Bench bench(std::size_t{1} << 20);
+  const Plan plan = plan_for(**IndexRegistry::find("fptree"), 1, 1);
+  Case what;
+  what.subject = plan.subject;
+  what.program = generate(program_plan(plan, 1));
+  what.transactions = true;
+  const auto in_groups = [&](std::uint8_t software) {
+    what.schedule.software = software;
+    const Trace trace = record(what, bench).run.trace;
+    return std::ranges::count_if(trace, [](const Event& event) { return event.group != 0; });
+  };
+  EXPECT_GT(in_groups(0), 0);
+  EXPECT_EQ(in_groups(0xff), 0);
+}
+
+/// Pools of libpmemobj: few states, because each opens one.
+class PmdkTest : public testing::Test {
+ protected:
+  Bench bench_{Pool::min_pool_bytes, HeapKind::pmdk};
+  void SetUp() override { ASSERT_TRUE(bench_.ready().ok()) << bench_.ready().error().line(); }
+  [[nodiscard]] Summary explore(const IndexInfo& info, KeyKind keys, Domain domain,
+                                unsigned threads, std::uint64_t states) {
+    Plan plan = plan_for(info, threads, states);
+    plan.subject.heap = HeapKind::pmdk;
+    plan.subject.pool_bytes = Pool::min_pool_bytes;
+    plan.key_kind = keys;
+    plan.domain = domain;
+    plan.bounds.product = 16;
+    plan.bounds.recrash_states = 4;
+    return run(plan, bench_);
+  }
+};
+
+TEST_F(PmdkTest, IndexesLoseNothingOnLibpmemobjsHeap) {
+  for (const char* const name : {"fptree", "lbtree"})
+    for (const KeyKind keys : {KeyKind::integer, KeyKind::bytes})
+      for (const Domain domain : {Domain::adr, Domain::eadr}) {
+        const Summary summary =
+            explore(**IndexRegistry::find(name), keys, domain, domain == Domain::adr ? 2 : 1, 150);
+        EXPECT_FALSE(summary.violation.has_value())
+            << name << ", " << perdure::name_of(keys) << ", " << crash::name_of(domain) << ": "
+            << summary.violation->oracle << ": " << summary.violation->what;
+        EXPECT_GE(summary.coverage.states, 150U);
+        EXPECT_GT(summary.coverage.deep, 0U);
+        EXPECT_GT(summary.coverage.recovery_cuts, 0U);
+      }
+}
+
+TEST_F(PmdkTest, APlantedDefectIsFoundThere) {
+  const Summary summary = explore(toys()[static_cast<std::size_t>(Defect::missing_flush)],
+                                  KeyKind::integer, Domain::adr, 1, 3'000);
+  EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
 }
 
 /// Leaves the blocks of a chain that runs empty to one that fills: kills what forgets to flush the

@@ -86,6 +86,10 @@ void Fibers::run(unsigned count, unsigned first, const std::function<void(unsign
   inside_ = false;
 }
 
+std::span<std::byte> Fibers::stack() const noexcept {
+  return {stacks_[running_]->base + Stack::guard_bytes, stack_bytes};
+}
+
 void Fibers::switch_to(unsigned fiber) {
   PERDURE_ASSERT(inside_ && fiber < fiber_.size() && !fiber_[fiber].ended);
   if (fiber != running_) go_to(fiber);

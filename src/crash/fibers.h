@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace perdure::crash {
@@ -28,6 +29,8 @@ class Fibers {
   /// From inside a fiber: gives the whole run up. Nothing on the fibers' stacks is destroyed.
   [[noreturn]] void abandon();
 
+  /// The stack of the fiber that runs.
+  [[nodiscard]] std::span<std::byte> stack() const noexcept;
   [[nodiscard]] unsigned running() const noexcept { return running_; }
   [[nodiscard]] bool inside() const noexcept { return inside_; }
   [[nodiscard]] bool ended(unsigned fiber) const noexcept { return fiber_[fiber].ended; }

@@ -1,6 +1,7 @@
 #include "crash/image.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,16 +11,25 @@
 
 namespace perdure::crash {
 
-Memory::Memory(std::size_t bytes) : bytes_(bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+Memory::Memory(std::size_t bytes, bool as_file) : bytes_(bytes) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+  if (as_file) {
+    flags = MAP_SHARED | MAP_POPULATE;
+    file_ = memfd_create("perdure-crash", MFD_CLOEXEC);
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes)) != 0) throw std::bad_alloc();
+  }
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file_, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   base_ = static_cast<std::byte*>(memory);
 }
 
-Memory::~Memory() { munmap(base_, bytes_); }
+Memory::~Memory() {
+  munmap(base_, bytes_);
+  if (file_ >= 0) close(file_);
+}
 
-Image::Image(std::size_t bytes) : memory_(bytes), floor_(bytes), stamp_(bytes / line_bytes, 0) {
+Image::Image(std::size_t bytes, bool as_file)
+    : memory_(bytes, as_file), floor_(bytes), stamp_(bytes / line_bytes, 0) {
   PERDURE_ASSERT(bytes % line_bytes == 0);
 }
 
@@ -72,6 +82,22 @@ void Image::touch(std::uint64_t at, std::size_t bytes) {
   const std::uint64_t last = std::min<std::uint64_t>(at + bytes, this->bytes()) - 1;
   for (std::uint64_t line = at / line_bytes; line <= last / line_bytes; ++line)
     save(static_cast<LineNumber>(line));
+}
+
+void Image::take(const std::byte* copy) {
+  PERDURE_ASSERT(!marks_.empty());
+  if (copy == base()) return;
+  constexpr std::size_t page_bytes = 4096;
+  for (std::size_t page = 0; page < bytes(); page += page_bytes) {
+    const std::size_t end = std::min(page + page_bytes, bytes());
+    if (std::memcmp(base() + page, copy + page, end - page) == 0) continue;
+    for (std::size_t at = page; at < end; at += line_bytes) {
+      LineContent content;
+      std::memcpy(content.data(), copy + at, line_bytes);
+      if (std::memcmp(base() + at, copy + at, line_bytes) != 0)
+        write(static_cast<LineNumber>(at / line_bytes), content);
+    }
+  }
 }
 
 void Image::save(LineNumber line) {

@@ -9,34 +9,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "crash/persistency.h"
 
 namespace perdure::crash {
 
-/// Page-aligned anonymous memory at an address of its own.
+/// Page-aligned memory at an address of its own.
 class Memory {
  public:
-  explicit Memory(std::size_t bytes);
+  /// `as_file`: others may open it by its path.
+  explicit Memory(std::size_t bytes, bool as_file = false);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::span<std::byte> span() const noexcept { return {base_, bytes_}; }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
 
  private:
   std::byte* base_;
   std::size_t bytes_;
+  int file_ = -1;
 };
 
 class Image final : public Persistency::Media {
  public:
-  explicit Image(std::size_t bytes);
+  explicit Image(std::size_t bytes, bool as_file = false);
 
   /// Takes over a whole content as the floor.
   void load(const std::byte* content);
 
+  [[nodiscard]] const Memory& memory() const noexcept { return memory_; }
   [[nodiscard]] std::byte* base() const noexcept { return memory_.base(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return memory_.bytes(); }
   [[nodiscard]] std::uint32_t lines() const noexcept {
@@ -56,6 +63,8 @@ class Image final : public Persistency::Media {
   [[nodiscard]] std::size_t level() const noexcept { return marks_.size(); }
   /// Announces that bytes [at, at + bytes) are about to change.
   void touch(std::uint64_t at, std::size_t bytes);
+  /// Takes over what a copy of the image has become. Nothing to do when `copy` is the image.
+  void take(const std::byte* copy);
   /// Lines touched since the last mark.
   [[nodiscard]] std::size_t touched() const noexcept {
     return marks_.empty() ? 0 : saved_.size() - marks_.back().first;

@@ -12,7 +12,7 @@ Explorer::Found Explorer::judge(bool deep) {
   image_.mark();
   watch_.record(deep);
   const Ending ending = watch_.run([&] {
-    recovered = recover(subject_, vocabulary_, memory());
+    recovered = recover(subject_, vocabulary_, image_.memory());
     if (deep) {
       recovery_trace_ = watch_.take_trace();
       watch_.record(false);
@@ -24,6 +24,10 @@ Explorer::Found Explorer::judge(bool deep) {
   image_.undo();
   if (ending != Ending::returned) {
     static_cast<void>(recovered.instance.release());  // it cannot be destroyed: see Watch::run
+    if (const std::byte* const copy = watch_.copy()) {
+      static_cast<void>(watch_.run([&] { close_copy(copy); }));
+      watch_.unmapped(copy);
+    }
     if (ending == Ending::out_of_steps)
       return violated("time-out", "recovery, or the first use after it, does not end");
     return violated("recovery",
@@ -57,6 +61,7 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
   instance.quiesce();
   if (failed("invariants", instance.check())) return;
   const std::uint64_t live_blocks = instance.live_blocks();
+  image_.take(instance.memory().data());
   recovered.instance.reset();
   failed("continued workload", reopen(live_blocks));
 }
@@ -135,7 +140,7 @@ std::string Explorer::go_on(Instance& instance, std::uint64_t seed) {
 
 // Recovers once more, without a power cut, what the continued workload left.
 std::string Explorer::reopen(std::uint64_t live_blocks) {
-  Recovered again = recover(subject_, vocabulary_, memory());
+  Recovered again = recover(subject_, vocabulary_, image_.memory());
   if (!again.problem.empty()) return "the next recovery fails: " + again.problem;
   if (again.absent) return "the index is gone at the next recovery";
   if (std::string wrong = again.instance->contents(stamps_); !wrong.empty())
@@ -170,7 +175,7 @@ Explorer::Found Explorer::cut_recovery() {
     const auto flush = static_cast<Persistency::Flush>(event.size);
     switch (event.kind) {
       case Event::Kind::store:
-        model.store(0, event.at, event.size, event.value, i, 0, event.plain);
+        model.store(0, event.at, event.size, event.value, i, event.group, event.plain);
         break;
       case Event::Kind::stream:
         model.stream(0, event.at, event.value, i);
@@ -181,7 +186,8 @@ Explorer::Found Explorer::cut_recovery() {
         break;
       case Event::Kind::fence:
       case Event::Kind::locked:
-        if (model.fence_raises(0)) found = cut_here(model, left);
+        // A fence of nobody: libpmemobj has opened the pool, and what it did for that is trusted.
+        if (event.pc != nullptr && model.fence_raises(0)) found = cut_here(model, left);
         model.fence(0);
         break;
       default:
@@ -210,8 +216,9 @@ Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
     }
   };
   std::vector<std::pair<LineNumber, LineContent>> prefix;
-  for (const auto& change : model.buffered()) {
-    prefix.push_back(change);
+  for (const Persistency::Buffered& change : model.buffered()) {
+    prefix.emplace_back(change.line, change.content);
+    if (change.torn) continue;
     one(prefix);
     if (found) return found;
   }

@@ -247,16 +247,19 @@ std::vector<Choice> Persistency::choices(LineNumber line) const {
   return all;
 }
 
-std::vector<std::pair<LineNumber, LineContent>> Persistency::buffered() const {
-  std::vector<std::pair<LineNumber, LineContent>> states;
+std::vector<Persistency::Buffered> Persistency::buffered() const {
+  std::vector<Buffered> states;
   for (const Thread& thread : threads_) {
     std::vector<std::pair<LineNumber, LineContent>> latest;
-    for (const Waiting& waiting : thread.buffer) {
+    for (std::size_t i = 0; i < thread.buffer.size(); ++i) {
+      const Waiting& waiting = thread.buffer[i];
       auto at = std::ranges::find(latest, waiting.line, &std::pair<LineNumber, LineContent>::first);
       if (at == latest.end())
         at = latest.insert(latest.end(), {waiting.line, media_.read(waiting.line)});
       apply(waiting.step, at->second);
-      states.push_back(*at);
+      const bool torn = waiting.step.group != 0 && i + 1 < thread.buffer.size() &&
+                        thread.buffer[i + 1].step.group == waiting.step.group;
+      states.push_back({at->first, at->second, torn});
     }
   }
   return states;

@@ -10,7 +10,9 @@
 // M2  a streamed word is there or not, whatever becomes of other words, until its thread fences.
 //     It is applied at its place among the steps, because a cached store to the same line evicts
 //     it.
-// M3  the stores of one committed hardware transaction to one line are one step.
+// M3  the stores of one committed hardware transaction to one line are one step. So is what code
+//     without hooks (libpmemobj) stored to a line between two flushes of it. Under eADR all lines
+//     of a transaction are one step.
 // M4  eADR: a store is durable when it is visible. What may be missing is the tail of a thread's
 //     stores that still waits in its store buffer: since its last fence, locked instruction, or
 //     the moment another thread ran (a lower bound: real buffers drain later, which other
@@ -94,8 +96,14 @@ class Persistency {
   [[nodiscard]] std::vector<LineNumber> open_lines() const;
   /// ADR: the contents a line may have, the floor first, the newest last; distinct.
   [[nodiscard]] std::vector<Choice> choices(LineNumber line) const;
-  /// eADR: stores waiting in the store buffer, oldest first, as (line, content after it).
-  [[nodiscard]] std::vector<std::pair<LineNumber, LineContent>> buffered() const;
+  /// eADR: a store that waits in the store buffer.
+  struct Buffered {
+    LineNumber line;
+    LineContent content;  ///< after it
+    bool torn;            ///< the next one leaves the buffer with it (M3)
+  };
+  /// Oldest first.
+  [[nodiscard]] std::vector<Buffered> buffered() const;
   [[nodiscard]] std::span<const Step> steps(LineNumber line) const;
   [[nodiscard]] Domain domain() const noexcept { return domain_; }
 

@@ -179,13 +179,25 @@ TEST_F(PersistencyTest, UnderEadrOnlyTheStoreBufferIsLost) {
   eadr_.store(0, 64, 8, 2, 1);
   const auto waiting = eadr_.buffered();
   ASSERT_EQ(waiting.size(), 2U);
-  EXPECT_EQ(waiting[0].first, 0U);
-  EXPECT_EQ(waiting[1].first, 1U);
-  EXPECT_EQ(waiting[1].second[0], 2U);
+  EXPECT_EQ(waiting[0].line, 0U);
+  EXPECT_EQ(waiting[1].line, 1U);
+  EXPECT_EQ(waiting[1].content[0], 2U);
+  EXPECT_FALSE(waiting[0].torn);
   EXPECT_TRUE(eadr_.fence_raises(0));
   eadr_.fence(0);
   EXPECT_TRUE(eadr_.buffered().empty());
   EXPECT_EQ(eadr_media_.read(1)[0], 2U);
+}
+
+TEST_F(PersistencyTest, UnderEadrATransactionLeavesTheBufferAsAWhole) {
+  eadr_.store(0, 0, 8, 1, 0, 7);
+  eadr_.store(0, 64, 8, 2, 1, 7);
+  eadr_.store(0, 128, 8, 3, 2);
+  const auto waiting = eadr_.buffered();
+  ASSERT_EQ(waiting.size(), 3U);
+  EXPECT_TRUE(waiting[0].torn);
+  EXPECT_FALSE(waiting[1].torn);
+  EXPECT_FALSE(waiting[2].torn);
 }
 
 TEST_F(PersistencyTest, UnderEadrASwitchDrainsTheBuffer) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 namespace perdure::crash {
@@ -58,7 +59,13 @@ bool object_of(const void* pc, std::string& path, std::uintptr_t& base) {
 Place place_by_symbol(const void* pc) {
   Place place;
   Dl_info info{};
-  if (dladdr(pc, &info) == 0 || info.dli_sname == nullptr) return place;
+  if (dladdr(pc, &info) == 0) return place;
+  if (info.dli_sname == nullptr) {  // perhaps in a stripped library
+    const std::string file = info.dli_fname == nullptr ? "" : info.dli_fname;
+    if (file.find(".so") != std::string::npos)
+      place.function = std::filesystem::path(file).filename();
+    return place;
+  }
   int status = 0;
   char* const plain = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
   place.function = without_arguments(status == 0 ? plain : info.dli_sname);

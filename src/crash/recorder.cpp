@@ -1,6 +1,7 @@
 #include "crash/recorder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "crash/persistency.h"
 
@@ -57,6 +58,82 @@ void EventSource::settle() {
                        open_.pc, open_.access == Access::plain});
     done += size;
   }
+  if (before_ != nullptr) explain(open_.at, open_.bytes);
+  open_.bytes = 0;
+}
+
+void EventSource::explain_from(const std::byte* before, const std::byte* base) {
+  before_ = before;
+  base_ = base;
+  explained_.clear();
+}
+
+LineContent& EventSource::explained(LineNumber line) {
+  const auto [at, is_new] = explained_.try_emplace(line);
+  if (is_new) std::memcpy(at->second.data(), before_ + std::size_t{line} * line_bytes, line_bytes);
+  return at->second;
+}
+
+void EventSource::explain(std::uint32_t at, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t from = at + done;
+    const std::size_t piece = std::min(bytes - done, line_bytes - from % line_bytes);
+    auto* const content =
+        reinterpret_cast<std::byte*>(explained(static_cast<LineNumber>(from / line_bytes)).data());
+    std::memcpy(content + from % line_bytes, base_ + from, piece);
+    done += piece;
+  }
+}
+
+void EventSource::foreign_flush(unsigned thread, const void* address, std::size_t bytes,
+                                const void* pc) {
+  settle();
+  if (before_ == nullptr || !holds(address) || bytes == 0) return;
+  const std::uint32_t at = offset_of(address);
+  const std::size_t last = at + std::min(bytes, bytes_ - at) - 1;
+  ++last_group;
+  for (auto line = static_cast<LineNumber>(at / line_bytes); line <= last / line_bytes; ++line) {
+    const std::uint32_t begin = line * static_cast<std::uint32_t>(line_bytes);
+    LineContent now;
+    std::memcpy(now.data(), base_ + begin, line_bytes);
+    const std::byte* const old = explained_.contains(line)
+                                     ? reinterpret_cast<const std::byte*>(explained_[line].data())
+                                     : before_ + begin;
+    if (std::memcmp(old, now.data(), line_bytes) != 0) {
+      LineContent& known = explained(line);
+      for (std::uint32_t word = 0; word < now.size(); ++word) {
+        if (known[word] == now[word]) continue;
+        trace.push_back({Event::Kind::store, static_cast<std::uint8_t>(thread), word_bytes,
+                         begin + word * static_cast<std::uint32_t>(word_bytes), now[word], pc,
+                         false, last_group});
+      }
+      known = now;
+    }
+    add(Event::Kind::flush, thread, begin, static_cast<unsigned>(Persistency::Flush::clwb), pc);
+  }
+}
+
+void EventSource::begin_group() {
+  settle();
+  group_begin_ = trace.size();
+}
+
+void EventSource::end_group(unsigned thread, const void* pc) {
+  settle();
+  ++last_group;
+  for (std::size_t i = group_begin_; i < trace.size(); ++i) {
+    trace[i].group = last_group;
+    trace[i].plain = false;
+  }
+  trace.insert(trace.begin() + static_cast<std::ptrdiff_t>(group_begin_),
+               {Event::Kind::locked, static_cast<std::uint8_t>(thread), 0, 0, 0, pc});
+  add(Event::Kind::locked, thread, 0, 0, pc);
+}
+
+void EventSource::drop_group() {
+  for (std::size_t i = group_begin_; before_ != nullptr && i < trace.size(); ++i)
+    explain(trace[i].at, trace[i].size);
+  trace.resize(group_begin_);
   open_.bytes = 0;
 }
 
@@ -68,8 +145,9 @@ void EventSource::add(Event::Kind kind, unsigned thread, std::uint64_t at, unsig
 
 Recorder::Recorder(const std::byte* base, std::size_t bytes, Options options)
     : options_(std::move(options)), source_(base, bytes) {
-  window_base = reinterpret_cast<std::uintptr_t>(base);
-  window_bytes = bytes;
+  watch_pool_only();
+  source_.last_group = options_.last_group;
+  if (options_.before != nullptr) source_.explain_from(options_.before, base);
 }
 
 Recorder::~Recorder() = default;
@@ -98,6 +176,7 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
       });
   installed = before;
   run_.trace = std::move(source_.trace);
+  run_.last_group = source_.last_group;
   return std::move(run_);
 }
 
@@ -135,6 +214,11 @@ void Recorder::hand_over(unsigned to) {
 void Recorder::meet() {
   source_.settle();
   if (!fibers_.inside()) return;
+  if (elision_.active()) {
+    constexpr std::uint64_t most_elided_steps = 100'000;
+    if (++elided_steps_ > most_elided_steps) give_up_transaction(Elision::aborted_for_good);
+    return;
+  }
   if (++run_.steps.count > options_.most_steps) {
     run_.hung = true;
     fibers_.abandon();
@@ -160,18 +244,25 @@ void Recorder::read(const void*, std::size_t, const void*) { source_.settle(); }
 void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
   const void* const pc = callers_.of(hook);
   meet();
-  source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::Access::plain);
+  if (elision_.active()) elision_.remember(address, bytes);
+  if (source_.holds(address))
+    source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::Access::plain);
 }
 
 void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* hook) {
-  const void* const pc = kind == Atomic::load ? hook : callers_.of(hook);
+  const bool told = kind == Atomic::update || (kind == Atomic::store && source_.holds(address));
+  const void* const pc = told ? callers_.of(hook) : hook;
   meet();
-  if (kind == Atomic::update) source_.add(Event::Kind::locked, fibers_.running(), 0, 0, pc);
+  if (elision_.active() && kind != Atomic::load)
+    elision_.remember(address, bytes);
+  else if (kind == Atomic::update)
+    source_.add(Event::Kind::locked, fibers_.running(), 0, 0, pc);
   if (kind != Atomic::load && source_.holds(address))
     source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::access_of(kind));
 }
 
 void Recorder::flush(const void* line, Flush kind, const void* hook) {
+  forbid_transaction();
   const void* const pc = callers_.of(hook);
   meet();
   if (!source_.holds(line)) return;
@@ -192,6 +283,7 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
 }
 
 void Recorder::fence(const void* hook) {
+  forbid_transaction();
   const void* const pc = callers_.of(hook);
   meet();
   const Mutation& mutation = options_.mutation;
@@ -207,16 +299,72 @@ void Recorder::fence(const void* hook) {
 }
 
 void Recorder::stream(const void* address, std::size_t bytes, const void* hook) {
+  forbid_transaction();
   const void* const pc = callers_.of(hook);
   meet();
   if (source_.holds(address)) source_.begin_stream(fibers_.running(), address, bytes, pc);
 }
 
 void Recorder::pause(const void*) {
+  forbid_transaction();
   meet();
   if (!fibers_.inside()) return;
   demote(fibers_.running());  // or it would be let wait for ever
   hand_over(next_alive(fibers_.running()));
+}
+
+// libpmemobj keeps state per thread of the system and holds locks: nobody else runs inside it.
+void Recorder::foreign_flush(const void* address, std::size_t bytes, const void* pc) {
+  forbid_transaction();
+  source_.foreign_flush(fibers_.running(), address, bytes, pc);
+}
+
+void Recorder::foreign_fence(const void* pc) {
+  forbid_transaction();
+  source_.settle();
+  source_.add(Event::Kind::fence, fibers_.running(), 0, 0, pc);
+}
+
+// An abort takes back stores to any memory, so all must be seen.
+std::uint32_t Recorder::transaction_begin(std::byte* frame, const std::byte* caller_frame) {
+  if (!fibers_.inside()) return Elision::aborted_for_good;
+  meet();
+  if (!elision_.active()) {
+    if ((options_.schedule.software >> fibers_.running() & 1) != 0)
+      return Elision::aborted_for_good;
+    source_.begin_group();
+    elided_steps_ = 0;
+    window_base = 0;
+    window_bytes = ~std::uintptr_t{0};
+  }
+  elision_.begin(frame, caller_frame, fibers_.stack());
+  return Elision::started;
+}
+
+void Recorder::transaction_commit(const void* pc) {
+  if (!elision_.active() || !elision_.commit()) return;
+  source_.end_group(fibers_.running(), callers_.of(pc));
+  watch_pool_only();
+}
+
+void Recorder::transaction_abort() {
+  if (elision_.active()) give_up_transaction(Elision::aborted_by_program);
+}
+
+void Recorder::forbid_transaction() {
+  if (elision_.active()) give_up_transaction(Elision::aborted);
+}
+
+void Recorder::give_up_transaction(std::uint32_t status) {
+  elision_.undo();
+  source_.drop_group();
+  watch_pool_only();
+  elision_.give_up(status);
+}
+
+void Recorder::watch_pool_only() {
+  window_base = reinterpret_cast<std::uintptr_t>(source_.base());
+  window_bytes = source_.bytes();
 }
 
 std::size_t Recorder::thread_slot() noexcept { return fibers_.running(); }

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "crash/callers.h"
+#include "crash/elision.h"
 #include "crash/fibers.h"
+#include "crash/line.h"
 #include "crash/schedule.h"
 #include "crash/trace.h"
 #include "platform/runtime/observer.h"
@@ -35,6 +38,21 @@ class EventSource {
   /// A streaming store of whole words whose values come with the next `settle`.
   void begin_stream(unsigned thread, const void* address, std::size_t bytes, const void* pc);
 
+  /// Code without hooks writes there, too: what it wrote is told from what the trace explains,
+  /// beginning with `before`. `base`: where the memory is now.
+  void explain_from(const std::byte* before, const std::byte* base);
+  /// Such code flushes: what nothing explains in these lines are its stores, as one step.
+  void foreign_flush(unsigned thread, const void* address, std::size_t bytes, const void* pc);
+
+  /// What follows is one group, or nothing at all.
+  void begin_group();
+  /// All stores of the group, with a locked instruction before and after them.
+  void end_group(unsigned thread, const void* pc);
+  /// The group's stores have been taken back.
+  void drop_group();
+
+  [[nodiscard]] const std::byte* base() const noexcept { return base_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t offset_of(const void* address) const noexcept {
     return static_cast<std::uint32_t>(static_cast<const std::byte*>(address) - base_);
   }
@@ -43,6 +61,7 @@ class EventSource {
   }
 
   Trace trace;
+  std::uint32_t last_group = 0;  ///< number given
 
  private:
   struct Open {
@@ -55,9 +74,15 @@ class EventSource {
     std::uint64_t before;
   };
 
+  void explain(std::uint32_t at, std::size_t bytes);
+  [[nodiscard]] LineContent& explained(LineNumber line);
+
   const std::byte* base_;
   std::size_t bytes_;
   Open open_{};
+  const std::byte* before_ = nullptr;                      ///< null: all code has hooks
+  std::unordered_map<LineNumber, LineContent> explained_;  ///< lines that differ from `before_`
+  std::size_t group_begin_ = 0;                            ///< in the trace
 };
 
 /// Places whose flush or fence is left out: a mutation, by program counter.
@@ -86,12 +111,16 @@ class Recorder final : public platform::Observer {
     Schedule schedule;
     std::uint64_t most_steps = 4'000'000;  ///< more: the run hangs
     Mutation mutation;
+    /// Where the pool's bytes are as they were, if code without hooks writes to it, too.
+    const std::byte* before = nullptr;
+    std::uint32_t last_group = 0;  ///< of a trace that this one continues
   };
   struct Run {
     Trace trace;
     Steps steps;
     bool hung = false;
     std::set<Site> sites;
+    std::uint32_t last_group = 0;
   };
 
   Recorder(const std::byte* base, std::size_t bytes, Options options);
@@ -110,6 +139,13 @@ class Recorder final : public platform::Observer {
   void fence(const void* pc) override;
   void stream(const void* address, std::size_t bytes, const void* pc) override;
   void pause(const void* pc) override;
+  void foreign_flush(const void* address, std::size_t bytes, const void* pc) override;
+  void foreign_fence(const void* pc) override;
+  void mapped(const void*, std::size_t) override {}
+  void unmapped(const void*) override {}
+  std::uint32_t transaction_begin(std::byte* frame, const std::byte* caller_frame) override;
+  void transaction_commit(const void* pc) override;
+  void transaction_abort() override;
   [[nodiscard]] std::size_t thread_slot() noexcept override;
 
  private:
@@ -120,11 +156,17 @@ class Recorder final : public platform::Observer {
   [[nodiscard]] unsigned next_alive(unsigned after) const;
   /// Puts the thread behind all others.
   void demote(unsigned thread);
+  [[noreturn]] void give_up_transaction(std::uint32_t status);
+  /// For what no transaction survives.
+  void forbid_transaction();
+  void watch_pool_only();
 
   Options options_;
   EventSource source_;
   Fibers fibers_;
   Callers callers_;
+  Elision elision_;
+  std::uint64_t elided_steps_ = 0;
   Run run_;
   std::size_t next_preemption_ = 0;
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty

@@ -96,10 +96,14 @@ Operation read_operation(const Json& from, const Program& program, std::string& 
   return operation;
 }
 
-void read_case(Reader& reader, Case& what, std::string& wrong) {
+void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& wrong) {
   Program& program = what.program;
   constexpr const char* kinds[] = {"integer", "bytes"};
   constexpr const char* domains[] = {"adr", "eadr"};
+  constexpr const char* heaps[] = {"pmdk", "slab"};
+  static_assert(static_cast<std::size_t>(HeapKind::slab) == 1);
+  if (version >= 3) what.transactions = reader.number("transactions", 0, 1) != 0;
+  if (version >= 3) what.subject.heap = static_cast<HeapKind>(reader.one_of("heap", heaps));
   program.key_kind = static_cast<KeyKind>(reader.one_of("key_kind", kinds));
   what.domain = static_cast<Domain>(reader.one_of("domain", domains));
   what.bounds.reorder = reader.number("reorder", 0, 1) != 0;
@@ -114,6 +118,8 @@ void read_case(Reader& reader, Case& what, std::string& wrong) {
     program.operations.push_back(read_operation(each, program, wrong));
   Reader schedule(reader.object("schedule"), "schedule.", wrong);
   what.schedule.first = static_cast<std::uint8_t>(schedule.number("first", 0, 7));
+  if (version >= 3)
+    what.schedule.software = static_cast<std::uint8_t>(schedule.number("software", 0, 255));
   for (const Json& each : schedule.list("preemptions", most_operations)) {
     Reader one(each, "schedule.preemptions.", wrong);
     what.schedule.preemptions.push_back(
@@ -147,10 +153,12 @@ Json write_replay(const Case& what, const Verdict& verdict) {
   return {{"version", replay_version},
           {"index", what.subject.info->name},
           {"options", options},
+          {"heap", perdure::name_of(what.subject.heap)},
           {"pool_bytes", what.subject.pool_bytes},
           {"key_kind", perdure::name_of(program.key_kind)},
           {"domain", name_of(what.domain)},
           {"reorder", what.bounds.reorder ? 1 : 0},
+          {"transactions", what.transactions ? 1 : 0},
           {"threads", program.threads},
           {"keys", program.keys},
           {"universe", program.universe},
@@ -158,6 +166,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"operations", operations},
           {"schedule",
            {{"first", what.schedule.first},
+            {"software", what.schedule.software},
             {"preemptions", preemptions},
             {"order", what.schedule.order}}},
           {"trace_digest", verdict.trace_digest},
@@ -193,7 +202,7 @@ Result<Replay> read_replay(const std::string& text, const std::string& where) {
   auto options = IndexRegistry::options(**found, pairs);
   if (!options) return options.error();
   replay.what.subject.options = *options;
-  read_case(reader, replay.what, wrong);
+  read_case(reader, version, replay.what, wrong);
   replay.trace_digest = reader.number("trace_digest", 0, ~std::uint64_t{0});
   Reader cut(reader.object("cut"), "cut.", wrong);
   replay.event = static_cast<std::uint32_t>(cut.number("event", 0, 0xffffffffU));

@@ -235,10 +235,10 @@ std::string tell_steps(const Case& what, const Verdict& verdict, Places& places)
 }
 
 Json json_of(const Coverage& coverage) {
-  return {{"crash_points", coverage.points},        {"exhausted_points", coverage.exhausted},
-          {"sampled_points", coverage.sampled},     {"states", coverage.states},
-          {"repeated_states", coverage.repeats},    {"deep_states", coverage.deep},
-          {"recovery_cuts", coverage.recovery_cuts}};
+  return {{"crash_points", coverage.points},     {"exhausted_points", coverage.exhausted},
+          {"sampled_points", coverage.sampled},  {"states", coverage.states},
+          {"repeated_states", coverage.repeats}, {"alike_states", coverage.alike},
+          {"deep_states", coverage.deep},        {"recovery_cuts", coverage.recovery_cuts}};
 }
 
 }  // namespace perdure::crash

@@ -31,10 +31,12 @@ struct Preemption {
 
 struct Schedule {
   std::uint8_t first = 0;
-  std::vector<Preemption> preemptions;  ///< ascending steps
+  std::vector<Preemption> preemptions{};  ///< ascending steps
   /// The threads, the highest priority first; empty: whoever ends or waits is followed by the next
   /// number.
   std::vector<std::uint8_t> order{};
+  /// Bit t: every hardware transaction of thread t aborts, so that it takes the software path.
+  std::uint8_t software = 0;
 };
 
 /// What a run tells about where preemptions matter.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+
+#include "pm/pm.h"
 
 namespace perdure::crash {
 namespace {
@@ -20,34 +23,68 @@ std::vector<Operation> number(const Program& program) {
   return all;
 }
 
+/// What the trace makes of `content`.
+std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> content) {
+  for (const Event& event : trace) {
+    const bool stores = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+    if (stores) std::memcpy(content.data() + event.at, &event.value, event.size);
+  }
+  return content;
+}
+
+/// The blocks that the stores of `trace` went to.
+void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
+  for (const Event& event : trace)
+    if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
+      if (const auto line = static_cast<LineNumber>(event.at / line_bytes); !blocks.contains(line))
+        blocks[line] = instance.block_at(std::uint64_t{line} * line_bytes);
+}
+
+/// False: the creation is explored too, because there is no preload to pass over, or a bulk load.
+bool passes_preload(const Program& program) {
+  return !program.preload.empty() && program.preload[0].action != Action::load;
+}
+
+// Free memory holds what was there before: whoever relies on zeros must write and flush them.
+void fill_with_garbage(std::span<std::byte> memory) {
+  Rng garbage(1, 7);
+  for (std::size_t i = 0; i + word_bytes <= memory.size(); i += word_bytes) {
+    const std::uint64_t word = garbage();
+    std::memcpy(memory.data() + i, &word, word_bytes);
+  }
+}
+
 }  // namespace
 
-Bench::Bench(std::size_t pool_bytes) : live_(pool_bytes), image_(pool_bytes), watch_(image_) {}
+Bench::Bench(std::size_t pool_bytes, HeapKind heap)
+    : live_(pool_bytes, heap == HeapKind::pmdk),
+      image_(pool_bytes, heap == HeapKind::pmdk),
+      watch_(image_, heap == HeapKind::pmdk) {
+  if (heap == HeapKind::pmdk) ready_ = make_pmdk_pool(live_);
+}
 
 Verdict record(const Case& what, Bench& bench) {
   const Program& program = what.program;
+  platform::Observer::offers_transactions = what.transactions;
+  pm::configure_transactions(what.transactions ? pm::TransactionUse::automatic
+                                               : pm::TransactionUse::off);
   Verdict verdict;
   Recorded& run = verdict.run;
   run.operations = number(program);
   run.answers.resize(run.operations.size());
   const std::size_t first_explored = 1 + program.preload.size();
 
-  const std::span<std::byte> memory = bench.live();
-  // Free memory holds what was there before: whoever relies on zeros must write and flush them.
-  Rng garbage(1, 7);
-  for (std::size_t i = 0; i + word_bytes <= memory.size(); i += word_bytes) {
-    const std::uint64_t word = garbage();
-    std::memcpy(memory.data() + i, &word, word_bytes);
-  }
+  const bool foreign = what.subject.heap == HeapKind::pmdk;
+  if (!foreign) fill_with_garbage(bench.live().span());
   const Vocabulary vocabulary(program);
-  auto instance = start_new(what.subject, vocabulary, memory);
+  auto instance = start_new(what.subject, vocabulary, bench.live());
   if (!instance) {
-    verdict.violation.emplace();
-    verdict.violation->oracle = "creation";
-    verdict.violation->what = instance.error().line();
+    verdict.violation = Violation{.oracle = "creation", .what = instance.error().line()};
     return verdict;
   }
+  const std::span<std::byte> memory = (*instance)->memory();
   run.before.assign(memory.begin(), memory.end());
+  std::vector<std::byte> explained;
 
   const auto perform = [&](Recorder& recorder, std::uint32_t operation) {
     recorder.called(operation);
@@ -56,16 +93,23 @@ Verdict record(const Case& what, Bench& bench) {
   };
   // Creation and preload by one thread, then all threads at once; one trace.
   Recorder alone(memory.data(), memory.size(),
-                 {.threads = 1, .schedule = {}, .mutation = what.mutation});
+                 {.threads = 1,
+                  .schedule = {.software = what.schedule.software},
+                  .mutation = what.mutation,
+                  .before = foreign ? run.before.data() : nullptr});
   Recorder::Run prologue = alone.run([&](unsigned) {
     for (std::uint32_t i = 0; i < first_explored; ++i) {
       perform(alone, i);
       if (!run.answers[i].wrong.empty()) return;
     }
   });
-  Recorder together(
-      memory.data(), memory.size(),
-      {.threads = program.threads, .schedule = what.schedule, .mutation = what.mutation});
+  if (foreign) explained = applied(prologue.trace, run.before);
+  Recorder together(memory.data(), memory.size(),
+                    {.threads = program.threads,
+                     .schedule = what.schedule,
+                     .mutation = what.mutation,
+                     .before = foreign ? explained.data() : nullptr,
+                     .last_group = prologue.last_group});
   Recorder::Run main;
   if (!prologue.hung && run.answers[0].wrong.empty())
     main = together.run([&](unsigned thread) {
@@ -78,18 +122,13 @@ Verdict record(const Case& what, Bench& bench) {
     });
   run.hung = prologue.hung || main.hung;
   for (const Trace* const part : {&prologue.trace, &main.trace})
-    for (const Event& event : *part)
-      if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
-        if (const auto line = static_cast<LineNumber>(event.at / line_bytes);
-            !run.blocks.contains(line))
-          run.blocks[line] = (*instance)->block_at(std::uint64_t{line} * line_bytes);
-  if (run.hung)
+    note_blocks(*part, **instance, run.blocks);
+  if (run.hung) {
     static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
+    if (foreign) close_copy(memory.data());
+  }
   run.trace = std::move(prologue.trace);
-  // The creation is explored too where there is no preload to pass over.
-  const bool loaded = !program.preload.empty() && program.preload[0].action == Action::load;
-  run.explored_from =
-      program.preload.empty() || loaded ? 0 : static_cast<std::uint32_t>(run.trace.size());
+  run.explored_from = passes_preload(program) ? static_cast<std::uint32_t>(run.trace.size()) : 0;
   run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
   verdict.steps = main.steps;
   verdict.sites = std::move(prologue.sites);
@@ -156,6 +195,15 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   return made;
 }
 
+namespace {
+
+/// Whose transactions abort: nobody's as often as not, then any.
+std::uint8_t software_threads(const Plan& plan, Rng& rng) {
+  return plan.transactions && rng.below(2) == 0 ? static_cast<std::uint8_t>(rng.below(256)) : 0;
+}
+
+}  // namespace
+
 Summary explore_many(const Plan& plan, Bench& bench,
                      const std::function<void(const Summary&)>& progress) {
   Summary summary;
@@ -189,21 +237,25 @@ Summary explore_many(const Plan& plan, Bench& bench,
     return verdict.steps;
   };
   for (std::uint64_t seed = plan.seed; !summary.violation && !spent(); ++seed) {
-    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation};
+    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation, plan.transactions};
     what.program = generate(program_plan(plan, seed));
     ++summary.programs;
+    Rng rng(seed, 6);
+    Rng paths(seed, 8);
+    what.schedule.software = software_threads(plan, paths);
     const Steps steps = one(what);
     if (plan.threads == 1) continue;
-    Rng rng(seed, 6);
     for (unsigned i = 0; i < plan.schedules && !summary.violation && !spent(); ++i) {
       const auto depth = static_cast<unsigned>(2 + rng.below(plan.depth - 1));
       what.schedule = draw_schedule(steps, plan.threads, depth, i % 2 == 0, rng);
+      what.schedule.software = software_threads(plan, paths);
       one(what);
     }
     DepthFirst systematic(steps, plan.threads, plan.preemptions, rng);
     for (unsigned i = 0; i < plan.schedules && !systematic.done(); ++i) {
       if (summary.violation || spent()) break;
       what.schedule = systematic.next();
+      what.schedule.software = software_threads(plan, paths);
       systematic.ran(what.schedule, one(what));
     }
   }

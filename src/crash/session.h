@@ -19,6 +19,7 @@ struct Case {
   Domain domain = Domain::adr;
   Bounds bounds;
   Mutation mutation;
+  bool transactions = false;  ///< the program finds hardware transactions
 };
 
 struct Verdict {
@@ -34,8 +35,10 @@ struct Verdict {
 /// Memory that cases of one pool size share.
 class Bench {
  public:
-  explicit Bench(std::size_t pool_bytes);
-  [[nodiscard]] std::span<std::byte> live() const { return {live_.base(), live_.bytes()}; }
+  explicit Bench(std::size_t pool_bytes, HeapKind heap = HeapKind::slab);
+  /// Errors: of making a pool with libpmemobj's heap.
+  [[nodiscard]] const Result<void>& ready() const noexcept { return ready_; }
+  [[nodiscard]] const Memory& live() const noexcept { return live_; }
   [[nodiscard]] Image& image() noexcept { return image_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
 
@@ -43,6 +46,7 @@ class Bench {
   Memory live_;
   Image image_;
   Watch watch_;
+  Result<void> ready_;
 };
 
 using Stop = std::function<bool()>;  ///< true when time is up
@@ -70,6 +74,7 @@ struct Plan {
   unsigned depth = 4;         ///< of PCT schedules, 2 or more: one change point less than this
   unsigned preemptions = 2;   ///< of depth-first schedules
   bool long_programs = true;  ///< half of the programs are
+  bool transactions = false;  ///< elided paths, and some threads on the software ones
   Bounds bounds;
   Mutation mutation;
 };

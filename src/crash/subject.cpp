@@ -131,6 +131,9 @@ class IndexInstance final : public Instance {
   [[nodiscard]] std::uint64_t live_blocks() const override {
     return pool_->heap().usage().live_blocks;
   }
+  [[nodiscard]] std::span<std::byte> memory() const override {
+    return {pool_->base(), pool_->bytes()};
+  }
   [[nodiscard]] Heap::Extent block_at(std::uint64_t offset) const override {
     return pool_->heap().block_at(offset);
   }
@@ -165,7 +168,8 @@ class IndexInstance final : public Instance {
   [[nodiscard]] std::string take(const typename Keys::Scan& out,
                                  std::vector<Answer::Found>& found) const {
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const int number = universe_.number_of(out[i].key);
+      const std::size_t guess = found.empty() ? 0 : found.back().key + std::size_t{1};
+      const int number = universe_.number_of(out[i].key, guess);
       if (number < 0) return "a key that nobody inserted";
       const auto key = static_cast<std::uint16_t>(number);
       if (!found.empty() && found.back().key >= key) return "a scan out of order or with a repeat";
@@ -197,11 +201,19 @@ Recovered recover_as(const Subject& subject, const Universe<Keys>& universe, std
   return {.instance = std::move(instance)};
 }
 
+Result<std::unique_ptr<Pool>> open_copy(const Memory& memory) {
+  PoolOptions options;
+  options.path = memory.path();
+  options.huge_pages = false;
+  options.prefault = false;
+  return Pool::open(options);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabulary& vocabulary,
-                                            std::span<std::byte> memory) {
-  auto pool = Pool::create_in(memory);
+                                            const Memory& memory) {
+  auto pool = subject.heap == HeapKind::pmdk ? open_copy(memory) : Pool::create_in(memory.span());
   if (!pool) return pool.error();
   const auto& both = vocabulary.both();
   const std::uint16_t keys = vocabulary.keys();
@@ -212,9 +224,8 @@ Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabu
       subject, both.of<ByteKeys>(), keys, std::move(pool).value()));
 }
 
-Recovered recover(const Subject& subject, const Vocabulary& vocabulary,
-                  std::span<std::byte> memory) {
-  auto pool = Pool::open_in(memory);
+Recovered recover(const Subject& subject, const Vocabulary& vocabulary, const Memory& memory) {
+  auto pool = subject.heap == HeapKind::pmdk ? open_copy(memory) : Pool::open_in(memory.span());
   if (!pool)
     return {.instance = nullptr, .problem = "the pool does not open: " + pool.error().what};
   const auto& both = vocabulary.both();

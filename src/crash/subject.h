@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crash/image.h"
 #include "crash/workload.h"
 #include "index/registry.h"
 
@@ -16,6 +17,7 @@ struct Subject {
   const IndexInfo* info = nullptr;
   IndexOptions options{};
   std::size_t pool_bytes = std::size_t{1} << 20;
+  HeapKind heap = HeapKind::slab;  ///< slab or pmdk
 };
 
 /// An index on a pool in memory of ours, spoken to in key numbers and stamps.
@@ -37,6 +39,8 @@ class Instance {
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   virtual void quiesce() = 0;
   [[nodiscard]] virtual std::uint64_t live_blocks() const = 0;
+  /// Where the pool is mapped.
+  [[nodiscard]] virtual std::span<std::byte> memory() const = 0;
   /// The block of the heap that the byte at `offset` lies in.
   [[nodiscard]] virtual Heap::Extent block_at(std::uint64_t offset) const = 0;
 };
@@ -58,19 +62,26 @@ class Vocabulary {
   std::unique_ptr<Both> both_;
 };
 
-/// A new pool without an index: `Action::create` makes that.
+/// A new pool without an index: `Action::create` makes that. slab: it is made in `memory`; pmdk:
+/// `memory` holds one from `make_pmdk_pool`, and stays as it is.
 [[nodiscard]] Result<std::unique_ptr<Instance>> start_new(const Subject& subject,
                                                           const Vocabulary& vocabulary,
-                                                          std::span<std::byte> memory);
+                                                          const Memory& memory);
 
 struct Recovered {
   std::unique_ptr<Instance> instance;
   bool absent = false;  ///< the pool is sound and holds no such index
   std::string problem{};
 };
-/// Opens the pool and recovers the index, with one thread.
+/// Opens the pool and recovers the index, with one thread. pmdk: on a copy of `memory`.
 [[nodiscard]] Recovered recover(const Subject& subject, const Vocabulary& vocabulary,
-                                std::span<std::byte> memory);
+                                const Memory& memory);
+
+/// Puts an empty pool with libpmemobj's heap into `memory`, a file; from now on libpmemobj opens
+/// copies only (copy_on_write.at_open). Errors: io, failed.
+[[nodiscard]] Result<void> make_pmdk_pool(const Memory& memory);
+/// Closes a copy that code which was stopped has left open.
+void close_copy(const std::byte* base);
 
 /// A registered index that recovers, or a toy ("toy:missing_flush", "toy:missing_flush:repaired").
 /// Errors: usage.

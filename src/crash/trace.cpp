@@ -17,6 +17,7 @@ std::uint64_t digest(const Trace& trace) noexcept {
                                std::uint64_t{event.thread} << 40 | std::uint64_t{event.size} << 32 |
                                event.at;
     sum = mix64(sum ^ head) + event.value;
+    if (event.group != 0) sum = mix64(sum + event.group);
   }
   return mix64(sum);
 }

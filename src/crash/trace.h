@@ -28,6 +28,8 @@ struct Event {
   std::uint64_t value;
   const void* pc;
   bool plain = false;  ///< a store that is no atomic access: the compiler may move it
+  /// Stores of one number, other than 0, become visible together, and persist so within a line.
+  std::uint32_t group = 0;
 };
 [[nodiscard]] const char* name_of(Event::Kind kind) noexcept;
 

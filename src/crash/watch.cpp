@@ -26,10 +26,14 @@ const char* name_of(Ending ending) noexcept {
   return names[static_cast<std::size_t>(ending)];
 }
 
-Watch::Watch(Image& image)
-    : image_(image), source_(image.base(), image.bytes()), undecided_(image.lines(), 0) {
+Watch::Watch(Image& image, bool copies)
+    : image_(image),
+      source_(image.base(), image.bytes()),
+      copies_(copies),
+      undecided_(image.lines() + 2, 0) {
   window_base = reinterpret_cast<std::uintptr_t>(image.base());
   window_bytes = image.bytes();
+  if (copies) unmapped(nullptr);
   all_atomics = false;
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -70,12 +74,20 @@ void Watch::begin() {
   before_ = installed;
   installed = this;
   active = this;
+  quiet_given_ = quiet_loads = 0;
+  hush();
+}
+
+void Watch::hush() noexcept {
+  constexpr std::uint64_t quiet_run = 1U << 16;
+  steps_ += quiet_given_ - quiet_loads;
+  quiet_given_ = quiet_loads = quiet_run;
+  told_lines = asking_ ? undecided_.data() : nullptr;
 }
 
 void Watch::end() {
   active = nullptr;
   installed = before_;
-  total_steps_ += steps_;
   if (recording_) source_.settle();
 }
 
@@ -111,7 +123,7 @@ void Watch::meet_lines(std::uint32_t at, std::size_t bytes) {
 
 void Watch::read(const void* address, std::size_t bytes, const void*) {
   count();
-  if (recording_) source_.settle();
+  hush();
   if (asking_ && bytes != 0) meet_lines(source_.offset_of(address), bytes);
 }
 
@@ -121,7 +133,7 @@ void Watch::write(const void* address, std::size_t bytes, const void* pc) {
   const std::uint32_t at = source_.offset_of(address);
   if (recording_) source_.settle();
   if (asking_) meet_lines(at, bytes);
-  image_.touch(at, bytes);
+  change(at, bytes);
   if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::Access::plain);
 }
 
@@ -134,8 +146,8 @@ void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const vo
   if (!source_.holds(address)) return;
   const std::uint32_t at = source_.offset_of(address);
   if (asking_) meet_lines(at, bytes);
-  if (kind == Atomic::load) return;
-  image_.touch(at, bytes);
+  if (kind == Atomic::load) return hush();
+  change(at, bytes);
   if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::access_of(kind));
 }
 
@@ -165,8 +177,44 @@ void Watch::stream(const void* address, std::size_t bytes, const void* pc) {
   const std::uint32_t at = source_.offset_of(address);
   if (recording_) source_.settle();
   if (asking_) meet_lines(at, bytes);
-  image_.touch(at, bytes);
+  change(at, bytes);
   if (recording_) source_.begin_stream(0, address, bytes, pc);
+}
+
+void Watch::foreign_flush(const void* address, std::size_t bytes, const void* pc) {
+  if (!recording_) return;
+  if (copy_ == nullptr)
+    early_.emplace_back(address, bytes);
+  else
+    source_.foreign_flush(0, address, bytes, pc);
+}
+
+void Watch::foreign_fence(const void* pc) {
+  if (!recording_ || copy_ == nullptr) return;
+  source_.settle();
+  source_.add(Event::Kind::fence, 0, 0, 0, pc);
+}
+
+// What libpmemobj did while it opened the pool is trusted: all of it is durable now.
+void Watch::mapped(const void* base, std::size_t bytes) {
+  if (!copies_ || bytes != image_.bytes()) return;
+  copy_ = static_cast<const std::byte*>(base);
+  window_base = reinterpret_cast<std::uintptr_t>(base);
+  window_bytes = bytes;
+  source_.explain_from(image_.base(), copy_);
+  if (!recording_) return;
+  for (const auto& [address, length] : early_) source_.foreign_flush(0, address, length, nullptr);
+  early_.clear();
+  source_.add(Event::Kind::fence, 0, 0, 0, nullptr);
+}
+
+// Whatever lies there next is none of the pool.
+void Watch::unmapped(const void*) {
+  if (!copies_) return;
+  if (recording_) source_.settle();
+  copy_ = nullptr;
+  window_bytes = 0;
+  source_.explain_from(nullptr, nullptr);
 }
 
 void Watch::pause(const void*) {

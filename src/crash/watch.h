@@ -24,7 +24,9 @@ enum class Ending : std::uint8_t {
 
 class Watch final : public platform::Observer {
  public:
-  explicit Watch(Image& image);
+  /// `copies`: the code under watch opens a copy of the image at an address of its own, and code
+  /// without hooks writes there, too. Nothing of it reaches the image.
+  explicit Watch(Image& image, bool copies = false);
   ~Watch() override;
 
   /// Runs `work` under watch. What it leaves behind when it is stopped is leaked on purpose: its
@@ -45,6 +47,7 @@ class Watch final : public platform::Observer {
   void record(bool on) noexcept {
     recording_ = on;
     all_atomics = on;
+    early_.clear();
   }
   [[nodiscard]] Trace take_trace();
   void mutate(const Mutation& mutation) noexcept { mutation_ = mutation; }
@@ -55,7 +58,6 @@ class Watch final : public platform::Observer {
   /// any run takes that verdicts do not depend on the machine's speed.
   static constexpr double most_seconds = 20;
   void patience(double seconds) noexcept { most_ticks_ = ticks(seconds); }
-  [[nodiscard]] std::uint64_t steps() const noexcept { return total_steps_; }
 
   void read(const void* address, std::size_t bytes, const void* pc) override;
   void write(const void* address, std::size_t bytes, const void* pc) override;
@@ -64,7 +66,19 @@ class Watch final : public platform::Observer {
   void fence(const void* pc) override;
   void stream(const void* address, std::size_t bytes, const void* pc) override;
   void pause(const void* pc) override;
+  void foreign_flush(const void* address, std::size_t bytes, const void* pc) override;
+  void foreign_fence(const void* pc) override;
+  void mapped(const void* base, std::size_t bytes) override;
+  void unmapped(const void* base) override;
+  // One thread needs no transactions: it takes the software path.
+  std::uint32_t transaction_begin(std::byte*, const std::byte*) override {
+    return Elision::aborted_for_good;
+  }
+  void transaction_commit(const void*) override {}
+  void transaction_abort() override {}
   [[nodiscard]] std::size_t thread_slot() noexcept override { return 0; }
+  /// The copy that is open, or null.
+  [[nodiscard]] const std::byte* copy() const noexcept { return copy_; }
 
  private:
   void begin();
@@ -72,8 +86,13 @@ class Watch final : public platform::Observer {
   void count() {
     if (++steps_ > most_steps) stop(Ending::out_of_steps);
   }
+  /// A load that nobody waits for is only counted, a run of them at a time.
+  void hush() noexcept;
   [[noreturn]] void stop(Ending why);
   void meet_lines(std::uint32_t at, std::size_t bytes);
+  void change(std::uint32_t at, std::size_t bytes) {
+    if (!copies_) image_.touch(at, bytes);
+  }
 
   static constexpr double seconds_per_tick = 0.05;
   [[nodiscard]] static constexpr std::uint32_t ticks(double seconds) noexcept {
@@ -85,16 +104,19 @@ class Watch final : public platform::Observer {
 
   Image& image_;
   EventSource source_;
+  bool copies_;
+  const std::byte* copy_ = nullptr;
   bool recording_ = false;
   bool asking_ = false;
   std::vector<std::uint8_t> undecided_;  ///< by line
   std::vector<LineNumber> asked_;
   std::function<void(LineNumber)> decide_;
+  std::vector<std::pair<const void*, std::size_t>> early_;  ///< flushed before `mapped`
   Mutation mutation_;
   Callers callers_;
   std::uint64_t steps_ = 0;
+  std::uint64_t quiet_given_ = 0;  ///< of `quiet_loads`, when they were last set
   std::uint64_t pauses_ = 0;
-  std::uint64_t total_steps_ = 0;
   volatile std::uint32_t ticks_ = 0;  ///< of the run under way
   std::uint32_t most_ticks_ = ticks(most_seconds);
   platform::Observer* before_ = nullptr;

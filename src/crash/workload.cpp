@@ -28,6 +28,15 @@ constexpr std::size_t filling = 7;
 /// them is found out.
 constexpr std::uint64_t reuse_every = 4;
 
+template <class Key, class Wanted>
+int place_of(const std::vector<Key>& keys, const Wanted& wanted, std::size_t guess) {
+  constexpr std::size_t next_ones = 4;
+  for (std::size_t i = guess; i < std::min(keys.size(), guess + next_ones); ++i)
+    if (keys[i] == wanted) return static_cast<int>(i);
+  const auto at = std::ranges::lower_bound(keys, wanted);
+  return at != keys.end() && *at == wanted ? static_cast<int>(at - keys.begin()) : -1;
+}
+
 }  // namespace
 
 const char* name_of(Action action) noexcept {
@@ -105,9 +114,8 @@ Universe<IntegerKeys>::Universe(const Program& program) {
   keys_.assign(keys.begin(), keys.end());
 }
 
-int Universe<IntegerKeys>::number_of(std::uint64_t key) const {
-  const auto at = std::ranges::lower_bound(keys_, key);
-  return at != keys_.end() && *at == key ? static_cast<int>(at - keys_.begin()) : -1;
+int Universe<IntegerKeys>::number_of(std::uint64_t key, std::size_t guess) const {
+  return place_of(keys_, key, guess);
 }
 
 std::string Universe<IntegerKeys>::show(std::uint16_t number) const {
@@ -127,9 +135,8 @@ Universe<ByteKeys>::Universe(const Program& program) {
   keys_.assign(keys.begin(), keys.end());
 }
 
-int Universe<ByteKeys>::number_of(std::string_view key) const {
-  const auto at = std::ranges::lower_bound(keys_, key);
-  return at != keys_.end() && *at == key ? static_cast<int>(at - keys_.begin()) : -1;
+int Universe<ByteKeys>::number_of(std::string_view key, std::size_t guess) const {
+  return place_of(keys_, key, guess);
 }
 
 std::string Universe<ByteKeys>::value(std::uint64_t stamp) const {

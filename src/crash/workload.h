@@ -76,8 +76,8 @@ class Universe<IntegerKeys> {
  public:
   explicit Universe(const Program& program);
   [[nodiscard]] std::uint64_t key(std::uint16_t number) const { return keys_[number]; }
-  /// The key's number, or -1.
-  [[nodiscard]] int number_of(std::uint64_t key) const;
+  /// The key's number, or -1. `guess`: it is this one, or one of the next, if one can tell.
+  [[nodiscard]] int number_of(std::uint64_t key, std::size_t guess) const;
   [[nodiscard]] std::uint64_t lowest() const { return 0; }
   [[nodiscard]] std::uint64_t value(std::uint64_t stamp) const { return stamp; }
   [[nodiscard]] std::uint64_t stamp_of(std::uint64_t value) const { return value; }
@@ -92,7 +92,7 @@ class Universe<ByteKeys> {
  public:
   explicit Universe(const Program& program);
   [[nodiscard]] std::string_view key(std::uint16_t number) const { return keys_[number]; }
-  [[nodiscard]] int number_of(std::string_view key) const;
+  [[nodiscard]] int number_of(std::string_view key, std::size_t guess) const;
   [[nodiscard]] std::string_view lowest() const { return {}; }
   /// Length and content follow from the stamp, so that a torn mixture of two is recognised.
   [[nodiscard]] std::string value(std::uint64_t stamp) const;

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = ROOT / "build" / "release" / "src" / "cli" / "perdure-sim"
-RATES = ("seconds", "recoveries_per_second")  # of this machine
+RATES = ("seconds", "states_per_second", "recoveries_per_second")  # of this machine
 
 
 def crash(
@@ -56,3 +56,48 @@ def test_a_finding_is_replayed(tmp_path: Path) -> None:
     broken = crash("--replay", str(file))
     assert broken.returncode == 2
     assert broken.stderr.count("\n") == 1 and str(file) in broken.stderr
+
+
+@pytest.mark.parametrize("domain", ["adr", "eadr"])
+@pytest.mark.parametrize("keys", ["integer", "bytes"])
+@pytest.mark.parametrize("index", ["fptree", "lbtree"])
+def test_indexes_are_explored_on_libpmemobjs_heap(
+    index: str, keys: str, domain: str, tmp_path: Path
+) -> None:
+    threads = "2" if domain == "adr" else "1"
+    flags = [
+        "--index", index, "--heap", "pmdk", "--key-kind", keys, "--domain", domain,
+        "--threads", threads, "--states", "60", "--json", "--out", str(tmp_path / "finding.json"),
+    ]  # fmt: skip
+    done = crash(*flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    assert document["heap"] == "pmdk"
+    assert document["coverage"]["states"] >= 60
+    assert document["coverage"]["deep_states"] > 0
+
+
+def test_a_planted_defect_is_found_on_libpmemobjs_heap_and_replayed(tmp_path: Path) -> None:
+    file = tmp_path / "finding.json"
+    done = crash("--index", "toy:missing_flush", "--heap", "pmdk", "--out", str(file))
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "src/crash/toys/table.cpp:" in done.stdout
+    again = crash("--replay", str(file))
+    assert again.returncode == 5, again.stderr
+
+
+def test_a_defect_of_elision_shows_with_transactions_only(tmp_path: Path) -> None:
+    out = str(tmp_path / "finding.json")
+    toy = ("--index", "toy:elided_publish", "--states", "3000", "--out", out)
+    assert crash(*toy).returncode == 0
+    assert crash(*toy, "--transactions", "on").returncode == 5
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--heap", "dram"), ("--transactions", "maybe"), ("--domain", "none")]
+)
+def test_a_bad_choice_is_one_line(flag: str, value: str) -> None:
+    done = crash("--index", "fptree", flag, value)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1 and flag in done.stderr

@@ -175,14 +175,41 @@ class TableToy final : public Toy {
     if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, live | bit(slot));
     if (has(Defect::valid_before_payload)) commit((live | bit(slot)) & ~gone);
     Entry& record = table_.record[slot];
-    record.key.store(key, relaxed);
-    record.value.store(value, relaxed);
-    record.check.store(mix64(key), relaxed);
+    if (is(Defect::elided_publish) &&
+        publish_elided(record, key, value, (live | bit(slot)) & ~gone))
+      return Outcome::ok;
+    fill(record, key, value);
     flush_payload(record);
     if (!has(Defect::missing_fence)) pm::fence();
     if (has(Defect::non_atomic_move) && gone != 0) commit(live & ~gone);
     commit((live | bit(slot)) & ~gone);
     return Outcome::ok;
+  }
+
+  static void fill(Entry& record, std::uint64_t key, std::uint64_t value) {
+    record.key.store(key, relaxed);
+    record.value.store(value, relaxed);
+    record.check.store(mix64(key), relaxed);
+  }
+
+  /// The defect: readers see record and bit together, but they lie in different lines.
+  [[nodiscard]] bool publish_elided(Entry& record, std::uint64_t key, std::uint64_t value,
+                                    std::uint64_t bits) {
+    constexpr unsigned attempts = 3;
+    const bool together = has(Defect::elided_publish);
+    if (!together) {
+      fill(record, key, value);
+      flush_payload(record);
+      pm::fence();
+    }
+    const bool elided = pm::elide(attempts, [&] {
+      if (together) fill(record, key, value);
+      table_.commit.store(bits, relaxed);
+    });
+    if (!elided) return false;
+    if (together) flush_payload(record);
+    pm::persist(&table_.commit, sizeof table_.commit);
+    return true;
   }
 
   void flush_payload(const Entry& record) {

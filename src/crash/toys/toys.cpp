@@ -44,7 +44,8 @@ const char* name_of(Defect defect) noexcept {
       "missing_flush",         "missing_fence",        "wrong_address",      "flush_of_a_temporary",
       "last_line_missed",      "valid_before_payload", "two_tokens",         "non_atomic_move",
       "unlock_before_flush",   "publish_before_init",  "free_before_unlink", "log_reset_unflushed",
-      "replay_not_idempotent", "lock_survives",        "leak_in_allocation", "read_of_unflushed"};
+      "replay_not_idempotent", "lock_survives",        "leak_in_allocation", "read_of_unflushed",
+      "elided_publish"};
   static_assert(std::size(names) == defects);
   return names[static_cast<std::size_t>(defect)];
 }
@@ -57,6 +58,8 @@ std::span<const IndexInfo> toys() {
 unsigned threads_of(Defect defect) noexcept {
   return defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ? 2 : 1;
 }
+
+bool is_elided(Defect defect) noexcept { return defect == Defect::elided_publish; }
 
 std::uint64_t toy_root(const IndexPlace& place) {
   const auto roots = place.pool->roots();

@@ -25,8 +25,9 @@ enum class Defect : std::uint8_t {
   lock_survives,
   leak_in_allocation,
   read_of_unflushed,
+  elided_publish,  ///< payload and valid bit in one hardware transaction; sound with the lock alone
 };
-inline constexpr std::size_t defects = 16;
+inline constexpr std::size_t defects = 17;
 [[nodiscard]] const char* name_of(Defect defect) noexcept;
 
 /// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
@@ -34,5 +35,7 @@ inline constexpr std::size_t defects = 16;
 [[nodiscard]] std::span<const IndexInfo> toys();
 /// Threads a defect takes to show.
 [[nodiscard]] unsigned threads_of(Defect defect) noexcept;
+/// Whether it takes hardware transactions to show.
+[[nodiscard]] bool is_elided(Defect defect) noexcept;
 
 }  // namespace perdure::crash

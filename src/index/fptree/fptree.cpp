@@ -4,6 +4,7 @@
 #include <array>
 
 #include "index/fptree/leaf_order.h"
+#include "index/record/batch.h"
 #include "index/record/index_root.h"
 
 namespace perdure::fptree {
@@ -106,11 +107,8 @@ bool FpTree<Keys>::find_record(Key key, std::uint64_t hash, RecordWords& words) 
 template <class Keys>
 void FpTree<Keys>::lookup_batch(std::span<const Key> keys, std::span<ValueOut> values,
                                 std::span<Outcome> outcomes) {
-  for (std::size_t first = 0; first < keys.size(); first += batch_group) {
-    const std::size_t group = std::min<std::size_t>(batch_group, keys.size() - first);
-    lookup_group(keys.subspan(first, group), values.subspan(first, group),
-                 outcomes.subspan(first, group));
-  }
+  in_groups(keys, values, outcomes,
+            [this](auto some, auto into, auto answers) { lookup_group(some, into, answers); });
 }
 
 template <class Keys>

@@ -67,7 +67,6 @@ class FpTree final : public OrderedIndex<Keys> {
 
   /// Attempts of a hardware transaction before the software path, as published.
   static constexpr unsigned elision_attempts = 256;
-  static constexpr unsigned batch_group = 32;
 
   FpTree(const IndexPlace& place, std::uint64_t head);
   void build(const std::vector<typename LeafList<Keys>::Entry>& leaves);

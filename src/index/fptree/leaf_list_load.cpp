@@ -3,7 +3,7 @@
 #include <array>
 
 #include "index/fptree/leaf_list.h"
-#include "index/fptree/parallel.h"
+#include "index/record/parallel.h"
 
 namespace perdure::fptree {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "index/fptree/leaf_list.h"
-#include "index/fptree/parallel.h"
+#include "index/record/parallel.h"
 
 namespace perdure::fptree {
 namespace {

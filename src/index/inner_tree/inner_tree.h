@@ -1,5 +1,5 @@
-// InnerTree: the DRAM part of FPTree and LB+-Tree: sorted inner nodes over leaves it knows only as
-// addresses. Rebuilt at recovery; nothing here is durable.
+// InnerTree: sorted inner nodes in DRAM over leaves it knows only as addresses. Rebuilt at
+// recovery; nothing here is durable.
 //
 // Traversal runs in a hardware transaction where the machine has one (the caller's `pm::elide`
 // around `find_in_transaction`), otherwise by optimistic versions node by node (`find`), as in Leis

@@ -1,20 +1,22 @@
 #include <algorithm>
-#include <array>
 
 #include "index/lbtree/chain.h"
+#include "index/record/publish_batch.h"
 
 namespace perdure::lbtree {
 namespace {
 
-/// Leaves and blobs on their way into the pool. Blocks are published in batches that nothing leads
-/// to yet: a crash leaves them to the sweep of recovery.
+/// Leaves and blobs on their way into the pool.
 template <class Keys>
 class Builder {
  public:
   using Record = typename Keys::Record;
   using Draft = typename RecordStore<Keys>::Draft;
 
-  Builder(Pool& pool, const RecordStore<Keys>& records) : pool_(pool), records_(records) {}
+  Builder(Pool& pool, const RecordStore<Keys>& records)
+      : pool_(pool), records_(records), batch_(pool.heap()) {}
+
+  [[nodiscard]] PublishBatch& batch() noexcept { return batch_; }
 
   /// Puts up to `bulk_records` records into the back of `leaf`, which has no live record, and adds
   /// them to `header`. Not flushed. False: out of space.
@@ -23,7 +25,7 @@ class Builder {
     for (const Record& record : source) {
       Draft draft;
       if (!records_.draft(record.key, record.value, draft)) return false;
-      if constexpr (RecordStore<Keys>::has_blobs) hold(draft.block);
+      if constexpr (RecordStore<Keys>::has_blobs) batch_.hold(draft.block);
       leaf.record[--slot].store(draft.words);
       header.add(slot, fingerprint_of(record.key));
     }
@@ -35,25 +37,15 @@ class Builder {
     Reservation block = pool_.heap().reserve(sizeof(Leaf));
     if (!block) return nullptr;
     auto* const leaf = pool_.at<Leaf>(block.offset);
-    hold(block);
+    batch_.hold(block);
     leaf->format(null_offset);
     leaves_.push_back(leaf);
     return leaf;
   }
 
-  /// Publishes what is held, and with it `word`. Everything was flushed.
-  void publish(std::atomic<std::uint64_t>* word = nullptr, std::uint64_t value = 0) {
-    pm::fence();
-    if (held_ == 0 && word != nullptr)
-      pm::store_persist(*word, value);
-    else
-      pool_.heap().publish(std::span(block_).first(held_), word, value);
-    held_ = 0;
-  }
-
   /// Gives all blocks back, with the blobs of the first leaf, whose header is not stored.
   void give_back(const Leaf& first, const Header& first_header) {
-    publish();
+    batch_.publish();
     free_blobs(first, first_header);
     for (const Leaf* const leaf : leaves_) {
       free_blobs(*leaf, leaf->read_header());
@@ -62,10 +54,6 @@ class Builder {
   }
 
  private:
-  void hold(const Reservation& block) {
-    if (held_ == block_.size()) publish();
-    block_[held_++] = block;
-  }
   void free_blobs(const Leaf& leaf, const Header& header) {
     if constexpr (RecordStore<Keys>::has_blobs) {
       for (unsigned slot = 0; slot < Leaf::entries; ++slot) {
@@ -77,8 +65,7 @@ class Builder {
   Pool& pool_;
   const RecordStore<Keys>& records_;
   std::vector<const Leaf*> leaves_;
-  std::array<Reservation, 64> block_;
-  std::size_t held_ = 0;
+  PublishBatch batch_;
 };
 
 }  // namespace
@@ -122,7 +109,7 @@ Result<Children<Keys>> build_chain(Pool& pool, const RecordStore<Keys>& records,
     children.push_back({source[begin].key, leaf});
   }
   pm::flush(last, sizeof(Leaf));
-  builder.publish(&first.header[0], first_header.word_0);
+  builder.batch().publish(&first.header[0], first_header.word_0);
   return children;
 }
 

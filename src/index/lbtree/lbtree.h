@@ -83,7 +83,6 @@ class LbTree final : public OrderedIndex<Keys> {
   };
 
   static constexpr unsigned elision_attempts = 16;
-  static constexpr std::size_t batch_group = 32;  ///< lookups whose misses overlap
 
   LbTree(const IndexPlace& place, std::uint64_t head);
 

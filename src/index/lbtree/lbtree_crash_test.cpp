@@ -1,129 +1,24 @@
-// Power cuts made by hand: the pool as it was before an operation, with a chosen part of the words
-// that the operation stored, must recover to the state before or after, whichever the commit word
-// says.
-//
-// The parts are chosen more freely than hardware does (any subset of the stores that no fence
-// separates, not only prefixes of lines), so a store that takes effect without its commit word
-// shows.
+// Power cuts made by hand (record/test_cuts.h) around every step of LB+-Tree.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
-#include <functional>
-#include <span>
-
 #include "index/lbtree/test_support.h"
+#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
 
+using index_test::expect_after_cuts;
+using index_test::extract;
+using index_test::Recording;
+using index_test::Word;
+using index_test::Words;
+using index_test::operator+;
 using lbtree_test::expect_equal;
 using lbtree_test::Model;
 using lbtree_test::Store;
 using lbtree_test::succeeds;
 using Leaf = lbtree::Leaf;
 using Header = lbtree::Header;
-
-constexpr std::uint64_t pool_header_bytes = 4096;
-
-/// A stored word: pool offset and what it became.
-struct Word {
-  std::uint64_t offset;
-  std::uint64_t value;
-};
-using Words = std::vector<Word>;
-
-/// The pool's content before an operation, and the words that it has changed since.
-template <class Keys>
-class Recording {
- public:
-  explicit Recording(Store<Keys>& store) : store_(store), before_(content()) {}
-
-  [[nodiscard]] Words changed() const {
-    const std::vector<std::uint64_t> after = content();
-    Words words;
-    for (std::size_t i = pool_header_bytes / 8; i < after.size(); ++i)
-      if (after[i] != before_[i]) words.push_back({8 * i, after[i]});
-    return words;
-  }
-
-  /// The cut: recovers from the content before, with `words` on top.
-  [[nodiscard]] Result<void> cut(std::span<const Word> words) {
-    std::vector<std::uint64_t> media = before_;
-    for (const Word& word : words) media[word.offset / 8] = word.value;
-    return store_.crash([&](const std::string& path) {
-      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-      file.write(reinterpret_cast<const char*>(media.data()),
-                 static_cast<std::streamsize>(8 * media.size()));
-    });
-  }
-
- private:
-  [[nodiscard]] std::vector<std::uint64_t> content() const {
-    std::vector<std::uint64_t> words(store_.pool().bytes() / 8);
-    std::memcpy(words.data(), store_.pool().base(), 8 * words.size());
-    return words;
-  }
-
-  Store<Keys>& store_;
-  std::vector<std::uint64_t> before_;
-};
-
-/// Takes the words out of `words` that `which` accepts.
-Words extract(Words& words, const std::function<bool(std::uint64_t)>& which) {
-  Words taken;
-  for (const Word& word : words)
-    if (which(word.offset)) taken.push_back(word);
-  std::erase_if(words, [&](const Word& word) { return which(word.offset); });
-  return taken;
-}
-Words extract(Words& words, std::uint64_t offset) {
-  return extract(words, [=](std::uint64_t at) { return at == offset; });
-}
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-/// Cuts after `base` and a part of `loose`: nothing, each word alone, all but one, all, random
-/// parts. Whatever the part, the content is `model`; and the index goes on working.
-template <class Keys>
-void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Words& base,
-                       const Words& loose, const Model<Keys>& model) {
-  Rng rng(loose.size());
-  std::vector<std::vector<bool>> parts;
-  const std::size_t singles = std::min<std::size_t>(loose.size(), 24);
-  for (std::size_t i = 0; i < singles; ++i) {
-    const std::size_t chosen = singles == loose.size() ? i : rng.below(loose.size());
-    for (const bool inverse : {false, true}) {
-      std::vector<bool> part(loose.size(), inverse);
-      part[chosen] = !inverse;
-      parts.push_back(part);
-    }
-  }
-  for (unsigned i = 0; i < 16; ++i) {
-    std::vector<bool> part(loose.size());
-    for (std::size_t k = 0; k < part.size(); ++k) part[k] = i == 0 || (i > 1 && rng.below(2) == 0);
-    parts.push_back(part);
-  }
-  for (const std::vector<bool>& part : parts) {
-    Words words = base;
-    for (std::size_t i = 0; i < part.size(); ++i)
-      if (part[i]) words.push_back(loose[i]);
-    ASSERT_TRUE(succeeds(recording.cut(words)));
-    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
-  }
-  // Only the last of them goes on: every other starts from the content before.
-  Model<Keys> grown = model;
-  for (unsigned i = 0; i < 40; ++i) {
-    if constexpr (Keys::kind == KeyKind::integer)
-      grown[mix64(i)] = i;
-    else
-      grown["new" + std::to_string(i)] = "value";
-  }
-  for (const auto& [key, value] : grown) ASSERT_EQ(store.index().upsert(key, value), Outcome::ok);
-  expect_equal(store.index(), grown);
-}
 
 /// Integer stores around one leaf that holds the keys 1000, 1010, ... in the order given.
 struct IntegerCase {
@@ -398,13 +293,7 @@ TEST(LbTreeCrash, DamagedChainsAreCorrupt) {
                       {link, std::uint64_t{1} << 40},       // outside
                       {begin, header | Header::zero_mask},  // an impossible header
                       {record, 5}};                         // a key without its fingerprint
-  for (const Word& damage : damages) {
-    const Result<void> result = recording.cut({&damage, 1});
-    ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
-    EXPECT_EQ(result.error().code, ErrorCode::corrupt);
-  }
-  ASSERT_TRUE(succeeds(recording.cut({})));
-  expect_equal(test.store.index(), test.model);
+  index_test::expect_corrupt(test.store, recording, damages, test.model);
 }
 
 }  // namespace

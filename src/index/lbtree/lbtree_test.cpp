@@ -303,10 +303,10 @@ TEST(LbTree, RecoversAgainAndAgain) {
 TEST(LbTree, AnotherKindOfKeyIsForeign) {
   Integers store;
   IndexPlace place = store.place();
-  auto wrong = recover_index<ByteKeys>(lbtree_test::info(), place);
+  auto wrong = recover_index<ByteKeys>(store.info(), place);
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.error().code, ErrorCode::foreign);
-  auto again = create_index<IntegerKeys>(lbtree_test::info(), place);
+  auto again = create_index<IntegerKeys>(store.info(), place);
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, ErrorCode::exists);
   EXPECT_TRUE(succeeds(store.index().check_invariants())) << "the refused creation leaked no block";

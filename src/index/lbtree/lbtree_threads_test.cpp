@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "index/lbtree/test_support.h"
+#include "index/record/test_locks.h"
 
 namespace perdure {
 namespace {
@@ -182,18 +183,10 @@ TEST(LbTreeThreads, VersionsNoticeWhatTheHeaderHides) {
   EXPECT_FALSE(lock.validate(word));
 }
 
-// What changes nothing disturbs no reader.
 TEST(LbTreeThreads, RefusedChangesKeepTheVersion) {
   Store<IntegerKeys> store;
-  ASSERT_EQ(store.index().insert(1, 1), Outcome::ok);
-  pm::VersionLock& lock = store.peer().lock_of(store.peer().first());
-  const std::uint64_t word = lock.read_begin();
-  EXPECT_EQ(store.index().insert(1, 2), Outcome::exists);
-  EXPECT_EQ(store.index().update(2, 2), Outcome::not_found);
-  EXPECT_EQ(store.index().remove(2), Outcome::not_found);
-  EXPECT_TRUE(lock.validate(word));
-  EXPECT_EQ(store.index().update(1, 2), Outcome::ok);
-  EXPECT_FALSE(lock.validate(word));
+  index_test::expect_refusals_keep_the_version(store.index(),
+                                               store.peer().lock_of(store.peer().first()));
 }
 
 // T5: a writer holds the lock until its change is durable; no reader returns before.
@@ -201,38 +194,9 @@ TEST(LbTreeThreads, ReadersWaitForTheLock) {
   Store<IntegerKeys> store;
   for (std::uint64_t key = 0; key < 10; ++key)
     ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
-  pm::VersionLock& lock = store.peer().lock_of(store.peer().first());
-  ASSERT_TRUE(lock.try_lock());
-  std::atomic<unsigned> done{0};
-  std::vector<std::jthread> readers;
-  readers.emplace_back([&] {
-    std::uint64_t value = 0;
-    EXPECT_EQ(store.index().lookup(5, value), Outcome::ok);
-    EXPECT_EQ(value, 55U);
-    ++done;
-  });
-  readers.emplace_back([&] {
-    IntegerScan scan;
-    EXPECT_EQ(store.index().scan(0, 10, scan), 10U);
-    EXPECT_EQ(scan[5].value, 55U);
-    ++done;
-  });
-  readers.emplace_back([&] {
-    const std::vector<std::uint64_t> keys{5, 6};
-    std::vector<std::uint64_t> values(2);
-    std::vector<Outcome> outcomes(2);
-    store.index().lookup_batch(keys, values, outcomes);
-    EXPECT_EQ(values[0], 55U);
-    ++done;
-  });
-  // As a writer does: the new value is visible in memory and not yet durable.
   Leaf& leaf = store.peer().first();
-  leaf.record[store.peer().slot(leaf, 5)].value = 55;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(done, 0U);
-  lock.unlock();
-  readers.clear();
-  EXPECT_EQ(done, 3U);
+  index_test::expect_readers_wait(store.index(), store.peer().lock_of(leaf),
+                                  leaf.record[store.peer().slot(leaf, 5)].value);
 }
 
 // S2: an unlinker that cannot get its neighbour's stripe lets go of its own and tries again.

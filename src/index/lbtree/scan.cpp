@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "index/lbtree/lbtree.h"
+#include "index/record/batch.h"
 
 namespace perdure {
 
@@ -129,13 +130,9 @@ std::size_t LbTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
 template <class Keys>
 void LbTree<Keys>::lookup_batch(std::span<const Key> keys, std::span<ValueOut> values,
                                 std::span<Outcome> outcomes) {
-  PERDURE_ASSERT(values.size() >= keys.size() && outcomes.size() >= keys.size());
   const Epochs::Guard guard(epochs_);
-  for (std::size_t first = 0; first < keys.size(); first += batch_group) {
-    const std::size_t group = std::min(batch_group, keys.size() - first);
-    search_group(keys.subspan(first, group), values.subspan(first, group),
-                 outcomes.subspan(first, group));
-  }
+  in_groups(keys, values, outcomes,
+            [this](auto some, auto into, auto answers) { search_group(some, into, answers); });
 }
 
 // Three passes, so that the misses of a pass overlap: inner nodes, header lines, record lines. A

@@ -1,21 +1,13 @@
-// What the tests of LB+-Tree share: a pool in a file of its own, model comparison, and a peer that
-// reaches leaves and locks.
+// What the tests of LB+-Tree share: a peer that reaches leaves and locks.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/rng.h"
 #include "index/lbtree/lbtree.h"
+#include "index/record/test_store.h"
 
 namespace perdure {
 
@@ -51,118 +43,21 @@ class LbTreePeer {
 
 namespace lbtree_test {
 
-inline std::uint64_t next_serial() {
-  static std::uint64_t serial = 0;
-  return serial++;
-}
+using index_test::BytesModel;
+using index_test::expect_equal;
+using index_test::IntegerModel;
+using index_test::Model;
+using index_test::succeeds;
 
-/// For EXPECT_TRUE: the error's line is the message.
-[[nodiscard]] inline testing::AssertionResult succeeds(const Result<void>& result) {
-  if (result.ok()) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << result.error().line();
-}
-
-inline const IndexInfo& info() {
-  auto found = IndexRegistry::find("lbtree");
-  PERDURE_ASSERT(found.ok());
-  return **found;
-}
-
-/// One index in a pool of its own, which is deleted at the end.
 template <class Keys>
-class Store {
+class Store : public index_test::Store<Keys> {
  public:
-  using Value = typename Keys::Value;
-  using Index = OrderedIndex<Keys>;
-
   explicit Store(HeapKind heap = HeapKind::slab, std::uint64_t bytes = Pool::min_pool_bytes,
                  std::vector<std::string> options = {})
-      : options_(std::move(options)) {
-    pool_options_.path = (std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp") +
-                         std::string("/perdure-lbtree-test-") + std::to_string(getpid()) + "-" +
-                         std::to_string(next_serial()) + ".pool";
-    pool_options_.heap = heap;
-    pool_options_.bytes = bytes;
-    pool_options_.overwrite = true;
-    auto pool = Pool::create(pool_options_);
-    if (!pool) throw std::runtime_error(pool.error().line());
-    pool_ = std::move(pool).value();
-    auto index = create_index<Keys>(info(), place());
-    if (!index) throw std::runtime_error(index.error().line());
-    index_ = std::move(index).value();
-  }
-  ~Store() {
-    index_.reset();
-    pool_.reset();
-    std::remove(pool_options_.path.c_str());
-  }
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
+      : index_test::Store<Keys>("lbtree", heap, bytes, std::move(options)) {}
 
-  [[nodiscard]] const std::string& path() const { return pool_options_.path; }
-  [[nodiscard]] Index& index() { return *index_; }
-  [[nodiscard]] Pool& pool() { return *pool_; }
-  [[nodiscard]] LbTreePeer<Keys> peer() { return LbTreePeer<Keys>(*index_); }
-
-  /// Drops the index and the pool without a clean shutdown, lets `patch` edit the file, and
-  /// recovers. At another address, so that an address kept on media would show.
-  template <class Patch>
-  [[nodiscard]] Result<void> crash(Patch&& patch) {
-    index_.reset();
-    pool_.reset();
-    patch(pool_options_.path);
-    pool_options_.map_address = 0x7e9000000000 + (next_serial() << 30);
-    auto pool = Pool::open(pool_options_);
-    if (!pool) return pool.error();
-    pool_ = std::move(pool).value();
-    auto index = recover_index<Keys>(info(), place());
-    if (!index) return index.error();
-    index_ = std::move(index).value();
-    return {};
-  }
-  [[nodiscard]] Result<void> crash() {
-    return crash([](const std::string&) {});
-  }
-
-  [[nodiscard]] IndexPlace place() {
-    IndexPlace place;
-    place.pool = pool_.get();
-    auto options = IndexRegistry::options(info(), options_);
-    PERDURE_ASSERT(options.ok());
-    place.options = *options;
-    place.threads = 2;
-    return place;
-  }
-
- private:
-  std::vector<std::string> options_;
-  PoolOptions pool_options_;
-  std::unique_ptr<Pool> pool_;
-  std::unique_ptr<Index> index_;
+  [[nodiscard]] LbTreePeer<Keys> peer() { return LbTreePeer<Keys>(this->index()); }
 };
-
-using IntegerModel = std::map<std::uint64_t, std::uint64_t>;
-using BytesModel = std::map<std::string, std::string>;
-template <class Keys>
-using Model = std::conditional_t<Keys::kind == KeyKind::integer, IntegerModel, BytesModel>;
-
-/// The index holds exactly the model, by size, scan and lookup, and its invariants hold.
-template <class Keys>
-void expect_equal(OrderedIndex<Keys>& index, const Model<Keys>& model) {
-  ASSERT_TRUE(succeeds(index.check_invariants()));
-  ASSERT_EQ(index.size(), model.size());
-  typename Keys::Scan scan;
-  ASSERT_EQ(index.scan({}, model.size() + 1, scan), model.size());
-  std::size_t i = 0;
-  typename Keys::ValueOut value{};
-  for (const auto& [key, expected] : model) {
-    ASSERT_EQ(scan[i].key, key) << "at " << i;
-    ASSERT_EQ(scan[i].value, expected) << "at " << i;
-    ASSERT_EQ(index.lookup(key, value), Outcome::ok);
-    ASSERT_EQ(value, expected);
-    ++i;
-  }
-}
 
 }  // namespace lbtree_test
 }  // namespace perdure

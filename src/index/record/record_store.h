@@ -1,4 +1,4 @@
-// What FPTree and LB+-Tree share over the 16-byte records of their leaves.
+// What FPTree, LB+-Tree and uTree share over their 16-byte records, in leaves or list nodes.
 //
 //                key word                                  value word
 //   IntegerKeys  the key                                   the value

@@ -189,18 +189,22 @@ void yield() noexcept {
 }
 
 void transaction_commit() noexcept {
+  if (Observer* const observer = Observer::installed)
+    return observer->transaction_commit(__builtin_return_address(0));
   if (current == nullptr || current->transaction == nullptr) return;
   if (engine.timed) engine.order(*current);
   engine.transactions.commit(*current);
 }
 
 void transaction_abort() noexcept {
+  if (Observer* const observer = Observer::installed) return observer->transaction_abort();
   if (current == nullptr || current->transaction == nullptr) return;
   engine.transactions.abort(*current, AbortCause::explicit_abort);
 }
 
 bool has_transactions() noexcept {
-  return engine.has_transactions && Observer::installed == nullptr;
+  return Observer::offers_transactions ||
+         (engine.has_transactions && Observer::installed == nullptr);
 }
 
 void note_read(const void* address, std::size_t bytes) noexcept {
@@ -218,7 +222,10 @@ void note_write(void* address, std::size_t bytes) noexcept {
 }
 
 void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes) noexcept {
-  if (Observer::installed != nullptr) return;
+  if (Observer* const observer = Observer::installed) {
+    if (foreign_writes) observer->mapped(base, bytes);
+    return;
+  }
   platform::runtime::add_region({.base = static_cast<const std::byte*>(base),
                                  .bytes = bytes,
                                  .first_page = 0,
@@ -227,7 +234,10 @@ void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes)
                                  .foreign_writes = foreign_writes});
 }
 
-void note_not_persistent(const void* base) noexcept { platform::runtime::remove_region(base); }
+void note_not_persistent(const void* base) noexcept {
+  if (Observer* const observer = Observer::installed) observer->unmapped(base);
+  platform::runtime::remove_region(base);
+}
 
 void heavy_fence() noexcept {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

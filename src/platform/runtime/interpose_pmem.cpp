@@ -9,10 +9,12 @@
 #include <cstring>
 
 #include "platform/runtime/engine.h"
+#include "platform/runtime/observer.h"
 #include "pm/persist.h"
 
 namespace {
 
+using perdure::platform::Observer;
 using perdure::platform::runtime::current;
 using perdure::platform::runtime::engine;
 namespace instruction = perdure::pm::detail::instruction;
@@ -25,9 +27,16 @@ constexpr unsigned write_combining_flag = 1U << 4;
 constexpr unsigned no_flush_flag = 1U << 5;
 constexpr std::size_t streaming_threshold_bytes = 256;
 
-void flush(const void* address, std::size_t bytes) {
+void flush(const void* address, std::size_t bytes, const void* pc) {
+  if (Observer* const observer = Observer::installed)
+    return observer->foreign_flush(address, bytes, pc);
   if (engine.guarded) engine.guard.accept(address, bytes);
   perdure::pm::flush(address, bytes);
+}
+
+void fence(const void* pc) {
+  if (Observer* const observer = Observer::installed) return observer->foreign_fence(pc);
+  perdure::pm::fence();
 }
 
 bool streams(std::size_t bytes, unsigned flags) {
@@ -56,11 +65,21 @@ void write(void* to, std::size_t bytes, unsigned flags) {
   }
 }
 
-void finish(void* to, std::size_t bytes, unsigned flags) {
+// An observer takes what was streamed for stored and flushed.
+void finish(void* to, std::size_t bytes, unsigned flags, const void* pc) {
+  const bool streamed = streams(bytes, flags) && Observer::installed == nullptr;
   if (engine.guarded) engine.guard.accept(to, bytes);
-  if ((flags & no_flush_flag) == 0 && !streams(bytes, flags)) perdure::pm::flush(to, bytes);
-  if ((flags & (no_drain_flag | no_flush_flag)) == 0) perdure::pm::fence();
+  if ((flags & no_flush_flag) == 0 && !streamed) flush(to, bytes, pc);
+  if ((flags & (no_drain_flag | no_flush_flag)) == 0) fence(pc);
 }
+
+void persist(const void* address, std::size_t bytes, const void* pc) {
+  flush(address, bytes, pc);
+  fence(pc);
+}
+
+void* move(void* to, const void* from, std::size_t bytes, unsigned flags, const void* pc);
+void* set(void* to, int value, std::size_t bytes, unsigned flags, const void* pc);
 
 }  // namespace
 
@@ -69,55 +88,70 @@ extern "C" {
 void* __real_memmove(void* to, const void* from, std::size_t bytes) noexcept;
 void* __real_memset(void* to, int value, std::size_t bytes) noexcept;
 
-void pmem_flush(const void* address, std::size_t bytes) { flush(address, bytes); }
-void pmem_deep_flush(const void* address, std::size_t bytes) { flush(address, bytes); }
-void pmem_drain(void) { perdure::pm::fence(); }
+void pmem_flush(const void* address, std::size_t bytes) {
+  flush(address, bytes, __builtin_return_address(0));
+}
+void pmem_deep_flush(const void* address, std::size_t bytes) {
+  flush(address, bytes, __builtin_return_address(0));
+}
+void pmem_drain(void) { fence(__builtin_return_address(0)); }
 int pmem_deep_drain(const void*, std::size_t) {
-  perdure::pm::fence();
+  fence(__builtin_return_address(0));
   return 0;
 }
 void pmem_persist(const void* address, std::size_t bytes) {
-  flush(address, bytes);
-  perdure::pm::fence();
+  persist(address, bytes, __builtin_return_address(0));
 }
 int pmem_deep_persist(const void* address, std::size_t bytes) {
-  pmem_persist(address, bytes);
+  persist(address, bytes, __builtin_return_address(0));
   return 0;
 }
 int pmem_has_hw_drain(void) { return 0; }
 
 void* pmem_memmove(void* to, const void* from, std::size_t bytes, unsigned flags) {
+  return move(to, from, bytes, flags, __builtin_return_address(0));
+}
+void* pmem_memcpy(void* to, const void* from, std::size_t bytes, unsigned flags) {
+  return move(to, from, bytes, flags, __builtin_return_address(0));
+}
+void* pmem_memset(void* to, int value, std::size_t bytes, unsigned flags) {
+  return set(to, value, bytes, flags, __builtin_return_address(0));
+}
+void* pmem_memmove_persist(void* to, const void* from, std::size_t bytes) {
+  return move(to, from, bytes, 0, __builtin_return_address(0));
+}
+void* pmem_memcpy_persist(void* to, const void* from, std::size_t bytes) {
+  return move(to, from, bytes, 0, __builtin_return_address(0));
+}
+void* pmem_memset_persist(void* to, int value, std::size_t bytes) {
+  return set(to, value, bytes, 0, __builtin_return_address(0));
+}
+void* pmem_memmove_nodrain(void* to, const void* from, std::size_t bytes) {
+  return move(to, from, bytes, no_drain_flag, __builtin_return_address(0));
+}
+void* pmem_memcpy_nodrain(void* to, const void* from, std::size_t bytes) {
+  return move(to, from, bytes, no_drain_flag, __builtin_return_address(0));
+}
+void* pmem_memset_nodrain(void* to, int value, std::size_t bytes) {
+  return set(to, value, bytes, no_drain_flag, __builtin_return_address(0));
+}
+}
+
+namespace {
+
+void* move(void* to, const void* from, std::size_t bytes, unsigned flags, const void* pc) {
   if (current != nullptr && bytes != 0) engine.load(*current, from, bytes);
   write(to, bytes, flags);
   __real_memmove(to, from, bytes);
-  finish(to, bytes, flags);
+  finish(to, bytes, flags, pc);
   return to;
 }
-void* pmem_memcpy(void* to, const void* from, std::size_t bytes, unsigned flags) {
-  return pmem_memmove(to, from, bytes, flags);
-}
-void* pmem_memset(void* to, int value, std::size_t bytes, unsigned flags) {
+
+void* set(void* to, int value, std::size_t bytes, unsigned flags, const void* pc) {
   write(to, bytes, flags);
   __real_memset(to, value, bytes);
-  finish(to, bytes, flags);
+  finish(to, bytes, flags, pc);
   return to;
 }
-void* pmem_memmove_persist(void* to, const void* from, std::size_t bytes) {
-  return pmem_memmove(to, from, bytes, 0);
-}
-void* pmem_memcpy_persist(void* to, const void* from, std::size_t bytes) {
-  return pmem_memmove(to, from, bytes, 0);
-}
-void* pmem_memset_persist(void* to, int value, std::size_t bytes) {
-  return pmem_memset(to, value, bytes, 0);
-}
-void* pmem_memmove_nodrain(void* to, const void* from, std::size_t bytes) {
-  return pmem_memmove(to, from, bytes, no_drain_flag);
-}
-void* pmem_memcpy_nodrain(void* to, const void* from, std::size_t bytes) {
-  return pmem_memmove(to, from, bytes, no_drain_flag);
-}
-void* pmem_memset_nodrain(void* to, int value, std::size_t bytes) {
-  return pmem_memset(to, value, bytes, no_drain_flag);
-}
-}
+
+}  // namespace

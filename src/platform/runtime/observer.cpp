@@ -3,5 +3,6 @@
 namespace perdure::platform {
 
 Observer* Observer::installed = nullptr;
+bool Observer::offers_transactions = false;
 
 }  // namespace perdure::platform

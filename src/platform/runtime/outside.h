@@ -12,7 +12,8 @@ namespace perdure::platform::runtime {
 
 inline void read_outside(const void* address, std::size_t bytes, const void* pc) {
   if (Observer* const observer = Observer::installed) {
-    if (observer->watches(address)) observer->read(address, bytes, pc);
+    if (observer->watches(address) && !observer->is_quiet(address, bytes))
+      observer->read(address, bytes, pc);
   }
 }
 
@@ -28,8 +29,9 @@ inline void write_outside(const void* address, std::size_t bytes, const void* pc
 inline void atomic_outside(const void* address, std::size_t bytes, Observer::Atomic kind,
                            const void* pc) {
   if (Observer* const observer = Observer::installed) {
-    if (observer->all_atomics || observer->watches(address))
-      observer->atomic(address, bytes, kind, pc);
+    const bool watched = observer->watches(address);
+    if (kind == Observer::Atomic::load && watched && observer->is_quiet(address, bytes)) return;
+    if (watched || observer->all_atomics) observer->atomic(address, bytes, kind, pc);
   } else if (engine.guarded) {
     engine.guard.settle();
     if (kind != Observer::Atomic::load) engine.guard.expect(address, bytes, pc);

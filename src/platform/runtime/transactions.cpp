@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "platform/runtime/engine.h"
+#include "platform/runtime/observer.h"
 
 extern "C" {
 // Copies the saved bytes over the stack at `frame`, makes it the stack pointer, and returns
@@ -297,7 +298,10 @@ void Transactions::remember(Transaction& transaction, const SimulatedThread& thr
 extern "C" std::uint32_t perdure_transaction_started(std::byte* frame,
                                                      const std::byte* caller_frame) noexcept {
   using namespace perdure::platform::runtime;
+  using perdure::platform::Observer;
   SimulatedThread* const thread = current;
+  if (thread == nullptr && Observer::installed != nullptr)
+    return Observer::installed->transaction_begin(frame, caller_frame);
   if (thread == nullptr || !engine.has_transactions) return 0;
   return engine.transactions.begin(*thread, frame, caller_frame);
 }

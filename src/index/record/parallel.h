@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 
-namespace perdure::fptree {
+namespace perdure {
 
 /// Calls `job(begin, end, part)` for `threads` parts of [0, count) at once and returns the first
 /// error. With one thread, or too little to share, in this thread.
@@ -30,4 +30,4 @@ template <class Job>
   return {};
 }
 
-}  // namespace perdure::fptree
+}  // namespace perdure
