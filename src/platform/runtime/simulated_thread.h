@@ -37,7 +37,7 @@ class IncompleteLoads {
   [[gnu::always_inline]] void note(std::uint64_t value, Time ready) noexcept {
     constexpr std::uint64_t address_bits = (std::uint64_t{1} << 48) - 1;
     constexpr std::uint64_t tag_bits = 15;
-    const unsigned at = next_++ % recent_.size();
+    const std::size_t at = next_++ % recent_.size();
     recent_[at] = {value & address_bits & ~tag_bits, ready};
     pages_[at] = static_cast<std::uint32_t>(recent_[at].value / window);
     if (ready > latest_) latest_ = ready;
