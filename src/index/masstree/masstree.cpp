@@ -64,8 +64,11 @@ auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::o
     for (;;) {
       border = place.at.border;
       const Permutation order = border->order();
-      slot = order.place(border->rank(order, step.slice, step.length, place.found));
-      if (place.found) entry = border->entry(slot);
+      const unsigned rank = border->rank(order, step.slice, step.length, place.found);
+      if (place.found) {
+        slot = order.place(rank);
+        entry = border->entry(slot);
+      }
       if (place.at.holds()) break;
       place.at.version = border->lock.read_begin();
       if (!advance(place.at, step.slice)) return std::nullopt;

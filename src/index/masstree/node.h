@@ -51,14 +51,14 @@ class Permutation {
   [[nodiscard]] constexpr unsigned count() const noexcept { return word_ & 15; }
   /// The place at rank i; from `count` on a free one.
   [[nodiscard]] constexpr unsigned place(unsigned i) const noexcept {
+    PERDURE_ASSERT(i < width);
     return word_ >> (4 + 4 * i) & 15;
   }
 
   /// Puts the first free place at rank i and returns it.
   constexpr unsigned insert(unsigned i) noexcept {
-    const unsigned last = count();
-    const unsigned free = place(last);
-    move(last, i);
+    const unsigned free = place(count());
+    move(count(), i);
     ++word_;
     return free;
   }
