@@ -20,8 +20,10 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,6 +50,10 @@ SANITIZER_OPTIONS = {
 SANITIZED = {"PERDURE_TEST_FACTOR": "0.15"}
 
 
+def variables() -> dict[str, str]:
+    return {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **SANITIZER_OPTIONS}
+
+
 @dataclass
 class Stage:
     """One run of a stage: its log, and whether every command so far succeeded."""
@@ -66,7 +72,6 @@ class Stage:
         if not self.passed:
             return False
         arguments = [str(part) for part in command]
-        variables = {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **SANITIZER_OPTIONS}
         with self.log.open("a") as log:
             log.write(f"$ {shlex.join(arguments)}\n")
             log.flush()
@@ -74,7 +79,7 @@ class Stage:
             done = subprocess.run(
                 arguments,
                 cwd=ROOT,
-                env={**variables, **(environment or {})},
+                env={**variables(), **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -83,12 +88,39 @@ class Stage:
         with self.log.open(errors="replace") as log:
             log.seek(start)
             output = log.read().splitlines()
-        self.closing += [line for line in output[-30:] if CLOSING.search(line)]
-        if done.returncode != 0:
-            self.passed = False
-            say(f"{self.name}: exit code {done.returncode} from: {shlex.join(arguments)}")
-            print("\n".join(output[-60:]), file=sys.stderr)
+        self.judge(arguments, done.returncode, output)
         return self.passed
+
+    def run_at_once(self, commands: Iterable[Sequence[str | Path]], directory: Path = ROOT) -> None:
+        """Runs independent commands, as many at a time as there are cores, to the end of all."""
+
+        def start(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [str(part) for part in command],
+                cwd=directory,
+                env=variables(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+            )
+
+        if not self.passed:
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool, self.log.open("a") as log:
+            for done in pool.map(start, commands):
+                log.write(f"$ {shlex.join(done.args)}\n{done.stdout}")
+                log.flush()
+                self.judge(done.args, done.returncode, done.stdout.splitlines())
+
+    def judge(self, arguments: Sequence[str], code: int, output: Sequence[str]) -> None:
+        self.closing += [line for line in output[-30:] if CLOSING.search(line)]
+        if code != 0:
+            self.passed = False
+            say(f"{self.name}: exit code {code} from: {shlex.join(arguments)}")
+            print("\n".join(output[-60:]), file=sys.stderr)
 
     def fail(self, what: str) -> None:
         self.passed = False
@@ -121,6 +153,9 @@ def checked(optimisation: str) -> tuple[str, ...]:
 
 
 CHECKED, SANITIZER = checked("-O2"), checked("-O1")
+FUZZ = (
+    *SANITIZER, "-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON",
+)  # fmt: skip
 
 
 def release(stage: Stage) -> None:
@@ -151,28 +186,34 @@ def thread(stage: Stage) -> None:
 
 
 def clang(stage: Stage) -> None:
-    """everything compiled by clang++-16 with warnings as errors, fuzz targets among it"""
-    options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
-    folder = stage.build("fuzz", *SANITIZER, *options)
-    stage.run("cmake", "--build", folder, "--target", "fuzz")
+    """clang++-16's opinion of every source, with warnings as errors; no code is made of it"""
+    folder = stage.build("fuzz", *FUZZ, targets=["perdure_build_info"])
+    if not stage.passed:
+        return
+    compiled = json.loads((folder / "compile_commands.json").read_text())
+    calls = (shlex.split(entry["command"]) for entry in compiled)
+    unlaunched = (call[1:] if Path(call[0]).name == "ccache" else call for call in calls)
+    stage.run_at_once(([*call, "-fsyntax-only"] for call in unlaunched), directory=folder)
+    say(f"clang: {len(compiled)} sources")
 
 
 def fuzz(stage: Stage) -> None:
     """each fuzz target for a minute, from the same seed every time"""
-    options = ("-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON", "-DPERDURE_BENCH=ON")
-    folder = stage.build("fuzz", *SANITIZER, *options, targets=["fuzz"])
+    folder = stage.build("fuzz", *FUZZ, targets=["fuzz"])
     programs = sorted(source.stem for source in (ROOT / "fuzz").glob("*_fuzz.cpp"))
     if not programs:
         stage.fail("no fuzz targets found")
+    commands: list[list[str | Path]] = []
     for name in programs:
         grown, seeds = BUILD / "fuzz-corpus" / name, ROOT / "fuzz" / "corpus" / name
         grown.mkdir(parents=True, exist_ok=True)
         known = [seeds] if seeds.is_dir() else []
-        stage.run(
+        commands.append([
             folder / "fuzz" / name, f"-max_total_time={FUZZ_SECONDS}", "-seed=1",
             "-timeout=20", "-rss_limit_mb=2048", f"-artifact_prefix={BUILD}/log/{name}-",
             grown, *known,
-        )  # fmt: skip
+        ])  # fmt: skip
+    stage.run_at_once(commands)
 
 
 def python(stage: Stage) -> None:
@@ -203,19 +244,20 @@ def crash(stage: Stage) -> None:
     if listing.returncode != 0:
         stage.fail("perdure-sim list indexes --json failed")
         return
+    commands: list[list[str | Path]] = []
     for index in json.loads(listing.stdout):
+        name = index["name"]
         if index["index_class"] != "persistent" or not index["recovers"]:
             continue
-        if stage.pattern and not re.search(stage.pattern, index["name"]):
+        if stage.pattern and not re.search(stage.pattern, name):
             continue
-        for kind in index["key_kinds"]:
-            for domain in ("adr", "eadr"):
-                for threads in ("1", "2"):
-                    stage.run(
-                        program, "crash", "--index", index["name"], "--key-kind", kind,
-                        "--domain", domain, "--threads", threads, "--quiet",
-                        "--budget", str(CRASH_SECONDS), "--out", BUILD / "log" / "crash.json",
-                    )  # fmt: skip
+        for kind, domain, threads in product(index["key_kinds"], ("adr", "eadr"), ("1", "2")):
+            found = BUILD / "log" / f"crash-{name}-{kind}-{domain}-{threads}.json"
+            commands.append([
+                program, "crash", "--index", name, "--key-kind", kind, "--domain", domain,
+                "--threads", threads, "--quiet", "--budget", str(CRASH_SECONDS), "--out", found,
+            ])  # fmt: skip
+    stage.run_at_once(commands)
 
 
 STAGES: dict[str, Callable[[Stage], None]] = {

@@ -1,9 +1,11 @@
 // A PiBench wrapper that misbehaves in the way that the environment variable LYING_WRAPPER names.
-// It keeps 8-byte keys and values in a std::map and is right wherever it does not lie.
+// It keeps 8-byte keys and values in a std::map behind a mutex and is right wherever it does not
+// lie.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,6 +26,7 @@ class LyingTree final : public tree_api {
   explicit LyingTree(std::string lie) : lie_(std::move(lie)) {}
 
   bool find(const char* key, std::size_t, char* value_out) override {
+    const std::lock_guard lock(mutex_);
     if (lie_ == "throw") throw std::runtime_error("a wrapper's own trouble");
     const auto at = map_.find(number(key));
     if (at == map_.end()) return lie_ == "false_hit";
@@ -36,42 +39,49 @@ class LyingTree final : public tree_api {
   }
 
   bool insert(const char* key, std::size_t, const char* value, std::size_t) override {
+    const std::lock_guard lock(mutex_);
     if (lie_ == "false_success") return true;
     if (lie_ == "never") return false;
     return map_.emplace(number(key), number(value)).second;
   }
 
   bool update(const char* key, std::size_t, const char* value, std::size_t) override {
+    const std::lock_guard lock(mutex_);
     const auto at = map_.find(number(key));
     if (at == map_.end()) return false;
     at->second = number(value);
     return true;
   }
 
-  bool remove(const char* key, std::size_t) override { return map_.erase(number(key)) > 0; }
+  bool remove(const char* key, std::size_t) override {
+    const std::lock_guard lock(mutex_);
+    return map_.erase(number(key)) > 0;
+  }
 
   int scan(const char* key, std::size_t, int scan_size, char*& values_out) override {
-    records_.clear();
+    const std::lock_guard lock(mutex_);
+    thread_local std::vector<std::pair<std::uint64_t, std::uint64_t>> records;
+    records.clear();
     for (auto at = map_.lower_bound(number(key)); at != map_.end(); ++at) {
-      if (static_cast<int>(records_.size()) == scan_size) break;
-      records_.emplace_back(at->first, at->second);
+      if (static_cast<int>(records.size()) == scan_size) break;
+      records.emplace_back(at->first, at->second);
     }
-    if (lie_ == "short_scan" && !records_.empty()) records_.pop_back();
-    if (lie_ == "unsorted_scan" && records_.size() > 1) std::swap(records_[0], records_[1]);
-    if (lie_ != "null_scan") values_out = reinterpret_cast<char*>(records_.data());
+    if (lie_ == "short_scan" && !records.empty()) records.pop_back();
+    if (lie_ == "unsorted_scan" && records.size() > 1) std::swap(records[0], records[1]);
+    if (lie_ != "null_scan") values_out = reinterpret_cast<char*>(records.data());
     if (lie_ == "negative_scan") return -5;
     if (lie_ == "long_scan") {
-      records_.resize(static_cast<std::size_t>(scan_size) + 1);
-      values_out = reinterpret_cast<char*>(records_.data());
+      records.resize(static_cast<std::size_t>(scan_size) + 1);
+      values_out = reinterpret_cast<char*>(records.data());
       return scan_size + 1;
     }
-    return static_cast<int>(records_.size());
+    return static_cast<int>(records.size());
   }
 
  private:
   std::string lie_;
+  std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> map_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> records_;
 };
 
 // Forks whose options are longer read on behind ours and find what the host left there.
