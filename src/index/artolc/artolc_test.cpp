@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,20 +21,11 @@ namespace {
 using Bytes = ArtOlc<ByteKeys>;
 using Integers = ArtOlc<IntegerKeys>;
 
-void expect_holds(Bytes& index, const std::map<std::string, std::string>& model) {
-  const auto checked = index.check_invariants();
-  ASSERT_TRUE(checked.ok()) << checked.error().line();
-  BytesScan scan;
-  ASSERT_EQ(index.scan("", model.size() + 1, scan), model.size());
-  std::size_t i = 0;
-  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
-}
-
 TEST(ArtOlc, SplitsALongPrefixAtEveryByteAndJoinsItAgain) {
   const std::string base(40, 'p');
   for (unsigned at = 0; at <= base.size(); ++at) {
     Bytes index(false);
-    std::map<std::string, std::string> model;
+    TextModel model;
     const auto add = [&](const std::string& key) {
       EXPECT_EQ(index.insert(key, key), Outcome::ok);
       model[key] = key;
@@ -76,44 +66,28 @@ TEST(ArtOlc, SkippedBytesOfALongPrefixAreComparedAtTheRecord) {
 
 TEST(ArtOlc, ScansFromKeysThatLieInsideBeforeAndBehindAPrefix) {
   Bytes index(false);
-  std::map<std::string, std::string> model;
+  TextModel model;
   for (const char* const end : {"", "a", "b", "ba", "c"})
     for (const std::string& base : {std::string(3, 'm'), std::string(20, 'm') + "n"}) {
       ASSERT_EQ(index.upsert(base + end, "v"), Outcome::ok);
       model[base + end] = "v";
     }
-  BytesScan scan;
+  std::vector<std::string> probes;
   for (std::string from = "m"; from.size() < 25; from += 'm')
-    for (const std::string& probe : {from, from + "l", from + "z", from + std::string(1, '\0')}) {
-      index.scan(probe, 100, scan);
-      auto at = model.lower_bound(probe);
-      for (std::size_t i = 0; i < scan.size(); ++i, ++at) {
-        ASSERT_NE(at, model.end()) << probe;
-        EXPECT_EQ(scan[i].key, at->first) << probe;
-      }
-      EXPECT_EQ(at, model.end()) << probe;
-    }
+    for (const std::string& probe : {from, from + "l", from + "z", from + std::string(1, '\0')})
+      probes.push_back(probe);
+  expect_scans_from(index, model, probes);
 }
 
 TEST(ArtOlc, AgreesWithAMapOverKeysOfFewLetters) {
   // Few letters: keys end inside others, and nodes of one or two children come and go.
   Bytes index(false);
-  std::map<std::string, std::string> model;
-  Rng rng(7, 0);
-  for (unsigned step = 0; step < 30'000; ++step) {
+  expect_agrees_with_a_map(index, [](Rng& rng) {
     std::string key;
     for (std::uint64_t length = rng.below(14); key.size() < length;)
       key += rng.below(8) == 0 ? 'b' : 'a';
-    const std::string value = std::to_string(step);
-    if (rng.below(2) == 0) {
-      EXPECT_EQ(index.remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
-    } else {
-      EXPECT_EQ(index.upsert(key, value), Outcome::ok);
-      model[key] = value;
-    }
-    if (step % 500 == 0) expect_holds(index, model);
-  }
-  expect_holds(index, model);
+    return key;
+  });
 }
 
 TEST(ArtOlc, NodesShrinkAsTheyEmpty) {
@@ -126,8 +100,7 @@ TEST(ArtOlc, NodesShrinkAsTheyEmpty) {
       if (key % 1000 != 0) {
         ASSERT_EQ(index.remove(key), Outcome::ok);
       }
-    const auto checked = index.check_invariants();
-    ASSERT_TRUE(checked.ok()) << checked.error().line();
+    expect_sound(index);
     EXPECT_EQ(index.size(), 100U);
     index.quiesce();
     for (std::uint64_t key = 0; key < 100'000; ++key)
@@ -179,8 +152,7 @@ TEST(ArtOlc, WalksBesideGrowthAndCollapseMissNothingThatStays) {
   }
   stop = true;
   for (std::thread& changer : changers) changer.join();
-  const auto checked = index.check_invariants();
-  EXPECT_TRUE(checked.ok()) << checked.error().line();
+  expect_sound(index);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Outcome BTreeOlc<Keys>::lookup(Key key, ValueOut& value) {
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = enter(key);
     pm::ReadAttempt stable(at.leaf->lock, at.word);
-    const Position position = search(*at.leaf, key, stable);
+    const LeafPosition position = search(*at.leaf, key, stable);
     const Entry entry = position.present ? at.leaf->entry(position.rank) : Entry{};
     if (!stable()) continue;
     if (!position.present) return Outcome::not_found;
@@ -119,12 +119,12 @@ Result<void> BTreeOlc<Keys>::check_leaf(const Leaf& leaf, const Key* low, const 
   for (unsigned i = 0; i < Leaf::entries; ++i) {
     const Entry entry = leaf.entry(i);
     if (i >= n) {
-      if (entry.key != Leaf::unused_key) return broken("L2");
+      if (entry.key != Leaf::unused_key) return broken("S2");
       continue;
     }
     const Key key = key_of(entry);
     if (key_word(key) != entry.key || (i > 0 && key <= key_of(leaf.entry(i - 1))))
-      return broken("L1");
+      return broken("S1");
     if ((low != nullptr && key < *low) || (high != nullptr && key >= *high)) return broken("T2");
   }
   return {};

@@ -65,11 +65,6 @@ class BTreeOlc final : public OrderedIndex<Keys> {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
   };
-  /// Where a key is in its leaf, or would be.
-  struct Position {
-    unsigned rank = 0;  ///< entries with smaller keys
-    bool present = false;
-  };
 
   [[nodiscard]] static std::uint64_t key_word(Key key) noexcept {
     if constexpr (is_bytes)
@@ -95,10 +90,10 @@ class BTreeOlc final : public OrderedIndex<Keys> {
 
   [[nodiscard]] Entered enter(Key key) const;
   [[nodiscard]] Leaf& lock_leaf(Key key) const;
-  /// Asks `stable()` before it follows an address, and gives up when that is false: the caller
-  /// validates before it believes anything.
   template <class Stable>
-  [[nodiscard]] static Position search(const Leaf& leaf, Key key, Stable&& stable) noexcept;
+  [[nodiscard]] static LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) noexcept {
+    return leaf.search(key_word(key), key, key_of, stable);
+  }
 
   [[nodiscard]] Leaf* new_leaf() { return new (arena_.allocate(sizeof(Leaf))) Leaf; }
   [[nodiscard]] Entry make_entry(Key key, Value value);
@@ -115,31 +110,5 @@ class BTreeOlc final : public OrderedIndex<Keys> {
   Leaf* const first_;
   InnerTree<Keys> inner_;
 };
-
-template <class Keys>
-template <class Stable>
-auto BTreeOlc<Keys>::search(const Leaf& leaf, Key key, Stable&& stable) noexcept -> Position {
-  const std::uint64_t word = key_word(key);
-  unsigned end = leaf.up_to(word);
-  if constexpr (!is_bytes) {
-    if (end == 0 || leaf.entry(end - 1).key != word) return {end, false};
-    return {end - 1, true};
-  } else {
-    // Those that share the first eight bytes: the texts decide.
-    unsigned first = word == 0 ? 0 : std::min(end, leaf.up_to(word - 1));
-    while (first < end) {
-      const unsigned middle = first + (end - first) / 2;
-      const Entry entry = leaf.entry(middle);
-      if (!stable()) return {};
-      const Key found = key_of(entry);
-      if (found == key) return {middle, true};
-      if (found < key)
-        first = middle + 1;
-      else
-        end = middle;
-    }
-    return {first, false};
-  }
-}
 
 }  // namespace perdure

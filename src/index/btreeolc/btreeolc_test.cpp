@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
 #include "core/rng.h"
@@ -46,12 +45,6 @@ TEST(BTreeOlcLeaf, SplitsAndKeepsItsSuccessor) {
   EXPECT_EQ(leaf.next(), &right);
 }
 
-template <class Index>
-void expect_sound(const Index& index) {
-  const auto checked = index.check_invariants();
-  ASSERT_TRUE(checked.ok()) << checked.error().line();
-}
-
 TEST(BTreeOlc, FillsLeavesInAscendingOrderAndTakesEmptyOnesAway) {
   const auto index = make_index<IntegerKeys>("btreeolc");
   constexpr std::uint64_t records = 50'000;
@@ -68,25 +61,10 @@ TEST(BTreeOlc, FillsLeavesInAscendingOrderAndTakesEmptyOnesAway) {
 
 TEST(BTreeOlc, AgreesWithAMapOverKeysThatShareTheirFirstBytes) {
   const auto index = make_index<ByteKeys>("btreeolc");
-  std::map<std::string, std::string> model;
-  Rng rng(7, 0);
-  for (unsigned step = 0; step < 40'000; ++step) {
-    std::string key(rng.below(3) * 8, 's');
-    key += std::to_string(rng.below(500));
-    const std::string value = std::to_string(step);
-    // Long stretches of growing and of shrinking, so that leaves fill and empty.
-    if (rng.below(8) < (step / 5000 % 2 == 0 ? 2U : 6U)) {
-      EXPECT_EQ(index->remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
-    } else {
-      EXPECT_EQ(index->upsert(key, value), Outcome::ok);
-      model[key] = value;
-    }
-    if (step % 2000 == 0) expect_sound(*index);
-  }
-  BytesScan scan;
-  ASSERT_EQ(index->scan("", model.size() + 1, scan), model.size());
-  std::size_t i = 0;
-  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
+  expect_agrees_with_a_map(*index, [](Rng& rng) {
+    const std::string shared(rng.below(3) * 8, 's');
+    return shared + std::to_string(rng.below(500));
+  });
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Outcome BTreeOlc<Keys>::put(Key key, Value value, Put kind) {
   if (!within_limits(key, value)) return Outcome::invalid;
   const Epochs::Guard guard(epochs_);
   Leaf& leaf = lock_leaf(key);
-  const Position position = search(leaf, key, [] { return true; });
+  const LeafPosition position = search(leaf, key, [] { return true; });
   if (kind == (position.present ? Put::insert : Put::update)) {
     leaf.lock.unlock_unchanged();
     return position.present ? Outcome::exists : Outcome::not_found;
@@ -78,7 +78,7 @@ Outcome BTreeOlc<Keys>::remove(Key key) {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
-    const Position position = search(leaf, key, [] { return true; });
+    const LeafPosition position = search(leaf, key, [] { return true; });
     if (!position.present) {
       leaf.lock.unlock_unchanged();
       return Outcome::not_found;

@@ -3,13 +3,11 @@
 //   byte 0      8                     16         136         256
 //        | lock | next leaf and count | key [15] | word [15] |
 //
-// L1  key words (an integer, or the first eight bytes of a byte string) do not descend. A word is
-//     the value of an integer, or the address of a byte string's record.
-// L2  key words from the count on are 2^64 - 1, so counting the key words <= a key passes the count
-//     only for the key word 2^64 - 1 itself.
-// L3  a leaf is changed only under its lock. Readers take none: what they read counts once the
-//     lock's version was validated, and an address is followed only after that.
-// L4  the count lives in the upper 16 bits of `next`, which addresses do not use.
+// Beside the invariants S1 to S3 of sorted_leaf.h:
+//
+// L1  a word is the value of an integer, or the address of a byte string's record.
+// L2  counting the key words <= a key passes the count only for the key word 2^64 - 1 itself (S2).
+// L3  the count lives in the upper 16 bits of `next`, which addresses do not use.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/assert.h"
+#include "index/inner_tree/sorted_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure::btreeolc {
@@ -28,9 +26,8 @@ struct Entry {
   std::uint64_t word = 0;
 };
 
-struct alignas(256) Leaf {
+struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   static constexpr unsigned entries = 15;
-  static constexpr std::uint64_t unused_key = ~std::uint64_t{0};
 
   pm::VersionLock lock;
 
@@ -45,10 +42,13 @@ struct alignas(256) Leaf {
   [[nodiscard]] Leaf* next() const noexcept {
     return reinterpret_cast<Leaf*>(link_.load(std::memory_order_acquire) & address_mask);
   }
-  [[nodiscard]] Entry entry(unsigned i) const noexcept {
-    return {key_[i].load(std::memory_order_acquire), word_[i].load(std::memory_order_acquire)};
+  [[nodiscard]] std::uint64_t key_word(unsigned i) const noexcept {
+    return key_[i].load(std::memory_order_acquire);
   }
-  /// How many entries have a key word <= `key`. Safe beside a writer (L3).
+  [[nodiscard]] Entry entry(unsigned i) const noexcept {
+    return {key_word(i), word_[i].load(std::memory_order_acquire)};
+  }
+  /// How many entries have a key word <= `key`. Safe beside a writer (S3).
   [[nodiscard]] unsigned up_to(std::uint64_t key) const noexcept {
     const unsigned found = pm::count_up_to<entries>(key_.data(), key);
     return key == unused_key ? std::min(found, count()) : found;
@@ -62,28 +62,9 @@ struct alignas(256) Leaf {
   std::uint64_t exchange(unsigned i, std::uint64_t word) noexcept {
     return word_[i].exchange(word, std::memory_order_acq_rel);
   }
-  /// Adds an entry at position i; the leaf is not full.
-  void insert_at(unsigned i, Entry added) noexcept {
-    const unsigned n = count();
-    PERDURE_ASSERT(n < entries && i <= n);
-    for (unsigned k = n; k > i; --k) set(k, entry(k - 1));
-    set(i, added);
-    set_count(n + 1);
-  }
-  void remove_at(unsigned i) noexcept {
-    const unsigned n = count();
-    PERDURE_ASSERT(i < n);
-    for (unsigned k = i + 1; k < n; ++k) set(k - 1, entry(k));
-    shrink(n - 1);
-  }
-  /// Moves the entries from `first` on to `right`, an empty leaf.
-  void split(unsigned first, Leaf& right) noexcept {
-    PERDURE_ASSERT(right.count() == 0);
-    for (unsigned i = first, n = count(); i < n; ++i) right.insert_at(i - first, entry(i));
-    shrink(first);
-  }
 
  private:
+  friend class SortedLeaf<Leaf, Entry>;
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t address_mask = (std::uint64_t{1} << count_shift) - 1;
 
@@ -98,11 +79,7 @@ struct alignas(256) Leaf {
   void set_count(unsigned count) noexcept {
     set_link(count, reinterpret_cast<std::uint64_t>(next()));
   }
-  void shrink(unsigned to) noexcept {
-    for (unsigned i = to, n = count(); i < n; ++i)
-      key_[i].store(unused_key, std::memory_order_release);  // L2
-    set_count(to);
-  }
+  void unset(unsigned i) noexcept { key_[i].store(unused_key, std::memory_order_release); }
 
   std::atomic<std::uint64_t> link_{0};
   std::array<std::atomic<std::uint64_t>, entries> key_;

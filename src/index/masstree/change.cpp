@@ -136,31 +136,30 @@ std::optional<Outcome> Masstree<Keys>::try_put(Key key, Value value, Put kind) {
   held.add(border.lock);
   // Entries come and go without a new version (B1): search again.
   const Step step = masstree::step_at(key, place->depth);
-  const Permutation order = border.order();
-  bool same = false;
-  const unsigned rank = border.rank(order, step.slice, step.length, same);
-  if (same) return put_at(border, order.place(rank), key, value, kind, place->depth, held);
+  const Spot spot = spot_of(border, step);
+  if (spot.taken) return put_at(border, spot, key, value, kind, place->depth, held);
   if (kind == Put::update) return Outcome::not_found;
-  add(border, rank, step, key, value, held);
+  add(border, spot.rank, step, key, value, held);
   return Outcome::ok;
 }
 
-// There is an entry with the key's slice and length at `place`.
+// There is an entry with the key's slice and length.
 template <class Keys>
-std::optional<Outcome> Masstree<Keys>::put_at(Border& border, unsigned place, Key key, Value value,
-                                              Put kind, std::size_t depth, Held& held) {
-  const Entry entry = border.entry(place);
+std::optional<Outcome> Masstree<Keys>::put_at(Border& border, const Spot& spot, Key key,
+                                              Value value, Put kind, std::size_t depth,
+                                              Held& held) {
+  const Entry& entry = spot.entry;
   if (is_link(entry)) return std::nullopt;
   if (is_of(entry, key)) {
     if (kind == Put::insert) return Outcome::exists;
-    change_value(border.words[place], key, value, held);
+    change_value(border.words[spot.place], key, value, held);
     return Outcome::ok;
   }
   if (kind == Put::update) return Outcome::not_found;
   if constexpr (is_bytes) {
     TextRecord* const added = TextRecord::make(arena_, key, value);
     const std::uint64_t link = make_layer(text_of(entry.word), added, depth + 1);
-    border.words[place].store(link, std::memory_order_release);
+    border.words[spot.place].store(link, std::memory_order_release);
   }
   return Outcome::ok;
 }
@@ -322,15 +321,10 @@ std::optional<Outcome> Masstree<Keys>::try_remove(Key key) {
     Held held;
     if (!border.lock.try_upgrade(place->at.version)) return std::nullopt;
     held.add(border.lock);
-    const Step step = masstree::step_at(key, place->depth);
-    const Permutation order = border.order();
-    bool same = false;
-    const unsigned rank = border.rank(order, step.slice, step.length, same);
-    if (!same) return std::nullopt;
-    const Entry entry = border.entry(order.place(rank));
-    if (is_link(entry) || !is_of(entry, key)) return std::nullopt;
-    border.erase(rank);
-    if constexpr (is_bytes) retire(text_of(entry.word), text_of(entry.word)->bytes());
+    const Spot spot = spot_of(border, masstree::step_at(key, place->depth));
+    if (!spot.taken || is_link(spot.entry) || !is_of(spot.entry, key)) return std::nullopt;
+    border.erase(spot.rank);
+    if constexpr (is_bytes) retire(text_of(spot.entry.word), text_of(spot.entry.word)->bytes());
     emptied = border.order().count() == 0;
     if (emptied) take_out(border, held);
   }
@@ -370,19 +364,14 @@ bool Masstree<Keys>::drop_layer(Key key, std::size_t depth, bool& emptied) {
   Held held;
   if (!above.lock.try_upgrade(place->at.version)) return false;
   held.add(above.lock);
-  const Step step = masstree::step_at(key, depth);
-  const Permutation order = above.order();
-  bool same = false;
-  const unsigned rank = above.rank(order, step.slice, step.length, same);
-  if (!same) return true;
-  const Entry entry = above.entry(order.place(rank));
-  if (!is_link(entry)) return true;
-  Node* const root = climb(root_behind(entry.word));
+  const Spot spot = spot_of(above, masstree::step_at(key, depth));
+  if (!spot.taken || !is_link(spot.entry)) return true;
+  Node* const root = climb(root_behind(spot.entry.word));
   if (root->level > 0 || !root->lock.lock()) return true;
   auto& border = static_cast<Border&>(*root);
   held.add(border.lock);
   if (border.order().count() != 0 || border.parent.load() != nullptr) return true;
-  above.erase(rank);
+  above.erase(spot.rank);
   held.release_obsolete(border.lock);
   retire(&border, sizeof border);
   emptied = above.order().count() == 0;

@@ -51,6 +51,18 @@ bool Masstree<Keys>::advance(Position& at, std::uint64_t slice) noexcept {
   }
 }
 
+// Believe it under the lock, or once the node was validated.
+template <class Keys>
+auto Masstree<Keys>::spot_of(const Border& border, const Step& step) noexcept -> Spot {
+  Spot spot;
+  const Permutation order = border.order();
+  spot.rank = border.rank(order, step.slice, step.length, spot.taken);
+  if (!spot.taken) return spot;
+  spot.place = order.place(spot.rank);
+  spot.entry = border.entry(spot.place);
+  return spot;
+}
+
 template <class Keys>
 auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::optional<Place> {
   Node* root = root_.load(std::memory_order_acquire);
@@ -58,34 +70,27 @@ auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::o
     const Step step = masstree::step_at(key, place.depth);
     place.at = find_border(root, step.slice);
     if (place.at.border == nullptr) return std::nullopt;
-    Border* border = nullptr;
-    unsigned slot = 0;
-    Entry entry{};
+    Spot spot;
     for (;;) {
-      border = place.at.border;
-      const Permutation order = border->order();
-      const unsigned rank = border->rank(order, step.slice, step.length, place.found);
-      if (place.found) {
-        slot = order.place(rank);
-        entry = border->entry(slot);
-      }
+      spot = spot_of(*place.at.border, step);
       if (place.at.holds()) break;
-      place.at.version = border->lock.read_begin();
+      place.at.version = place.at.border->lock.read_begin();
       if (!advance(place.at, step.slice)) return std::nullopt;
     }
+    place.found = spot.taken;
     if (!place.found) return place;
-    place.word = entry.word;
-    if (!is_link(entry)) {
-      place.found = is_of(entry, key);
+    place.word = spot.entry.word;
+    if (!is_link(spot.entry)) {
+      place.found = is_of(spot.entry, key);
       return place;
     }
     if (place.depth == deepest) return place;
-    Node* const known = root_behind(entry.word);
+    Node* const known = root_behind(spot.entry.word);
     root = climb(known);
     if (root != known) {  // M4: the next one need not climb
-      std::uint64_t expected = entry.word;
-      border->words[slot].compare_exchange_strong(expected, link_to(root),
-                                                  std::memory_order_acq_rel);
+      std::uint64_t expected = spot.entry.word;
+      place.at.border->words[spot.place].compare_exchange_strong(expected, link_to(root),
+                                                                 std::memory_order_acq_rel);
     }
   }
 }

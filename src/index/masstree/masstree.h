@@ -95,6 +95,13 @@ class Masstree final : public OrderedIndex<Keys> {
     bool found = false;
     std::uint64_t word = 0;  ///< of the entry, if `found`
   };
+  /// Where a step is in a border node, or would be.
+  struct Spot {
+    unsigned rank = 0;
+    bool taken = false;
+    unsigned place = 0;  ///< of the entry, if `taken`
+    Entry entry{};
+  };
   class Held;    ///< locks that are released without a change, unless it is told otherwise
   class Growth;  ///< the nodes of a split: locked, and allocated, before anything changes
 
@@ -120,6 +127,7 @@ class Masstree final : public OrderedIndex<Keys> {
   // Reading (masstree.cpp). The caller is pinned.
   [[nodiscard]] static Node* climb(Node* node) noexcept;
   [[nodiscard]] static Position find_border(Node* root, std::uint64_t slice) noexcept;
+  [[nodiscard]] static Spot spot_of(const Border& border, const Step& step) noexcept;
   [[nodiscard]] static bool advance(Position& at, std::uint64_t slice) noexcept;
   /// The place of `key`, in the layer at depth `deepest` at the most (then it may be a link).
   /// Nothing: a layer was taken out meanwhile, start again.
@@ -129,8 +137,8 @@ class Masstree final : public OrderedIndex<Keys> {
   // Changing (change.cpp). The caller is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, Put kind);
-  [[nodiscard]] std::optional<Outcome> put_at(Border& border, unsigned place, Key key, Value value,
-                                              Put kind, std::size_t depth, Held& held);
+  [[nodiscard]] std::optional<Outcome> put_at(Border& border, const Spot& spot, Key key,
+                                              Value value, Put kind, std::size_t depth, Held& held);
   void change_value(std::atomic<std::uint64_t>& word, Key key, Value value, Held& held);
   [[nodiscard]] std::uint64_t make_word(Key key, Value value);
   [[nodiscard]] std::uint64_t make_layer(TextRecord* present, TextRecord* added, std::size_t depth);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,25 +60,11 @@ TEST(Border, UsesFreshPlacesFirstAndSaysWhenOneWasInUseBefore) {
   EXPECT_FALSE(found);
 }
 
-template <class Index>
-void expect_sound(const Index& index) {
-  const auto checked = index.check_invariants();
-  ASSERT_TRUE(checked.ok()) << checked.error().line();
-}
-
-void expect_holds(Bytes& index, const std::map<std::string, std::string>& model) {
-  expect_sound(index);
-  BytesScan scan;
-  ASSERT_EQ(index.scan("", model.size() + 1, scan), model.size());
-  std::size_t i = 0;
-  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
-}
-
 TEST(Masstree, MakesLayersWhereKeysShareSlicesAndDropsThemAgain) {
   for (const std::size_t shared : {7U, 8U, 9U, 16U, 17U, 40U, 2000U}) {
     Bytes index(false);
     const std::string base(shared, 's');
-    std::map<std::string, std::string> model;
+    TextModel model;
     for (const std::string& key : {base + "a", base + "b", base, base + "a-long-ending",
                                    base + "a-long-endings", base.substr(0, shared / 2)}) {
       EXPECT_EQ(index.insert(key, key), Outcome::ok);
@@ -100,29 +85,17 @@ TEST(Masstree, MakesLayersWhereKeysShareSlicesAndDropsThemAgain) {
 
 TEST(Masstree, AgreesWithAMapOverKeysThatShareSlices) {
   Bytes index(false);
-  std::map<std::string, std::string> model;
-  Rng rng(7, 0);
-  for (unsigned step = 0; step < 40'000; ++step) {
+  expect_agrees_with_a_map(index, [](Rng& rng) {
     std::string key;
     for (std::uint64_t parts = rng.below(4); parts > 0; --parts)
       key += rng.below(2) == 0 ? "12345678" : "12345678x";
-    key += std::string(rng.below(3), static_cast<char>('0' + rng.below(60)));
-    const std::string value = std::to_string(step);
-    // Long stretches of growing and of shrinking, so that nodes fill and empty.
-    if (rng.below(8) < (step / 5000 % 2 == 0 ? 2U : 6U)) {
-      EXPECT_EQ(index.remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
-    } else {
-      EXPECT_EQ(index.upsert(key, value), Outcome::ok);
-      model[key] = value;
-    }
-    if (step % 1000 == 0) expect_holds(index, model);
-  }
-  expect_holds(index, model);
+    return key + std::string(rng.below(3), static_cast<char>('0' + rng.below(60)));
+  });
 }
 
 TEST(Masstree, ScansFromKeysBetweenAndInsideLayers) {
   Bytes index(false);
-  std::map<std::string, std::string> model;
+  TextModel model;
   for (const char* const end : {"", "1", "12345678", "123456789", "12345678a", "2", "9"})
     for (const char* const base : {"", "abcdefgh", "abcdefghijklmnop", "abcdefgx"}) {
       const std::string key = std::string(base) + end;
@@ -133,16 +106,7 @@ TEST(Masstree, ScansFromKeysBetweenAndInsideLayers) {
   for (const auto& [key, value] : model)
     for (const std::string& probe : {key, key + '\0', key + "5", key.substr(0, key.size() / 2)})
       probes.push_back(probe);
-  BytesScan scan;
-  for (const std::string& probe : probes) {
-    index.scan(probe, 100, scan);
-    auto at = model.lower_bound(probe);
-    for (std::size_t i = 0; i < scan.size(); ++i, ++at) {
-      ASSERT_NE(at, model.end()) << probe;
-      EXPECT_EQ(scan[i].key, at->first) << probe;
-    }
-    EXPECT_EQ(at, model.end()) << probe;
-  }
+  expect_scans_from(index, model, probes);
 }
 
 TEST(Masstree, FillsNodesInAscendingOrderAndEmptiesThemInAny) {

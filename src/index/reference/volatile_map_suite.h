@@ -1,15 +1,71 @@
-// What every volatile reference must do. Its test instantiates the suite with its name.
+// What every volatile reference must do: its test instantiates the suite with its name. And what
+// the tests of one index check with a map beside it.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "index/reference/reference_checks.h"
 
 namespace perdure {
+
+using TextModel = std::map<std::string, std::string>;
+
+template <class Index>
+void expect_sound(const Index& index) {
+  const auto checked = index.check_invariants();
+  ASSERT_TRUE(checked.ok()) << checked.error().line();
+}
+
+/// Sound, and a scan over all of it gives the model's records.
+inline void expect_holds(BytesIndex& index, const TextModel& model) {
+  expect_sound(index);
+  BytesScan scan;
+  ASSERT_EQ(index.scan("", model.size() + 1, scan), model.size());
+  std::size_t i = 0;
+  for (const auto& [key, value] : model) EXPECT_EQ(scan[i++], (BytesRecord{key, value}));
+}
+
+/// Scans from each of `probes`, for more records than there are.
+inline void expect_scans_from(BytesIndex& index, const TextModel& model,
+                              const std::vector<std::string>& probes) {
+  BytesScan scan;
+  for (const std::string& probe : probes) {
+    index.scan(probe, model.size() + 1, scan);
+    auto at = model.lower_bound(probe);
+    for (std::size_t i = 0; i < scan.size(); ++i, ++at) {
+      ASSERT_NE(at, model.end()) << probe;
+      EXPECT_EQ(scan[i].key, at->first) << probe;
+    }
+    EXPECT_EQ(at, model.end()) << probe;
+  }
+}
+
+/// Upserts and removals of keys that `make_key` draws, in long stretches of growing and of
+/// shrinking, so that nodes fill and empty.
+template <class MakeKey>
+void expect_agrees_with_a_map(BytesIndex& index, MakeKey&& make_key) {
+  constexpr unsigned steps = 40'000;
+  TextModel model;
+  Rng rng(7, 0);
+  for (unsigned step = 0; step < steps; ++step) {
+    const std::string key = make_key(rng);
+    const std::string value = std::to_string(step);
+    if (rng.below(8) < (step / 5000 % 2 == 0 ? 2U : 6U)) {
+      EXPECT_EQ(index.remove(key), model.erase(key) != 0 ? Outcome::ok : Outcome::not_found);
+    } else {
+      EXPECT_EQ(index.upsert(key, value), Outcome::ok);
+      model[key] = value;
+    }
+    if (step % 1000 == 0) expect_holds(index, model);
+  }
+  expect_holds(index, model);
+}
 
 class VolatileMap : public testing::TestWithParam<const char*> {
  protected:

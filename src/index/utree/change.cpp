@@ -41,7 +41,7 @@ Outcome UTree<Keys>::put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
-    const Position position = search(leaf, key, [] { return true; });
+    const LeafPosition position = search(leaf, key, [] { return true; });
     if (kind == (position.present ? Put::insert : Put::update)) {
       leaf.lock.unlock_unchanged();
       return position.present ? Outcome::exists : Outcome::not_found;
@@ -131,7 +131,7 @@ Outcome UTree<Keys>::remove(Key key) {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
-    const Position position = search(leaf, key, [] { return true; });
+    const LeafPosition position = search(leaf, key, [] { return true; });
     if (!position.present) {
       leaf.lock.unlock_unchanged();
       return Outcome::not_found;

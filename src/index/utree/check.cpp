@@ -21,7 +21,7 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
   const unsigned count = leaf.count();
   if (pm::VersionLock::is_locked(leaf.lock.peek()) ||
       pm::VersionLock::is_obsolete(leaf.lock.peek()))
-    return broken(pool_, "D3: a leaf is locked at rest", expected);
+    return broken(pool_, "S3: a leaf is locked at rest", expected);
   if (count > leaf_entries_) return broken(pool_, "D1: a leaf is overfull", expected);
   if (count == 0 && &leaf != first_) return broken(pool_, "T3: a leaf is empty", expected);
   for (unsigned i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
   }
   for (unsigned i = count; i < Leaf::entries; ++i)
     if (leaf.key_word(i) != Leaf::unused_key)
-      return broken(pool_, "D2: an unused key word is not 2^64 - 1", expected);
+      return broken(pool_, "S2: an unused key word is not 2^64 - 1", expected);
   return {};
 }
 

@@ -6,13 +6,11 @@
 //   An entry is a key word (the key, or the first eight bytes of a byte string) and the pool offset
 //   of its node in units of 32 bytes, as 32 low and 8 high bits: pools up to 32 TiB.
 //
-// D1  entries are in the order of their keys; entry i leads to the node of the i-th record of the
-//     leaf's range, and key words are those of the nodes.
-// D2  key words from `count` on are 2^64 - 1, so counting the key words <= a key passes `count`
-// only
-//     for the key word 2^64 - 1 itself.
-// D3  a leaf is changed only under its lock. Readers take none: what they read counts once the
-//     lock's version was validated, and an offset is followed only after that.
+// Beside the invariants S1 to S3 of sorted_leaf.h:
+//
+// D1  entry i leads to the node of the i-th record of the leaf's range, and key words are those of
+//     the nodes.
+// D2  counting the key words <= a key passes `count` only for the key word 2^64 - 1 itself (S2).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/assert.h"
+#include "index/inner_tree/sorted_leaf.h"
 #include "index/utree/node.h"
 #include "pm/pm.h"
 
@@ -33,10 +31,9 @@ struct Entry {
   std::uint64_t node = 0;  ///< pool offset
 };
 
-struct alignas(256) Leaf {
+struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   static constexpr unsigned entries = 18;
   static constexpr unsigned low_bits = 32;
-  static constexpr std::uint64_t unused_key = ~std::uint64_t{0};
   /// No pool may be larger, because an entry could not lead to its end.
   static constexpr std::uint64_t most_pool_bytes = node_alignment << (low_bits + 8);
 
@@ -60,7 +57,7 @@ struct alignas(256) Leaf {
   }
   [[nodiscard]] Entry entry(unsigned i) const noexcept { return {key_word(i), node(i)}; }
 
-  /// How many entries have a key word <= `word`. Safe beside a writer (D3).
+  /// How many entries have a key word <= `word`. Safe beside a writer (S3).
   [[nodiscard]] unsigned up_to(std::uint64_t word) const noexcept {
     constexpr unsigned wide = 16;
     unsigned count = pm::count_up_to<wide>(key_.data(), word);
@@ -76,31 +73,10 @@ struct alignas(256) Leaf {
 
   // Below: the caller holds the lock, or the leaf is not yet visible.
 
-  /// Adds an entry at position i; the leaf is not full.
-  void insert_at(unsigned i, Entry entry) noexcept {
-    const unsigned n = count();
-    PERDURE_ASSERT(n < entries && i <= n);
-    for (unsigned k = n; k > i; --k) set(k, this->entry(k - 1));
-    set(i, entry);
-    set_count(n + 1);
-  }
   void append(Entry entry) noexcept { insert_at(count(), entry); }
 
-  void remove_at(unsigned i) noexcept {
-    const unsigned n = count();
-    PERDURE_ASSERT(i < n);
-    for (unsigned k = i + 1; k < n; ++k) set(k - 1, entry(k));
-    shrink(n - 1);
-  }
-
-  /// Moves the entries from `first` on to `right`, an empty leaf.
-  void split(unsigned first, Leaf& right) noexcept {
-    PERDURE_ASSERT(right.count() == 0);
-    for (unsigned i = first, n = count(); i < n; ++i) right.append(entry(i));
-    shrink(first);
-  }
-
  private:
+  friend class SortedLeaf<Leaf, Entry>;
   template <class Prefetch>
   void each_line(Prefetch&& prefetch) const noexcept {
     for (std::size_t at = 0; at < sizeof *this; at += pm::cache_line_bytes)
@@ -117,11 +93,7 @@ struct alignas(256) Leaf {
   void set_count(unsigned count) noexcept {
     count_.store(static_cast<std::uint8_t>(count), std::memory_order_release);
   }
-  void shrink(unsigned to) noexcept {
-    for (unsigned i = to, n = count(); i < n; ++i)
-      key_[i].store(unused_key, std::memory_order_release);  // D2
-    set_count(to);
-  }
+  void unset(unsigned i) noexcept { key_[i].store(unused_key, std::memory_order_release); }
 
   std::array<std::atomic<std::uint64_t>, entries> key_;
   std::array<std::atomic<std::uint32_t>, entries> low_;

@@ -18,7 +18,7 @@ void expect_holds(const Leaf& leaf, const std::vector<Entry>& entries) {
       EXPECT_EQ(leaf.entry(i).key_word, entries[i].key_word) << i;
       EXPECT_EQ(leaf.entry(i).node, entries[i].node) << i;
     } else {
-      EXPECT_EQ(leaf.key_word(i), Leaf::unused_key) << i;  // D2
+      EXPECT_EQ(leaf.key_word(i), Leaf::unused_key) << i;  // S2
     }
   }
 }

@@ -101,7 +101,7 @@ void UTree<Keys>::search_group(std::span<const Key> keys, std::span<ValueOut> va
     const std::uint64_t word = leaf->lock.peek();
     if (pm::VersionLock::is_locked(word) || !Inner::holds(place[i])) continue;
     pm::ReadAttempt stable(leaf->lock, word);
-    const Position position = search(*leaf, keys[i], stable);
+    const LeafPosition position = search(*leaf, keys[i], stable);
     if (position.present) node[i] = leaf->node(position.rank);
     if (!stable()) continue;
     entered[i] = {leaf, word};

@@ -60,7 +60,7 @@ bool UTree<Keys>::find_pinned(Key key, RecordWords& found) const {
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = enter<Purpose::read>(key);
     pm::ReadAttempt stable(at.leaf->lock, at.word);
-    const Position position = search(*at.leaf, key, stable);
+    const LeafPosition position = search(*at.leaf, key, stable);
     if (position.present) {
       const std::uint64_t node = at.leaf->node(position.rank);
       if (!stable()) continue;

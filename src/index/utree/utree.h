@@ -88,11 +88,6 @@ class UTree final : public OrderedIndex<Keys> {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
   };
-  /// Where a key is in its leaf, or would be.
-  struct Position {
-    unsigned rank = 0;  ///< entries with smaller keys
-    bool present = false;
-  };
   /// The node whose link leads to a position, and the leaf before, where its lock guards the link.
   struct Predecessor {
     ListNode* node = nullptr;
@@ -113,13 +108,13 @@ class UTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Entered enter(Key key) const;
   /// Locks the leaf that covers `key`.
   [[nodiscard]] Leaf& lock_leaf(Key key) const;
-  /// Asks `stable()` before it follows an offset, and gives up when that is false: the caller
-  /// validates before it believes anything.
   template <class Stable>
-  [[nodiscard]] Position search(const Leaf& leaf, Key key, Stable&& stable) const noexcept;
-  template <class Stable>
-  [[nodiscard]] Position search_ties(const Leaf& leaf, Key key, unsigned end,
-                                     Stable&& stable) const noexcept;
+  [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {
+    const auto key_of = [this](const utree::Entry& entry) {
+      return records_.key_of(node_at(entry.node)->record.load());
+    };
+    return leaf.search(RecordStore<Keys>::key_word(key), key, key_of, stable);
+  }
   /// Finds the record of `key`; the caller is pinned. False: absent.
   [[nodiscard]] bool find_pinned(Key key, RecordWords& found) const;
 
@@ -179,39 +174,6 @@ auto UTree<Keys>::enter(Key key) const -> Entered {
     });
     if (!pm::VersionLock::is_locked(at.word) && !pm::VersionLock::is_obsolete(at.word)) return at;
   }
-}
-
-template <class Keys>
-template <class Stable>
-auto UTree<Keys>::search(const Leaf& leaf, Key key, Stable&& stable) const noexcept -> Position {
-  const std::uint64_t word = RecordStore<Keys>::key_word(key);
-  const unsigned end = leaf.up_to(word);
-  if (end == 0 || leaf.key_word(end - 1) != word) return {end, false};
-  if constexpr (RecordStore<Keys>::has_blobs)
-    return search_ties(leaf, key, end, stable);
-  else
-    return {end - 1, true};
-}
-
-// Entries in [first, end) share the key's first eight bytes; their blobs decide.
-template <class Keys>
-template <class Stable>
-auto UTree<Keys>::search_ties(const Leaf& leaf, Key key, unsigned end,
-                              Stable&& stable) const noexcept -> Position {
-  const std::uint64_t word = RecordStore<Keys>::key_word(key);
-  unsigned first = word == 0 ? 0 : std::min(end, leaf.up_to(word - 1));
-  while (first < end) {
-    const unsigned middle = first + (end - first) / 2;
-    const std::uint64_t node = leaf.node(middle);
-    if (!stable()) return {};
-    const Key found = records_.key_of(node_at(node)->record.load());
-    if (found == key) return {middle, true};
-    if (found < key)
-      first = middle + 1;
-    else
-      end = middle;
-  }
-  return {first, false};
 }
 
 }  // namespace perdure

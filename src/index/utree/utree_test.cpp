@@ -17,7 +17,7 @@ using utree_test::Store;
 using utree_test::succeeds;
 using Leaf = utree::Leaf;
 
-// L1: keys around the ends of the range, among them the one that unused words look like (D2).
+// L1: keys around the ends of the range, among them the one that unused words look like (S2).
 TEST(UTree, ExtremeIntegersSortAsUnsigned) {
   Store<IntegerKeys> store({"leaf_entries=2"});
   IntegerModel model;
@@ -198,7 +198,7 @@ TEST(UTree, CheckNamesTheBrokenInvariant) {
     const std::string line = broken(damage);
     EXPECT_NE(line.find(std::string("breaks ") + invariant + ":"), std::string::npos) << line;
   };
-  names("D3", [](auto& store) { (void)store.peer().leaf_of(50).lock.lock(); });
+  names("S3", [](auto& store) { (void)store.peer().leaf_of(50).lock.lock(); });
   names("T1", [](auto& store) { store.peer().node_of(50).next = 0; });
   names("T1",
         [](auto& store) { store.peer().node_of(50).next = store.peer().node_of(60).next.load(); });

@@ -93,7 +93,7 @@ TYPED_TEST(UTreeThreads, InsertionsBesideRemovalsOfThePredecessor) {
 // T1, T3: leaves split and vanish all the time.
 TYPED_TEST(UTreeThreads, LeavesSplitAndVanish) { race<TypeParam>(200, 20000, "leaf_entries=2"); }
 
-// T1, D3: what is always there is in every scan, in order, whatever comes and goes beside it.
+// T1, S3: what is always there is in every scan, in order, whatever comes and goes beside it.
 TYPED_TEST(UTreeThreads, ScansMissNothingWhileLeavesSplitAndVanish) {
   using Keys = TypeParam;
   constexpr std::uint64_t stable = 40;
