@@ -57,6 +57,8 @@ endif()
 
 add_library(perdure_sim_code OBJECT ${folders}
   "${PROJECT_BINARY_DIR}/src/driver/build_info.cpp")
+# One target of many folders: their names would meet in one unit.
+set_target_properties(perdure_sim_code PROPERTIES UNITY_BUILD OFF)
 set_source_files_properties("${PROJECT_BINARY_DIR}/src/driver/build_info.cpp"
   PROPERTIES GENERATED TRUE)
 add_dependencies(perdure_sim_code perdure_build_info)
@@ -83,6 +85,7 @@ file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/*/*.cpp"
   "${PROJECT_SOURCE_DIR}/src/crash/*.cpp")
 list(FILTER runtime EXCLUDE REGEX "_test\\.cpp$")
 add_library(perdure_sim_runtime OBJECT ${runtime})
+set_target_properties(perdure_sim_runtime PROPERTIES UNITY_BUILD OFF)
 target_link_libraries(perdure_sim_runtime PUBLIC perdure_sim_flags)
 # g++ warns of every inline constant then, and has no name for that warning: -w. The same sources are
 # compiled with all warnings in checked builds.
@@ -94,6 +97,7 @@ if(PERDURE_CHECKED)
   set(strict ${runtime})
   list(FILTER strict INCLUDE REGEX "/runtime/|/crash/")
   add_library(perdure_sim_runtime_warnings OBJECT ${strict})
+  set_target_properties(perdure_sim_runtime_warnings PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(perdure_sim_runtime_warnings PRIVATE perdure_sim_flags)
   target_compile_options(perdure_sim_runtime_warnings PRIVATE -fsyntax-only)
 endif()

@@ -19,6 +19,9 @@ target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wconversion -Werro
   -fno-semantic-interposition $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>
   # g++ 12 warns of std::string + const char* at -O3 (GCC bug 105651)
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
+if(CMAKE_UNITY_BUILD)  # which takes every file for a header
+  target_compile_options(perdure_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 if(PERDURE_CHECKED)
   target_compile_definitions(perdure_flags INTERFACE PERDURE_CHECKED)
 endif()

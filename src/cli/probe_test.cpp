@@ -9,7 +9,7 @@ namespace {
 
 class ProbeCli : public Cli {};
 
-constexpr Bad bad_flags[] = {
+constexpr Bad bad_probe_flags[] = {
     {"probe", "says nothing to probe"},
     {"probe I8", "probe"},
     {"probe bandwith", "did you mean 'bandwidth'?"},
@@ -67,7 +67,7 @@ constexpr Bad bad_flags[] = {
 };
 
 TEST_F(ProbeCli, EveryBadFlagIsOneLineAndCreatesNothing) {
-  for (const Bad& bad : bad_flags) expect_refused(bad);
+  for (const Bad& bad : bad_probe_flags) expect_refused(bad);
 }
 
 TEST_F(ProbeCli, ADryRunPrintsThePointsAndCreatesNothing) {

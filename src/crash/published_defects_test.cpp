@@ -436,7 +436,7 @@ IndexInfo info_of(const char* name) {
   return info;
 }
 
-Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
+Plan plan_over(const IndexInfo& info, unsigned threads, std::uint64_t states) {
   Plan plan;
   plan.subject = {&info, {}, std::size_t{512} << 10};
   plan.threads = threads;
@@ -448,7 +448,7 @@ Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
 Summary run(const IndexInfo& info, unsigned threads, std::uint64_t states) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Bench bench(std::size_t{512} << 10);
-  return explore_many(plan_for(info, threads, states), bench, [](const Summary&) {});
+  return explore_many(plan_over(info, threads, states), bench, [](const Summary&) {});
 }
 
 struct Published {
@@ -495,7 +495,7 @@ TEST(PublishedStructureTest, ANeedlessFlushIsReportedWithItsOperationAndLine) {
   const IndexInfo info = info_of<Chain<Flaw::needless_flush>>("needless_flush");
   Bench bench(std::size_t{512} << 10);
   Places places;
-  const auto smells = find_smells(plan_for(info, 1, 1'000), bench, places);
+  const auto smells = find_smells(plan_over(info, 1, 1'000), bench, places);
   const auto found = std::ranges::find_if(smells, [](const Smell& smell) {
     return smell.kind == Smell::Kind::clean_line_flushed && smell.during == Action::insert &&
            smell.place.show().find("published_defects_test.cpp:") != std::string::npos;

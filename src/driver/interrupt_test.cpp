@@ -19,7 +19,7 @@ TEST(Interrupt, TheFirstSignalIsAFlagTheSecondKills) {
         if (interrupted()) raise(SIGTERM);
         _exit(1);
       },
-      testing::KilledBySignal(SIGTERM), "");
+      ::testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
@@ -36,7 +36,7 @@ TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
           for (volatile bool forever = true; forever;) {
           }
         },
-        testing::ExitedWithCode(interrupted_exit_code), "interrupted");
+        ::testing::ExitedWithCode(interrupted_exit_code), "interrupted");
     EXPECT_EQ(std::filesystem::exists(file), finished);
   }
   std::filesystem::remove(file);

@@ -32,12 +32,12 @@ bool all_zero(const Words& words) {
   return std::ranges::all_of(words, [](auto word) { return word == 0; });
 }
 
-Error corrupt(const std::string& path, std::string what) {
+}  // namespace
+
+Error corrupt_pool(const std::string& path, std::string what) {
   return {ErrorCode::corrupt, std::move(what), path,
           "restore the file from a copy, or create a new pool"};
 }
-
-}  // namespace
 
 std::string_view PoolHeader::Root::title() const noexcept {
   return {name.data(), strnlen(name.data(), name.size())};
@@ -93,7 +93,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
                           const std::string& path, std::uint64_t least_bytes) {
   if (header.magic != pool_magic) return foreign_error(path);
   if (header.checksum != header.compute_checksum())
-    return corrupt(path, "the pool header's checksum does not match");
+    return corrupt_pool(path, "the pool header's checksum does not match");
   if (header.layout_version > pool_layout_version)
     return Error{ErrorCode::newer,
                  "the pool has layout version " + std::to_string(header.layout_version) +
@@ -103,7 +103,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
       header.heap_kind > static_cast<std::uint8_t>(HeapKind::dram) || !all_zero(header.unused) ||
       header.pool_bytes > PoolHeader::Root::offset_mask || header.pool_bytes % 4096 != 0 ||
       header.pool_bytes < least_bytes || header.heap_offset >= header.pool_bytes)
-    return corrupt(path, "the pool header makes no sense");
+    return corrupt_pool(path, "the pool header makes no sense");
   if (available_bytes < header.pool_bytes)
     return Error{ErrorCode::truncated,
                  "the pool has " + std::to_string(available_bytes) + " of " +
@@ -112,7 +112,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
   const std::uint64_t clean = header.clean.load(std::memory_order_relaxed);
   if ((clean != 0 && clean != PoolHeader::clean_word) || !all_zero(header.unused_line) ||
       !all_zero(header.unused_end))
-    return corrupt(path, "the pool header is damaged");
+    return corrupt_pool(path, "the pool header is damaged");
   std::set<std::string_view> titles;
   for (const PoolHeader::Root& root : header.root) {
     const std::uint64_t commit = root.commit.load(std::memory_order_relaxed);
@@ -121,7 +121,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
         (commit & ~PoolHeader::Root::offset_mask) != PoolHeader::Root::commit_tag ||
         root.title().empty() || root.title().size() == root.name.size() ||
         !titles.insert(root.title()).second)
-      return corrupt(path, "the pool's table of roots is damaged");
+      return corrupt_pool(path, "the pool's table of roots is damaged");
   }
   return {};
 }

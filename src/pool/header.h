@@ -28,6 +28,8 @@ inline constexpr std::array<char, 8> pool_magic{'P', 'E', 'R', 'D', 'U', 'R', 'E
 inline constexpr std::uint32_t pool_layout_version = 1;
 inline constexpr std::uint64_t pool_header_bytes = 4096;
 
+[[nodiscard]] Error corrupt_pool(const std::string& path, std::string what);
+
 struct PoolHeader {
   static constexpr std::uint64_t clean_word = 0x6e61656c4330c53aULL;
 

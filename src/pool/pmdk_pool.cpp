@@ -44,11 +44,6 @@ void treat_as_persistent(Medium medium) {
   if (medium == Medium::tmpfs || medium == Medium::page_cache) setenv("PMEM_IS_PMEM_FORCE", "1", 0);
 }
 
-Error corrupt(const std::string& path, std::string what) {
-  return {ErrorCode::corrupt, std::move(what), path,
-          "restore the file from a copy, or create a new pool"};
-}
-
 Error open_error(int reason, const std::string& path) {
   if (reason == EAGAIN || reason == EWOULDBLOCK)
     return {ErrorCode::busy, "another process uses the pool", path,
@@ -56,7 +51,7 @@ Error open_error(int reason, const std::string& path) {
   std::string text = pmemobj_errormsg();
   for (char& c : text)
     if (c == '\n') c = ' ';
-  if (reason == EINVAL || reason == ENOTSUP) return corrupt(path, "libpmemobj: " + text);
+  if (reason == EINVAL || reason == ENOTSUP) return corrupt_pool(path, "libpmemobj: " + text);
   return {ErrorCode::io, "libpmemobj: " + text, path, "check the path and its permissions"};
 }
 
@@ -78,20 +73,21 @@ Result<void> check_file(const File& file, const std::string& path) {
                  "check the path; a pool is created by a run without --reuse"};
   PoolHeader header;
   if (descriptor.root_bytes < sizeof header || descriptor.root_offset % 8 != 0)
-    return corrupt(path, "the pool has no root object");
+    return corrupt_pool(path, "the pool has no root object");
   if (!read_at(file, descriptor.root_offset, &header, sizeof header)) {
     if (descriptor.root_offset >= *available)
       return Error{ErrorCode::truncated, "the pool ends before its header", path,
                    "restore the file from a copy, or create a new pool"};
-    return corrupt(path, "the pool's root object lies outside the pool");
+    return corrupt_pool(path, "the pool's root object lies outside the pool");
   }
-  if (header.magic != pool_magic) return corrupt(path, "the pool's root object is no pool header");
+  if (header.magic != pool_magic)
+    return corrupt_pool(path, "the pool's root object is no pool header");
   if (const Result<void> valid = check_header(header, *available, path); !valid)
     return valid.error();
   if (header.heap_kind != static_cast<std::uint8_t>(HeapKind::pmdk) ||
       header.heap_offset != descriptor.heap_offset || header.pool_bytes != *available ||
       descriptor.heap_bytes > header.pool_bytes - header.heap_offset)
-    return corrupt(path, "the pool header contradicts libpmemobj's");
+    return corrupt_pool(path, "the pool header contradicts libpmemobj's");
   return {};
 }
 

@@ -10,7 +10,7 @@
 namespace perdure::workload {
 namespace {
 
-Workload workload_of(const char* keys) {
+Workload of_keys(const char* keys) {
   Workload workload;
   workload.keys = parse_keys(keys).value();
   return workload;
@@ -24,7 +24,7 @@ std::string key_of(const KeySpace& keys, std::uint64_t id) {
 
 TEST(KeySpace, IntegerKeysAreABijection) {
   for (const char* form : {"mixed", "golden", "sequential"}) {
-    const KeySpace keys(workload_of(form));
+    const KeySpace keys(of_keys(form));
     Rng rng(1);
     for (int i = 0; i < 50'000; ++i) {
       const std::uint64_t id = rng() >> rng.below(64);
@@ -36,10 +36,10 @@ TEST(KeySpace, IntegerKeysAreABijection) {
 }
 
 TEST(KeySpace, GoldenIsThePublishedHash) {
-  const KeySpace keys(workload_of("golden"));
+  const KeySpace keys(of_keys("golden"));
   EXPECT_EQ(keys.word(0), 11400714819323198393ULL);
   EXPECT_EQ(keys.word(1), 2 * 11400714819323198393ULL);
-  EXPECT_EQ(KeySpace(workload_of("sequential")).word(41), 41U);
+  EXPECT_EQ(KeySpace(of_keys("sequential")).word(41), 41U);
 }
 
 TEST(KeySpace, TheSeedKeysTheMix) {
@@ -56,7 +56,7 @@ TEST(KeySpace, TheSeedKeysTheMix) {
 TEST(KeySpace, ByteKeysAreUniqueAndDecode) {
   for (const char* form : {"prefixed:user", "prefixed:", "random:8", "random:16", "random:8-40",
                            "random:2048", "random:8-2048"}) {
-    const KeySpace keys(workload_of(form));
+    const KeySpace keys(of_keys(form));
     std::unordered_set<std::string> seen;
     Rng rng(3);
     const int ids = keys.longest() > 100 ? 500 : 20'000;
@@ -75,7 +75,7 @@ TEST(KeySpace, ByteKeysAreUniqueAndDecode) {
 }
 
 TEST(KeySpace, RandomKeysUseEveryLengthAndByte) {
-  const KeySpace keys(workload_of("random:8-24"));
+  const KeySpace keys(of_keys("random:8-24"));
   std::set<std::size_t> lengths;
   std::set<char> bytes;
   for (std::uint64_t id = 0; id < 5'000; ++id) {

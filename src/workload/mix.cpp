@@ -24,10 +24,6 @@ std::string decimal(std::uint64_t parts) {
   return fraction.empty() ? text : text + "." + fraction;
 }
 
-Error usage(std::string what, std::string_view where, std::string remedy) {
-  return {ErrorCode::usage, std::move(what), std::string(where), std::move(remedy)};
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);

@@ -9,11 +9,16 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/result.h"
 #include "core/rng.h"
 
 namespace perdure::workload {
+
+[[nodiscard]] inline Error usage(std::string what, std::string_view where, std::string remedy) {
+  return {ErrorCode::usage, std::move(what), std::string(where), std::move(remedy)};
+}
 
 enum class Operation : std::uint8_t {
   lookup,           ///< a key that was inserted

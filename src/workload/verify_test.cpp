@@ -222,8 +222,8 @@ class Run {
   FaultyIndex<Key> index_;
 };
 
-Workload workload_of(const char* keys, const char* mix, std::uint64_t records,
-                     const char* distribution = "uniform") {
+Workload to_verify(const char* keys, const char* mix, std::uint64_t records,
+                   const char* distribution = "uniform") {
   Workload workload;
   workload.records = records;
   workload.mix = parse_mix(mix).value();
@@ -253,7 +253,7 @@ std::string first_of(const Verifier::Summary& summary) {
   return summary.examples.empty() ? std::string("nothing") : summary.examples.front();
 }
 
-constexpr const char* full_mix =
+constexpr const char* every_operation =
     "lookup=0.3,lookup_negative=0.05,insert=0.15,upsert=0.1,update=0.15,remove=0.15,scan=0.1";
 constexpr const char* no_upserts =
     "lookup=0.35,lookup_negative=0.1,insert=0.15,update=0.15,remove=0.15,scan=0.1";
@@ -263,7 +263,7 @@ TEST(Verifier, AcceptsEveryAnswerOfARightIndex) {
     for (const char* distribution : {"uniform", "zipfian:1.2", "latest"})
       for (const unsigned threads : {1U, 4U})
         for (const std::uint64_t records : {0U, 3U, 2'000U}) {
-          const Workload workload = workload_of(keys, full_mix, records, distribution);
+          const Workload workload = to_verify(keys, every_operation, records, distribution);
           const auto summary = run(workload, threads, Fault::none, 12'000);
           EXPECT_EQ(summary.wrong, 0U) << keys << ' ' << distribution << ' ' << threads
                                        << " threads, " << records << ": " << first_of(summary);
@@ -274,7 +274,7 @@ TEST(Verifier, AcceptsEveryAnswerOfARightIndex) {
 TEST(Verifier, AcceptsHeavyContentionOnFewKeys) {  // V2, V4
   for (const char* mix : {"lookup=0.5,update=0.5", "lookup=0.4,upsert=0.3,remove=0.3",
                           "lookup=0.3,upsert=0.2,update=0.2,remove=0.2,scan=0.1"}) {
-    const Workload workload = workload_of("mixed", mix, 8);
+    const Workload workload = to_verify("mixed", mix, 8);
     const auto summary = run(workload, 8, Fault::none, 100'000);
     EXPECT_EQ(summary.wrong, 0U) << mix << ": " << first_of(summary);
   }
@@ -283,7 +283,7 @@ TEST(Verifier, AcceptsHeavyContentionOnFewKeys) {  // V2, V4
 TEST(Verifier, FindsEveryFaultOfASingleThread) {
   for (const char* keys : {"mixed", "random:8-40"})
     for (int fault = 1; fault <= static_cast<int>(Fault::foreign_scan_key); ++fault) {
-      const Workload workload = workload_of(keys, no_upserts, 300);
+      const Workload workload = to_verify(keys, no_upserts, 300);
       std::uint64_t struck = 0;
       const auto summary = run(workload, 1, static_cast<Fault>(fault), 4'000, &struck);
       EXPECT_GT(struck, 0U) << keys << " fault " << fault;
@@ -302,14 +302,14 @@ TEST(Verifier, FindsFaultsOfSeveralThreads) {
         Fault::missed_remove, Fault::skipping_scan, Fault::short_scan, Fault::unsorted_scan,
         Fault::repeated_scan, Fault::early_scan, Fault::long_scan, Fault::wrong_scan_value,
         Fault::foreign_scan_key}) {
-    const Workload workload = workload_of("mixed", no_upserts, 300);
+    const Workload workload = to_verify("mixed", no_upserts, 300);
     const auto summary = run(workload, 4, fault, 12'000);
     EXPECT_GT(summary.wrong, 0U) << static_cast<int>(fault);
   }
 }
 
 TEST(Verifier, CountsExactlyTheWrongLookups) {
-  const Workload workload = workload_of("mixed", "lookup=1", 100);
+  const Workload workload = to_verify("mixed", "lookup=1", 100);
   std::uint64_t struck = 0;
   const auto summary = run(workload, 1, Fault::torn_value, 1'000, &struck);
   EXPECT_EQ(struck, 200U);
@@ -324,7 +324,7 @@ class VerifierSteps : public testing::Test {
   }
   std::uint64_t word(std::uint64_t id, std::uint64_t version) { return values_.word(id, version); }
 
-  Workload workload_ = workload_of("mixed", "lookup=1", 10);
+  Workload workload_ = to_verify("mixed", "lookup=1", 10);
   KeySpace keys_{workload_};
   ValueCodec values_{workload_};
   Verifier verifier_{workload_, 2};

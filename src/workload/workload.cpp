@@ -21,10 +21,6 @@ constexpr std::array<const char*, 6> form_names{"mixed",    "golden", "sequentia
                                                 "prefixed", "random", "file"};
 constexpr std::size_t prefixed_digits = 20;
 
-Error usage(std::string what, std::string_view where, std::string remedy) {
-  return {ErrorCode::usage, std::move(what), std::string(where), std::move(remedy)};
-}
-
 std::string listed(std::span<const char* const> names) {
   std::string text = "use ";
   for (std::size_t i = 0; i < names.size(); ++i) {

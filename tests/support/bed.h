@@ -3,12 +3,17 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/target.h"
 #include "support/temp_folder.h"
 
 namespace perdure::testing {
+
+[[nodiscard]] inline Error wrong(std::string what) {
+  return {ErrorCode::failed, std::move(what), "", ""};
+}
 
 struct BedOptions {
   std::vector<std::string> options;  ///< name=value, as on the command line

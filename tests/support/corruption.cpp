@@ -14,8 +14,6 @@
 namespace perdure::testing {
 namespace {
 
-Error wrong(std::string what) { return {ErrorCode::failed, std::move(what), "", ""}; }
-
 constexpr int status_refused = 40;
 constexpr int status_working = 41;
 

@@ -9,8 +9,6 @@ namespace {
 template <class Keys>
 using Model = std::map<typename Samples<Keys>::Key, typename Samples<Keys>::Value>;
 
-Error wrong(std::string what) { return {ErrorCode::failed, std::move(what), "", ""}; }
-
 Result<void> expect(Outcome got, Outcome wanted, const char* operation) {
   if (got == wanted) return {};
   return wrong(std::string(operation) + " said " + name_of(got) + " where " + name_of(wanted) +

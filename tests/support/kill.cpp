@@ -23,8 +23,6 @@ using Clock = std::chrono::steady_clock;
 using Stamps = std::vector<std::uint64_t>;
 constexpr std::uint64_t absent = bad_stamp;
 
-Error wrong(std::string what) { return {ErrorCode::failed, std::move(what), "", ""}; }
-
 class MappedLog {
  public:
   explicit MappedLog(const std::string& path) {
@@ -211,7 +209,7 @@ Result<void> go_on(OrderedIndex<Keys>& index, Stamps& stamps, std::uint64_t roun
 
 /// A clean reopen reaches every live block, and finds none that nobody reaches.
 template <class Keys>
-Result<void> check_no_leak(Bed<Keys>& bed) {
+Result<void> check_live_blocks(Bed<Keys>& bed) {
   if (bed.pool() == nullptr) return {};
   bed.index().quiesce();
   const std::uint64_t live = bed.pool()->heap().usage().live_blocks;
@@ -246,7 +244,7 @@ Result<void> run_round(const Target& target, const BedOptions& options, const st
   if (auto done = compare(index, ordered, stamps, plan.keys); !done) return done;
   if (auto done = go_on(index, stamps, round, plan.keys, rng); !done) return done;
   if (round % 8 != 7) return {};  // the pool is left as if this process had crashed too
-  if (auto done = check_no_leak(*bed.value()); !done) return done;
+  if (auto done = check_live_blocks(*bed.value()); !done) return done;
   if (auto done = compare(bed.value()->index(), ordered, stamps, plan.keys); !done) return done;
   return round % 16 == 15 ? bed.value()->close() : Result<void>{};
 }

@@ -7,18 +7,18 @@
 namespace perdure::testing {
 namespace {
 
-constexpr std::uint64_t absent = ~std::uint64_t{0};
+constexpr std::uint64_t no_value = ~std::uint64_t{0};
 
 /// The map's value, and the open operations that have taken effect (sorted indexes).
 struct State {
-  std::uint64_t value = absent;
+  std::uint64_t value = no_value;
   std::vector<std::size_t> done;
   friend auto operator<=>(const State&, const State&) = default;
 };
 
 /// The value after `event` took effect on `value`; nothing if it could not have given its answer.
 std::optional<std::uint64_t> take_effect(const KeyEvent& event, std::uint64_t value) {
-  const bool present = value != absent;
+  const bool present = value != no_value;
   const bool ok = event.outcome == Outcome::ok;
   switch (event.operation) {
     case KeyOperation::insert:
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> take_effect(const KeyEvent& event, std::uint64_t va
       return ok ? event.stamp : value;
     case KeyOperation::remove:
       if (ok != present || (!ok && event.outcome != Outcome::not_found)) return std::nullopt;
-      return ok ? absent : value;
+      return ok ? no_value : value;
     case KeyOperation::lookup:
       if (ok ? value != event.stamp : present || event.outcome != Outcome::not_found)
         return std::nullopt;

@@ -7,8 +7,6 @@
 namespace perdure::testing {
 namespace {
 
-Error wrong(std::string what) { return {ErrorCode::failed, std::move(what), "", ""}; }
-
 /// The key of the i-th insert: neighbours go far apart.
 template <class Keys>
 typename Samples<Keys>::Key key_at(std::uint64_t i) {

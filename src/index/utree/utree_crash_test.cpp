@@ -19,7 +19,7 @@ using utree_test::succeeds;
 using ListNode = utree::ListNode;
 
 template <class Keys>
-auto make(std::uint64_t number) {
+auto key_of(std::uint64_t number) {
   if constexpr (Keys::kind == KeyKind::integer)
     return number;
   else
@@ -36,20 +36,20 @@ struct Case {
     for (std::uint64_t number = 1000; number < 1200; number += 10) insert(number);
   }
   void insert(std::uint64_t number) {
-    const auto key = make<Keys>(number);
-    const auto value = make<Keys>(number * 3);
+    const auto key = key_of<Keys>(number);
+    const auto value = key_of<Keys>(number * 3);
     EXPECT_EQ(store.index().insert(key, value), Outcome::ok);
     model[key] = value;
   }
   void remove(std::uint64_t number) {
-    EXPECT_EQ(store.index().remove(make<Keys>(number)), Outcome::ok);
-    model.erase(make<Keys>(number));
+    EXPECT_EQ(store.index().remove(key_of<Keys>(number)), Outcome::ok);
+    model.erase(key_of<Keys>(number));
   }
   [[nodiscard]] std::uint64_t offset(const void* address) {
     return store.pool().offset_of(address);
   }
   [[nodiscard]] ListNode& node(std::uint64_t number) {
-    return store.peer().node_of(make<Keys>(number));
+    return store.peer().node_of(key_of<Keys>(number));
   }
 };
 
@@ -101,8 +101,8 @@ TYPED_TEST(UTreeCrash, UpdateIsOneWord) {
   const std::uint64_t word = test.offset(&test.node(1050).record.value);
   const auto old = test.model;
   Recording<TypeParam> recording(test.store);
-  ASSERT_EQ(test.store.index().update(make<TypeParam>(1050), make<TypeParam>(7)), Outcome::ok);
-  test.model[make<TypeParam>(1050)] = make<TypeParam>(7);
+  ASSERT_EQ(test.store.index().update(key_of<TypeParam>(1050), key_of<TypeParam>(7)), Outcome::ok);
+  test.model[key_of<TypeParam>(1050)] = key_of<TypeParam>(7);
   Words loose = recording.changed();
   const Words commit = extract(loose, word);
   ASSERT_EQ(commit.size(), 1U);
@@ -116,8 +116,8 @@ TYPED_TEST(UTreeCrash, BulkLoadIsOneWord) {
   using Keys = TypeParam;
   Store<Keys> store;
   constexpr unsigned count = 2000;  // shared among two threads
-  std::vector<decltype(make<Keys>(0))> keys;
-  for (unsigned i = 0; i < count; ++i) keys.push_back(make<Keys>(10'000 + i));
+  std::vector<decltype(key_of<Keys>(0))> keys;
+  for (unsigned i = 0; i < count; ++i) keys.push_back(key_of<Keys>(10'000 + i));
   Model<Keys> model;
   std::vector<typename Keys::Record> records;
   for (const auto& key : keys) {
