@@ -1,5 +1,5 @@
-// index_ratios: fptree, lbtree and utree beside a B-tree in DRAM, in one run, round by round in
-// turn; with targets, memory, recovery time, and an account against what the machine charges.
+// index_ratios: indexes beside a B-tree in DRAM, in one run, round by round in turn; with targets,
+// memory, recovery time, and an account against what the machine charges.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "contest.h"
 #include "costs.h"
+#include "index/registry.h"
 #include "pm/pm.h"
 #include "verdict.h"
 
@@ -18,13 +20,16 @@ namespace perdure::bench {
 namespace {
 
 constexpr const char* usage =
-    "Usage: index_ratios [--records N] [--operations N] [--rounds N] [--folder PATH] [--seed N]\n"
-    "                    [--reference-huge-pages both|on|off] [--single-thread] [--json]\n"
+    "Usage: index_ratios [--indexes A,B] [--records N] [--operations N] [--rounds N]\n"
+    "                    [--folder PATH] [--seed N] [--reference-huge-pages both|on|off]\n"
+    "                    [--single-thread] [--json]\n"
+    "  --indexes               which ones; by default fptree,lbtree,utree,masstree\n"
     "  --reference-huge-pages  whether abslbtree gets huge pages; both (default): two references,\n"
     "                          ratios to the one with huge pages\n";
 
 struct Flags {
   ContestPlan plan;
+  std::vector<std::string> indexes{"fptree", "lbtree", "utree", "masstree"};
   std::string reference_huge_pages = "both";
   bool two_threads = true;
   bool json = false;
@@ -52,6 +57,14 @@ bool take_number(Flags& flags, std::string_view flag, std::string_view value) {
   return false;
 }
 
+/// The names of a list with commas.
+std::vector<std::string> names_of(const char* list) {
+  std::vector<std::string> names;
+  std::istringstream text(list);
+  for (std::string name; std::getline(text, name, ',');) names.push_back(name);
+  return names;
+}
+
 std::optional<Flags> parse(int argc, char** argv) {
   Flags flags;
   for (int i = 1; i < argc; ++i) {
@@ -64,6 +77,8 @@ std::optional<Flags> parse(int argc, char** argv) {
       return std::nullopt;
     } else if (flag == "--folder") {
       flags.plan.folder = argv[++i];
+    } else if (flag == "--indexes") {
+      flags.indexes = names_of(argv[++i]);
     } else if (flag == "--reference-huge-pages") {
       flags.reference_huge_pages = argv[++i];
     } else if (!take_number(flags, flag, argv[++i])) {
@@ -76,7 +91,7 @@ std::optional<Flags> parse(int argc, char** argv) {
 }
 
 /// The reference comes first.
-std::vector<Contestant> contestants_of(const Flags& flags) {
+Result<std::vector<Contestant>> contestants_of(const Flags& flags) {
   std::vector<Contestant> list;
   const auto add = [&](std::string name, std::string index, bool huge_pages) {
     Contestant& contestant = list.emplace_back();
@@ -86,9 +101,10 @@ std::vector<Contestant> contestants_of(const Flags& flags) {
   };
   if (flags.reference_huge_pages != "off") add("abslbtree", "abslbtree", true);
   if (flags.reference_huge_pages != "on") add("abslbtree, 4 KiB pages", "abslbtree", false);
-  add("fptree", "fptree", true);
-  add("lbtree", "lbtree", true);
-  add("utree", "utree", true);
+  for (const std::string& index : flags.indexes) {
+    if (const auto info = IndexRegistry::find(index); !info) return info.error();
+    add(index, index, true);
+  }
   return list;
 }
 
@@ -113,7 +129,9 @@ Result<void> run(const Flags& flags) {
   const MachineCosts costs = measure_costs(footprint);
   auto loop = measure_loop();
   if (!loop) return loop.error();
-  auto contestants = contestants_of(flags);
+  auto entered = contestants_of(flags);
+  if (!entered) return entered.error();
+  std::vector<Contestant>& contestants = entered.value();
   const Cleanup cleanup(contestants);
   for (Contestant& contestant : contestants) {
     std::fprintf(stderr, "loading %s\n", contestant.name.c_str());

@@ -34,9 +34,12 @@ struct Expectation {
 /// utree:  as lbtree down to the leaf, then the list node. An insertion's new node shares its line
 ///         with the one before, and persists before the link does. Leaves lead to about 12.5 of 18
 ///         nodes, whose misses overlap in a scan with that of the next leaf.
+/// masstree: as lbtree down to the border node; nodes have five lines, which come side by side.
+///         Borders hold about 10 of 15 records.
 constexpr double fptree_leaves = 100.0 / 45;
 constexpr double lbtree_leaves = 100.0 / 10;
 constexpr double utree_leaves = 100.0 / 12.5;
+constexpr double masstree_borders = 100.0 / 10;
 constexpr std::array expectations{
     //                      lookup         update        insert           scan            remove
     Expectation{
@@ -56,7 +59,14 @@ constexpr std::array expectations{
                   {3.5, 3, 2},
                   {2.5 + utree_leaves, 3 * utree_leaves + 100, 0},
                   {3.5, 4, 1}}},
-                {0.80, 0.60, 0.50, 0.12, 0}}};
+                {0.80, 0.60, 0.50, 0.12, 0}},
+    Expectation{"masstree",
+                {{{2.5, 8, 0},
+                  {2.5, 8, 0},
+                  {2.5, 8, 0},
+                  {2.5 + masstree_borders, 4 * masstree_borders + 8, 0},
+                  {2.5, 8, 0}}},
+                {0.95, 0.90, 1.15, 0.45, 0}}};
 static_assert(phases ==
               std::array{Phase::lookup, Phase::update, Phase::insert, Phase::scan, Phase::remove});
 

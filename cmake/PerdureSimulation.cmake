@@ -46,6 +46,19 @@ endforeach()
 list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
 list(FILTER folders EXCLUDE REGEX "/index/(lmdb|rocksdb|tbbmap)/|/pibench/export_")
 
+# Of a target of many folders each unit holds the files of one, where units hold many files.
+function(perdure_group_by_folder target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(file IN LISTS ARGN)
+    cmake_path(GET file PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/src")
+    string(REPLACE "/" "_" folder "${folder}")
+    if(NOT file MATCHES "target_simulated\\.cpp$")  # two files, each with a target class of that name
+      set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${folder}")
+    endif()
+  endforeach()
+endfunction()
+
 # Tests among the sources of other folders link these instead of the native objects.
 add_library(perdure_sim_flags INTERFACE)
 target_link_libraries(perdure_sim_flags INTERFACE perdure_flags nlohmann_json::nlohmann_json
@@ -57,8 +70,7 @@ endif()
 
 add_library(perdure_sim_code OBJECT ${folders}
   "${PROJECT_BINARY_DIR}/src/driver/build_info.cpp")
-# One target of many folders: their names would meet in one unit.
-set_target_properties(perdure_sim_code PROPERTIES UNITY_BUILD OFF)
+perdure_group_by_folder(perdure_sim_code ${folders})
 set_source_files_properties("${PROJECT_BINARY_DIR}/src/driver/build_info.cpp"
   PROPERTIES GENERATED TRUE)
 add_dependencies(perdure_sim_code perdure_build_info)
@@ -85,7 +97,7 @@ file(GLOB runtime CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/*/*.cpp"
   "${PROJECT_SOURCE_DIR}/src/crash/*.cpp")
 list(FILTER runtime EXCLUDE REGEX "_test\\.cpp$")
 add_library(perdure_sim_runtime OBJECT ${runtime})
-set_target_properties(perdure_sim_runtime PROPERTIES UNITY_BUILD OFF)
+perdure_group_by_folder(perdure_sim_runtime ${runtime})
 target_link_libraries(perdure_sim_runtime PUBLIC perdure_sim_flags)
 # g++ warns of every inline constant then, and has no name for that warning: -w. The same sources are
 # compiled with all warnings in checked builds.
@@ -97,7 +109,7 @@ if(PERDURE_CHECKED)
   set(strict ${runtime})
   list(FILTER strict INCLUDE REGEX "/runtime/|/crash/")
   add_library(perdure_sim_runtime_warnings OBJECT ${strict})
-  set_target_properties(perdure_sim_runtime_warnings PROPERTIES UNITY_BUILD OFF)
+  perdure_group_by_folder(perdure_sim_runtime_warnings ${strict})
   target_link_libraries(perdure_sim_runtime_warnings PRIVATE perdure_sim_flags)
   target_compile_options(perdure_sim_runtime_warnings PRIVATE -fsyntax-only)
 endif()

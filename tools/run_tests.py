@@ -227,7 +227,7 @@ def python(stage: Stage) -> None:
     stage.run(PYTHON, "-m", "ruff", "format", "--check", "python", "tests/python", "tools")
     stage.run(PYTHON, "-m", "mypy")
     chosen = ("-k", stage.pattern) if stage.pattern else ()
-    stage.run(PYTHON, "-m", "pytest", "-q", *chosen)
+    stage.run(PYTHON, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *chosen)
 
 
 def tidy(stage: Stage) -> None:

@@ -7,9 +7,6 @@
 namespace perdure::crash {
 namespace {
 
-using Word = std::atomic<std::uint64_t>;
-constexpr auto relaxed = std::memory_order_relaxed;
-
 struct Node {
   Word key;
   Word value;

@@ -17,9 +17,6 @@
 namespace perdure::crash {
 namespace {
 
-using Word = std::atomic<std::uint64_t>;
-constexpr auto relaxed = std::memory_order_relaxed;
-
 struct Entry {
   std::array<std::uint64_t, 6> unused;
   Word key;

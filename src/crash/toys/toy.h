@@ -1,10 +1,16 @@
 // Toy: what all toys share: an index of integer keys without order, one lock, one root block.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
 
 namespace perdure::crash {
+
+using Word = std::atomic<std::uint64_t>;
+inline constexpr auto relaxed = std::memory_order_relaxed;
 
 class Toy : public IntegerIndex {
  public:

@@ -15,13 +15,16 @@ auto Masstree<Keys>::climb(Node* node) noexcept -> Node* {
   return node;
 }
 
-// Down to the border node that covers the slice. Null: the layer was taken out.
+// Down to the border node that covers the slice. Null: the layer was taken out. A split holds the
+// node and its parent until both are done, so a child that is not locked, below a parent that did
+// not change, covers what the parent says: only a later change sends a reader to the right.
 template <class Keys>
 auto Masstree<Keys>::find_border(Node* root, std::uint64_t slice) noexcept -> Position {
   for (pm::Backoff backoff;; backoff.wait()) {
     Node* node = climb(root);
     std::uint64_t version = node->lock.read_begin();
     if (pm::VersionLock::is_obsolete(version)) return {};
+    if (node->parent.load(std::memory_order_acquire) != nullptr) continue;  // split meanwhile (M4)
     while (node->level > 0) {
       const auto& interior = static_cast<const Interior&>(*node);
       Node* const child = interior.child_for(slice);
@@ -32,13 +35,12 @@ auto Masstree<Keys>::find_border(Node* root, std::uint64_t slice) noexcept -> Po
       node = child;
       version = entered;
     }
-    if (node->level > 0) continue;
-    Position at{static_cast<Border*>(node), version};
-    if (advance(at, slice)) return at;
+    if (node->level == 0) return {static_cast<Border*>(node), version};
   }
 }
 
-// To the right, as far as the slice has moved by splits (B3). False: start again from the root.
+// To the right, as far as the slice has moved by splits since the border was found (B3). False:
+// start again from the root.
 template <class Keys>
 bool Masstree<Keys>::advance(Position& at, std::uint64_t slice) noexcept {
   for (;;) {

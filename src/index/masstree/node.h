@@ -17,8 +17,7 @@
 // B3  a border node holds slices from `lowest`, which never changes, up to the `lowest` of its
 //     successor; a slice's entries are all in one node.
 // B4  `prev` and the successor's `prev` change under the lock of the left one of both nodes;
-// `parent`
-//     under the lock of the parent.
+//     `parent` under the lock of the parent.
 // B5  unused keys of an interior node are 2^64 - 1; child i covers [key i-1, key i), and key i-1 is
 //     the `lowest` of the leftmost border node below child i.
 #pragma once

@@ -21,7 +21,7 @@ using boost::context::detail::jump_fcontext;
 using boost::context::detail::make_fcontext;
 using boost::context::detail::transfer_t;
 
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t stack_guard_bytes = 4096;
 
 // The C++ runtime keeps what is being caught per OS thread, here for the one that runs the fibers;
 // a fiber that leaves inside a catch block must find its own again.
@@ -48,13 +48,13 @@ void Scheduler::start(unsigned threads, CarrierKind carrier) {
   for (unsigned number = 0; number < threads; ++number) {
     auto thread = std::make_unique<SimulatedThread>();
     thread->number = number;
-    void* memory = mmap(nullptr, stack_bytes + page_bytes, PROT_READ | PROT_WRITE,
+    void* memory = mmap(nullptr, stack_bytes + stack_guard_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory, page_bytes, PROT_NONE) != 0) {
+    if (memory == MAP_FAILED || mprotect(memory, stack_guard_bytes, PROT_NONE) != 0) {
       std::perror("perdure: stack of a simulated thread");
       std::abort();
     }
-    thread->stack = static_cast<std::byte*>(memory) + page_bytes;
+    thread->stack = static_cast<std::byte*>(memory) + stack_guard_bytes;
     thread->stack_top = thread->stack + stack_bytes;
     threads_.push_back(std::move(thread));
   }
