@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -237,10 +238,6 @@ def pool() -> Iterator[Path]:
     path.unlink(missing_ok=True)
 
 
-def shared_memory() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("perdure-*")}
-
-
 def test_pmdk_heaps_run_on_threads_of_the_system() -> None:
     # Of byte strings every insertion allocates.
     common = ("--key-kind", "bytes", "--verify", "--guard")
@@ -381,8 +378,10 @@ def started(*flags: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def has_pool(process: subprocess.Popen[str]) -> bool:
-    return "/dev/shm" in Path(f"/proc/{process.pid}/maps").read_text()
+def pools_of(process: subprocess.Popen[str]) -> set[Path]:
+    """What it has mapped of shared memory. Others may come and go there meanwhile."""
+    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    return {Path(path) for path in re.findall(r"/dev/shm/\S+", maps)}
 
 
 LONG = ("--records", "2000", "--operations", "1G", "--mix", "lookup=1", "--threads", "3")
@@ -390,21 +389,21 @@ LONG = ("--records", "2000", "--operations", "1G", "--mix", "lookup=1", "--threa
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_long_simulation(number: signal.Signals) -> None:
-    before = shared_memory()
     process = started(*LONG)
-    wait_for(lambda: has_pool(process))
+    wait_for(lambda: pools_of(process))
     time.sleep(0.5)
+    pools = pools_of(process)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and out == "" and "interrupted" in err
-    assert shared_memory() == before
+    assert not any(pool.exists() for pool in pools)
 
 
 def test_a_signal_ends_a_simulation_that_never_looks(pool: Path) -> None:
     # Sorting and loading so many records is one operation, and takes far longer than the test.
     process = started("--records", "50M", "--bulk-load", "--pool-bytes", "32MiB",
                       "--pool", str(pool))  # fmt: skip
-    wait_for(lambda: has_pool(process))
+    wait_for(lambda: pools_of(process))
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
@@ -413,15 +412,15 @@ def test_a_signal_ends_a_simulation_that_never_looks(pool: Path) -> None:
 
 
 def test_a_kill_leaves_nothing_in_shared_memory() -> None:
-    before = shared_memory()
     for heap in ("slab", "pmdk"):
         process = started(*LONG, "--heap", heap)
-        wait_for(lambda process=process: has_pool(process))
+        wait_for(lambda process=process: pools_of(process))
         time.sleep(0.5)
+        pools = pools_of(process)
         process.kill()
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
-        assert shared_memory() == before, heap
+        assert not any(pool.exists() for pool in pools), heap
 
 
 @pytest.mark.parametrize(
