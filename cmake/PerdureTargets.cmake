@@ -102,7 +102,7 @@ function(perdure_libraries)
         GTest::gtest_main nlohmann_json::nlohmann_json PkgConfig::PMEM)
       # What is tested is optimised, the tests are not: half the time to compile, none of it to run.
       target_compile_options(${test} PRIVATE -O0)
-      gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60)
+      gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
     endforeach()
   endif()
 endfunction()
