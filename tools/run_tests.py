@@ -184,8 +184,10 @@ def address(stage: Stage) -> None:
 def thread(stage: Stage) -> None:
     """the programs with many threads under ThreadSanitizer"""
     folder = stage.build("tsan", *SANITIZER, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
-    # ctest knows the test programs that were not built by this ending; the rest is not threaded.
-    others = "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host"
+    # ctest knows the test programs that were not built by this ending; what follows is not
+    # threaded; and Debian's RocksDB is not instrumented, so that each of its hand-overs between
+    # threads, in memory that std::string and malloc show to the sanitizer, would pass for a race.
+    others = "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host|rocksdb"
     stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
 
 

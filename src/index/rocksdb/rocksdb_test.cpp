@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "index/reference/foreign_library_tsan.h"
 #include "index/reference/on_disk_checks.h"
 
 namespace perdure {
