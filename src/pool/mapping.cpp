@@ -52,9 +52,9 @@ void in_slices(std::uint64_t units, const Work& work) {
   work(0, units / threads);
 }
 
-Error mapping_error(const std::string& path, const char* what) {
-  return {ErrorCode::io, std::string(what) + ": " + pmem2_errormsg(), path,
-          "check that the file system supports shared mappings"};
+Error mapping_error(const std::string& path, const char* reason) {
+  return {ErrorCode::io, std::string("cannot map: ") + reason, path,
+          "check that the address range is free and the file system supports shared mappings"};
 }
 
 // Writes to each page without changing it. Used where the kernel cannot populate.
@@ -84,13 +84,24 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
+// libpmem2 for DAX only. It tries MAP_FIXED|MAP_SYNC over a range that it has reserved and then
+// again without MAP_SYNC; on a file system that knows MAP_SYNC but has no DAX below it (ext4 on a
+// disk) the failed attempt leaves the range unmapped, and the second one replaces whatever another
+// thread has mapped there in between.
 Result<Mapping> Mapping::of_file(int file, std::uint64_t bytes, std::uint64_t address,
                                  const std::string& path) {
+  const Medium medium = medium_of(file);
+  const bool dax = medium == Medium::devdax || medium == Medium::fsdax;
+  return dax ? of_dax_file(file, bytes, address, path) : of_cached_file(file, bytes, address, path);
+}
+
+Result<Mapping> Mapping::of_dax_file(int file, std::uint64_t bytes, std::uint64_t address,
+                                     const std::string& path) {
   pmem2_config* raw_config = nullptr;
   pmem2_source* raw_source = nullptr;
-  if (pmem2_config_new(&raw_config) != 0) return mapping_error(path, "cannot map");
+  if (pmem2_config_new(&raw_config) != 0) return mapping_error(path, pmem2_errormsg());
   const Pmem2Config config(raw_config);
-  if (pmem2_source_from_fd(&raw_source, file) != 0) return mapping_error(path, "cannot map");
+  if (pmem2_source_from_fd(&raw_source, file) != 0) return mapping_error(path, pmem2_errormsg());
   const Pmem2Source source(raw_source);
   // Left to itself libpmem2 aligns a mapping of 2 MiB or more for huge pages.
   Mapping mapping;
@@ -98,14 +109,27 @@ Result<Mapping> Mapping::of_file(int file, std::uint64_t bytes, std::uint64_t ad
       (pmem2_vm_reservation_new(&mapping.reservation_, reinterpret_cast<void*>(address),
                                 round_up(bytes, huge_page_size)) != 0 ||
        pmem2_config_set_vm_reservation(config.get(), mapping.reservation_, 0) != 0))
-    return mapping_error(path, "cannot reserve the address range");
+    return mapping_error(path, pmem2_errormsg());
   if (pmem2_config_set_required_store_granularity(config.get(), PMEM2_GRANULARITY_PAGE) != 0 ||
       pmem2_config_set_length(config.get(), bytes) != 0 ||
       pmem2_map_new(&mapping.map_, config.get(), source.get()) != 0)
-    return mapping_error(path, "cannot map");
+    return mapping_error(path, pmem2_errormsg());
   mapping.base_ = static_cast<std::byte*>(pmem2_map_get_address(mapping.map_));
   mapping.bytes_ = bytes;
   return mapping;
+}
+
+Result<Mapping> Mapping::of_cached_file(int file, std::uint64_t bytes, std::uint64_t address,
+                                        const std::string& path) {
+  Result<Mapping> reserved = anonymous(bytes, address);
+  if (!reserved) return mapping_error(path, std::strerror(errno));
+  if (mmap(reserved->base_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
+      MAP_FAILED) {
+    const int reason = errno;
+    reserved->base_ = nullptr;  // perhaps unmapped by the failure, and another's by now
+    return mapping_error(path, std::strerror(reason));
+  }
+  return reserved;
 }
 
 Result<Mapping> Mapping::anonymous(std::uint64_t bytes, std::uint64_t address) {
@@ -120,7 +144,7 @@ Result<Mapping> Mapping::anonymous(std::uint64_t bytes, std::uint64_t address) {
   const std::uint64_t aligned = address == 0 ? round_up(start, huge_page_size) : start;
   if (aligned > start) munmap(memory, aligned - start);
   if (const std::uint64_t tail = start + slack - aligned; tail > 0)
-    munmap(reinterpret_cast<void*>(aligned + bytes), tail);
+    munmap(reinterpret_cast<void*>(round_up(aligned + bytes, page_bytes)), tail);
   Mapping mapping;
   mapping.base_ = reinterpret_cast<std::byte*>(aligned);
   mapping.bytes_ = bytes;

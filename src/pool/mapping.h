@@ -1,7 +1,7 @@
 // Mapping: pool memory in our address space, on huge pages where the system gives them.
 //
-// Files and devices are mapped through libpmem2 at page granularity: that admits tmpfs and ordinary
-// files beside DAX, and flushing is ours (`pm::`). Anonymous memory comes from mmap.
+// DAX files and devices are mapped through libpmem2, everything else by mmap; flushing is ours
+// (`pm::`).
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,14 @@ class Mapping {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
+  static Result<Mapping> of_dax_file(int file, std::uint64_t bytes, std::uint64_t address,
+                                     const std::string& path);
+  static Result<Mapping> of_cached_file(int file, std::uint64_t bytes, std::uint64_t address,
+                                        const std::string& path);
+
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
-  pmem2_map* map_ = nullptr;                     ///< null: anonymous
+  pmem2_map* map_ = nullptr;                     ///< only DAX
   pmem2_vm_reservation* reservation_ = nullptr;  ///< only for a given address
 };
 

@@ -16,12 +16,12 @@
 
 namespace perdure {
 
-/// A fresh folder, removed with all that is in it. On tmpfs where there is one.
+/// A fresh folder, removed with all that is in it. On tmpfs where there is one, unless told where.
 class TestFolder {
  public:
-  TestFolder() {
-    const bool tmpfs = access("/dev/shm", W_OK) == 0;
-    std::string name = std::string(tmpfs ? "/dev/shm" : "/tmp") + "/perdure_test.XXXXXX";
+  TestFolder() : TestFolder(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp") {}
+  explicit TestFolder(const std::string& parent) {
+    std::string name = parent + "/perdure_test.XXXXXX";
     path_ = mkdtemp(name.data());
   }
   ~TestFolder() { std::filesystem::remove_all(path_); }
