@@ -20,11 +20,17 @@ namespace perdure::driver {
 namespace {
 
 // Enough to fill the last-level cache of a socket or two several times over; never more than the
-// records make sense for.
+// records make sense for: each is touched twice, by operations of one record or by scans of many.
 std::uint64_t operations_that_warm(const BenchConfig& config) {
   const platform::CoreParameters& cpu = config.simulated->platform.cpu;
   const std::uint64_t lines = cpu.llc_per_core.bytes * cpu.cores_per_socket * cpu.sockets / 64;
-  return std::clamp<std::uint64_t>(2 * config.workload.records, 1000, lines / 4);
+  const workload::Workload& workload = config.workload;
+  const double scans = workload.mix.share(workload::Operation::scan);
+  const double records_per_scan = 0.5 * (workload.scan.min + workload.scan.max);
+  const double records_each = 1 - scans + scans * std::max(1.0, records_per_scan);
+  const auto operations =
+      static_cast<std::uint64_t>(2 * static_cast<double>(workload.records) / records_each);
+  return std::clamp<std::uint64_t>(operations, 1000, lines / 4);
 }
 
 template <class Keys>
