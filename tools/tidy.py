@@ -309,6 +309,13 @@ def check_headers(tree: Tree) -> Iterator[Finding]:
             yield Finding(path, 1, "no #pragma once", "add it below the opening comment")
 
 
+def check_headings(tree: Tree) -> Iterator[Finding]:
+    """Every text opens with its heading; one that a formatter of code has seen does not."""
+    for path, lines in tree.files.items():
+        if path.endswith(".md") and not (lines and lines[0].startswith("# ")):
+            yield Finding(path, 1, "no heading", "open it with `# title`")
+
+
 CHECKS = [
     check_layers,
     check_lengths,
@@ -316,6 +323,7 @@ CHECKS = [
     check_banned_words,
     check_words,
     check_headers,
+    check_headings,
 ]
 
 
