@@ -32,7 +32,7 @@ class Tidy(unittest.TestCase):
             "src/pool/a.h": HEAD + '#include "pm/pm.h"\n#include "core/result.h"\n',
             "src/index/a/a.cpp": '#include "index/a/a.h"\n#include "index/record/r.h"\n'
                                  "PERDURE_REGISTER_INDEX(a, IndexInfo{});\n",
-            "src/index/a/a_test.cpp": "", "src/index/a/design.md": ""}), [])
+            "src/index/a/a_test.cpp": "", "src/index/a/design.md": "# A\n"}), [])
 
     def test_an_include_against_the_layers(self) -> None:
         self.assertEqual(self.found({"src/pm/a.h": HEAD + '#include "pool/pool.h"\n'}),
@@ -74,12 +74,17 @@ class Tidy(unittest.TestCase):
         self.assertEqual(len(self.found({"src/core/a.cpp": "// TODO: more\n"})), 1)
         self.assertEqual(self.found({"src/core/a.cpp": "// TODO(#12): more\n"}), [])
         self.assertEqual(len(self.found({"tests/a.cpp": "TEST(A, DISABLED_b) {}\n"})), 1)
-        self.assertEqual(len(self.found({"docs/a.md": "see /home/someone/a\n"})), 1)
-        self.assertEqual(self.found({"docs/a.md": "see /dev/shm/a and a/home/b\n"}), [])
+        self.assertEqual(len(self.found({"docs/a.md": "# A\nsee /home/someone/a\n"})), 1)
+        self.assertEqual(self.found({"docs/a.md": "# A\nsee /dev/shm/a and a/home/b\n"}), [])
 
     def test_a_header_without_head_or_guard(self) -> None:
         self.assertEqual(len(self.found({"src/core/a.h": "#pragma once\n"})), 1)
         self.assertEqual(len(self.found({"src/core/a.h": "// What it is.\nint a;\n"})), 1)
+
+    def test_a_text_without_heading(self) -> None:
+        self.assertEqual(self.found({"docs/a.md": "#a : what a formatter of code leaves\n"}),
+                         ["docs/a.md:1 no heading"])
+        self.assertEqual(self.found({"docs/a.md": ""}), ["docs/a.md:1 no heading"])
 
 
 if __name__ == "__main__":
