@@ -57,6 +57,21 @@ Error mapping_error(const std::string& path, const char* reason) {
           "check that the address range is free and the file system supports shared mappings"};
 }
 
+// Memory at `address`, or aligned to a huge page where that is 0; MAP_FAILED, with errno, if none.
+void* map_anonymous(std::uint64_t bytes, std::uint64_t address) {
+  const std::uint64_t slack = address == 0 ? huge_page_size : 0;
+  const int fixed = address == 0 ? 0 : MAP_FIXED_NOREPLACE;
+  void* const memory = mmap(reinterpret_cast<void*>(address), bytes + slack, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+  if (memory == MAP_FAILED || address != 0) return memory;
+  const auto start = reinterpret_cast<std::uint64_t>(memory);
+  const std::uint64_t aligned = round_up(start, huge_page_size);
+  if (aligned > start) munmap(memory, aligned - start);
+  if (const std::uint64_t tail = start + slack - aligned; tail > 0)
+    munmap(reinterpret_cast<void*>(round_up(aligned + bytes, page_bytes)), tail);
+  return reinterpret_cast<void*>(aligned);
+}
+
 // Writes to each page without changing it. Used where the kernel cannot populate.
 void touch(std::byte* base, std::uint64_t bytes) noexcept {
   for (std::uint64_t at = 0; at < bytes; at += page_bytes)
@@ -121,34 +136,20 @@ Result<Mapping> Mapping::of_dax_file(int file, std::uint64_t bytes, std::uint64_
 
 Result<Mapping> Mapping::of_cached_file(int file, std::uint64_t bytes, std::uint64_t address,
                                         const std::string& path) {
-  Result<Mapping> reserved = anonymous(bytes, address);
-  if (!reserved) return mapping_error(path, std::strerror(errno));
-  if (mmap(reserved->base_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
-      MAP_FAILED) {
-    const int reason = errno;
-    reserved->base_ = nullptr;  // perhaps unmapped by the failure, and another's by now
-    return mapping_error(path, std::strerror(reason));
-  }
-  return reserved;
+  void* const range = map_anonymous(bytes, address);
+  if (range == MAP_FAILED) return mapping_error(path, std::strerror(errno));
+  // After a failure the range is perhaps unmapped, and another's by now: not ours to give back.
+  if (mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+    return mapping_error(path, std::strerror(errno));
+  return Mapping(range, bytes);
 }
 
 Result<Mapping> Mapping::anonymous(std::uint64_t bytes, std::uint64_t address) {
-  const std::uint64_t slack = address == 0 ? huge_page_size : 0;
-  const int fixed = address == 0 ? 0 : MAP_FIXED_NOREPLACE;
-  void* memory = mmap(reinterpret_cast<void*>(address), bytes + slack, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+  void* const memory = map_anonymous(bytes, address);
   if (memory == MAP_FAILED)
     return Error{ErrorCode::out_of_space, std::string("cannot map memory: ") + std::strerror(errno),
                  "dram pool", "ask for a smaller pool"};
-  const auto start = reinterpret_cast<std::uint64_t>(memory);
-  const std::uint64_t aligned = address == 0 ? round_up(start, huge_page_size) : start;
-  if (aligned > start) munmap(memory, aligned - start);
-  if (const std::uint64_t tail = start + slack - aligned; tail > 0)
-    munmap(reinterpret_cast<void*>(round_up(aligned + bytes, page_bytes)), tail);
-  Mapping mapping;
-  mapping.base_ = reinterpret_cast<std::byte*>(aligned);
-  mapping.bytes_ = bytes;
-  return mapping;
+  return Mapping(memory, bytes);
 }
 
 // MADV_COLLAPSE gives tmpfs huge pages even where shmem_enabled says never, but only around a page

@@ -36,6 +36,8 @@ class Mapping {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
+  Mapping(void* base, std::uint64_t bytes) noexcept
+      : base_(static_cast<std::byte*>(base)), bytes_(bytes) {}
   static Result<Mapping> of_dax_file(int file, std::uint64_t bytes, std::uint64_t address,
                                      const std::string& path);
   static Result<Mapping> of_cached_file(int file, std::uint64_t bytes, std::uint64_t address,
