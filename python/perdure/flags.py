@@ -60,6 +60,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "ablate": "text",
 }
 AXES_BESIDE_FLAGS = ("medium", "workload")
+SIMULATED_FLAGS = ("cpus", "pool_node", "dram_node", "carrier", "warm", "guard", "ablate")
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,12 @@ def count_of(value: int | str) -> int:
     match = re.match(r"^([\d.]+)([KMGT]?)", value)
     assert match, value
     return round(float(match.group(1)) * MULTIPLIERS[match.group(2)])
+
+
+def scaled(flags: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The flags with records and operations multiplied, to at least one each."""
+    sized = {n: count_of(flags[n]) for n in ("records", "operations") if n in flags}
+    return flags | {n: max(1, round(count * factor)) for n, count in sized.items()}
 
 
 def _text(name: str, value: Any) -> Problem | None:

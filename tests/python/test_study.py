@@ -104,7 +104,7 @@ def test_a_key_changes_with_the_content_of_the_workload_file(tmp_path: Path) -> 
 
 
 def test_quick_cuts_records_time_and_repetitions(study: Path) -> None:
-    quick = studies.load(study, quick=True)
+    quick = studies.load(study, studies.Choices(quick=True))
     assert quick.repetitions == 1
     assert all(c.flags["records"] <= 10_000 and c.flags["seconds"] <= 0.05 for c in quick.cells)
 
