@@ -6,7 +6,8 @@ over      labels as well: the metric of every `of` over that of every `over`. Wi
           of `of` itself is the number.
 metric    of metrics.py; throughput when nothing is said
 value     what was published for the number; within = 1.25 says how far ours may be off, as a factor
-direction "above" or "below" 1 in place of a value, where the publication gives none
+direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
+          factor in `than`
 note, source, figure   a remark; section and figure there; the [[figure]] here to stand beside
 
 A finding agrees when all pairs of cells do; an axis with the same list on both sides pairs equal
@@ -27,7 +28,7 @@ from perdure.flags import Problem
 from perdure.record import Run, group
 
 Json = dict[str, Any]
-KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "direction",
+KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "direction", "than",
         "source")  # fmt: skip
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
@@ -87,6 +88,8 @@ def check(claim: Json) -> Problem | None:
         )
     if "within" in claim and not (_is_ratio(claim["within"]) and claim["within"] > 1):
         return Problem("`within` is a factor above 1", "write within = 1.25")
+    if "than" in claim and not ("direction" in claim and _is_ratio(claim["than"])):
+        return Problem("`than` is a factor that goes with a direction", "write than = 1.5")
     if "over" not in claim and "value" not in claim:
         return Problem("compares with nothing", "add `over`, or the published value")
     return None
@@ -113,7 +116,7 @@ def judge(claims: Sequence[Json], runs: Sequence[Run]) -> list[Finding]:
 
 def published(claim: Json) -> str:
     if "value" not in claim:
-        words = f"{claim['direction']} 1x"
+        words = f"{claim['direction']} {claim.get('than', 1):g}x"
     elif "over" in claim:
         words = f"{claim['value']:g}x"
     else:
@@ -170,7 +173,8 @@ def _margin(claim: Json, number: float) -> float:
         return -math.inf
     if "value" in claim:
         return -abs(math.log(number / claim["value"]))
-    return math.log(number) if claim["direction"] == "above" else -math.log(number)
+    beyond = math.log(number / claim.get("than", 1))
+    return beyond if claim["direction"] == "above" else -beyond
 
 
 def _verdict(claim: Json, number: float) -> str:

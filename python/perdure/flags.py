@@ -60,6 +60,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "ablate": "text",
 }
 AXES_BESIDE_FLAGS = ("medium", "workload")
+ON_BY_DEFAULT = ("huge_pages", "warm")
 SIMULATED_FLAGS = ("cpus", "pool_node", "dram_node", "carrier", "warm", "guard", "ablate")
 
 
@@ -92,8 +93,8 @@ def command_line(flags: dict[str, Any]) -> list[str]:
             arguments += [flag, ",".join(f"{op}={share:g}" for op, share in value.items())]
         elif name == "option":
             arguments += [a for key, number in value.items() for a in (flag, f"{key}={number}")]
-        elif name == "huge_pages" and value is False:
-            arguments.append("--no-huge-pages")  # the only switch that is on by default
+        elif name in ON_BY_DEFAULT and value is False:
+            arguments.append("--no-" + flag.removeprefix("--"))
         elif value is not False:
             arguments += [flag, str(value)]
     return arguments

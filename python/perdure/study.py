@@ -316,7 +316,8 @@ class _Reader:
         optional = self.typed(("optional",), list, [])
         if not optional or self.indexes is None:
             return cells, []
-        kept, missing = [], dict.fromkeys(())
+        kept: list[Cell] = []
+        missing: dict[str, None] = {}
         for cell in cells:
             name = str(cell.flags.get("index"))
             entry = self.indexes("native" if cell.target == "native" else "sim").get(name)
