@@ -192,3 +192,78 @@ def test_a_bad_claim_names_its_line(
     with pytest.raises(InputError) as caught:
         study.load(file)
     assert str(caught.value).startswith(f"{file}:{line}: ") and what in str(caught.value)
+
+
+LARGE = """name = "large"
+optional = ["hot"]
+[flags]
+target = "sim:optane"
+[axes]
+index = ["fptree", "hot"]
+threads = [1, 20]
+workload = ["lookup"]
+[workloads.lookup]
+mix = { lookup = 1.0 }
+[[figure]]
+name = "fig4"
+title = "Uniform lookups"
+cells = { workload = ["lookup"] }
+drawing = "threads"
+[[figure]]
+name = "fig3"
+title = "Misses"
+cells = { threads = [20] }
+metric = "llc_misses"
+[[figure]]
+name = "fig6"
+title = "Tails"
+cells = { workload = ["lookup"] }
+drawing = "percentiles"
+[[published]]
+what = "lookups scale"
+source = "a paper"
+figure = "fig4"
+of = { index = "fptree", threads = 20 }
+over = { index = "fptree", threads = 1 }
+direction = "above"
+[[published]]
+what = "hot is faster"
+source = "a paper"
+of = { index = "hot", threads = 20 }
+over = { index = "fptree", threads = 20 }
+value = 1.5
+"""
+
+
+def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> None:
+    file, results = tmp_path / "large.toml", tmp_path / "results"
+    file.write_text(LARGE)
+    done = sim_cli("study", "run", file, "--results", results, "--report")
+    assert done.returncode == 0, done.stderr
+    assert "left out, not in this build: hot" in done.stderr
+    assert re.search(r"lookups scale .* above 1x .*agrees", done.stdout)
+    assert re.search(r"hot is faster .* 1\.5x .*not measured \(without hot\)", done.stdout)
+    assert f"report: {results / 'report.html'}" in done.stdout
+    text = (results / "report.html").read_text()
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
+    assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
+    assert all("simulated, sim:optane" in body for body in figures.values())
+    assert "Left out, because this build lacks it: hot" in text
+    row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
+    assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
+    # A finding stands below its figure, the one without a figure at the end.
+    assert text.index('id="fig4-simulated"') < row.start() < text.index('id="fig3-simulated"')
+    assert text.index('id="fig6-simulated"') < text.index("hot is faster")
+
+
+def test_a_simulated_study_can_be_run_natively(sim_cli: Cli, tmp_path: Path) -> None:
+    file, results = tmp_path / "large.toml", tmp_path / "results"
+    file.write_text(LARGE)
+    done = sim_cli("study", "run", file, "--target", "native", "--results", results, "--report")
+    assert done.returncode == 0, done.stderr
+    text = (results / "report.html").read_text()
+    assert 'id="fig4-native"' in text and 'id="fig4-simulated"' not in text
+    assert 'id="fig3-native"' not in text, "no machine counts the misses of an operation"
+    kept = [json.loads(f.read_text()) for f in (results / "cells").glob("*.json")]
+    assert {k["record"]["target"] for k in kept} == {"native"}
+    assert all("--pool" in k["command"] for k in kept if k["labels"]["index"] == "fptree")
