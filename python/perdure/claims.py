@@ -11,8 +11,8 @@ direction "above" or "below" in place of a value, where the publication gives no
 note, source, figure   a remark; section and figure there; the [[figure]] here to stand beside
 
 A finding agrees when all pairs of cells do; an axis with the same list on both sides pairs equal
-values only. One pair that does not agree, and the finding differs; it is then the one shown. Cells
-that were not measured are named beside the verdict.
+values only. One pair that does not agree, and the finding differs; it is then the one shown. Where
+cells were not measured it can agree in part only, and they are named.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "di
         "source")  # fmt: skip
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
-AGREES, DIFFERS, SIZE_DIFFERS, NOT_MEASURED = (
-    "agrees", "differs", "same side, size differs", "not measured",
+AGREES, IN_PART, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
+    "agrees", "agrees in part", "same side, size differs", "differs", "not measured",
 )  # fmt: skip
 
 Cell = TypeVar("Cell")
@@ -49,17 +49,13 @@ class Finding:
     verdict: str
     missing: tuple[str, ...]  # indexes of cells that were not measured
 
-    @property
-    def agrees(self) -> bool:
-        return self.verdict == AGREES
-
     def document(self) -> Json:
         claim = self.claim
         return {
             "what": claim["what"],
             "figure": claim.get("figure", ""),
             "published": published(claim),
-            "ours": self.ours,
+            "ours": self.ours if self.ours is not None and math.isfinite(self.ours) else None,
             "ours_text": self.text(),
             "pair": self.pair,
             "verdict": self.verdict,
@@ -131,15 +127,18 @@ def _judge(claim: Json, cells: list[list[Run]]) -> Finding:
     lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0)], [])
     pairs = {
         f"{a.name} over {b.name}" if a.name and b.name and not shared else a.name or b.name:
-        a.value / b.value
+        _ratio(a.value, b.value)
         for a, b in itertools.product(upper, lower)
-        if b.value and all(a.labels[axis] == b.labels[axis] for axis in shared)
+        if all(a.labels[axis] == b.labels[axis] for axis in shared)
     }  # fmt: skip
     absent = tuple(dict.fromkeys([*missing, *more]))
     if not pairs:
         return Finding(claim, None, "", NOT_MEASURED, absent)
     worst = min(pairs, key=lambda pair: _margin(claim, pairs[pair]))
-    return Finding(claim, pairs[worst], worst, _verdict(claim, pairs[worst]), absent)
+    verdict = _verdict(claim, pairs[worst])
+    if verdict == AGREES and absent:
+        verdict = IN_PART
+    return Finding(claim, pairs[worst], worst, verdict, absent)
 
 
 @dataclass(frozen=True)
@@ -167,13 +166,19 @@ def _numbers(wanted: Json, claim: Json, cells: list[list[Run]]) -> tuple[list[_N
     return found, missing
 
 
+def _ratio(upper: float, lower: float) -> float:
+    """Counters may be 0: nothing over nothing is the same."""
+    if lower == 0:
+        return math.inf if upper > 0 else 1.0
+    return upper / lower
+
+
 def _margin(claim: Json, number: float) -> float:
     """Larger is nearer to the claim, or farther on its side."""
-    if number <= 0:
-        return -math.inf
+    logarithm = math.log(number) if number > 0 else -math.inf
     if "value" in claim:
-        return -abs(math.log(number / claim["value"]))
-    beyond = math.log(number / claim.get("than", 1))
+        return -abs(logarithm - math.log(claim["value"]))
+    beyond = logarithm - math.log(claim.get("than", 1))
     return beyond if claim["direction"] == "above" else -beyond
 
 

@@ -198,7 +198,11 @@ def study_run(
     if with_report and outcome.total > outcome.failed:
         page = _write_report(campaign.results, None, progress)
     if as_json:
-        _print_json(_outcome_document(outcome, campaign) | {"report": str(page) if page else None})
+        more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
+        if study.published and outcome.total > outcome.failed:
+            found = _findings(campaign, record.load(campaign.results))
+            more["findings"] = [finding.document() for finding in found]
+        _print_json(_outcome_document(outcome, campaign) | more)
     else:
         _print_outcome(outcome, campaign)
         if page:

@@ -85,8 +85,7 @@ def _target(figures: list[Json], published: list[Json], runs: list[Run], draw: D
 
 
 def _counts(judged: Sequence[claims.Finding]) -> list[tuple[str, int]]:
-    order = (claims.AGREES, claims.SIZE_DIFFERS, claims.DIFFERS, claims.NOT_MEASURED)
-    counts = {verdict: sum(f.verdict == verdict for f in judged) for verdict in order}
+    counts = {verdict: sum(f.verdict == verdict for f in judged) for verdict in claims.VERDICTS}
     return [(verdict, count) for verdict, count in counts.items() if count]
 
 

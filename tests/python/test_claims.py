@@ -72,7 +72,10 @@ def test_a_direction_may_be_of_another_factor_than_one(
 def test_cells_that_are_missing_are_named_and_the_others_still_judged() -> None:
     over = {"index": ["fptree", "hot", "roart"]}
     found = judged(RUNS, of={"index": "lbtree"}, over=over, direction="above")
-    assert (found.verdict, found.missing) == ("agrees", ("hot", "roart"))
+    assert (found.verdict, found.missing) == ("agrees in part", ("hot", "roart"))
+    slow = [*RUNS[1:], cell("fptree", rate=7e6)]
+    found = judged(slow, of={"index": "lbtree"}, over=over, direction="above")
+    assert found.verdict == "differs"
     found = judged(RUNS, of={"index": "hot"}, over={"index": "lbtree"}, direction="above")
     assert (found.verdict, found.ours, found.missing) == ("not measured", None, ("hot",))
 
@@ -91,6 +94,19 @@ def test_what_a_simulation_counts_exists_only_there() -> None:
     found = judged(counted, **sides, metric="llc_misses", direction="below")
     assert (found.verdict, found.ours) == ("agrees", 0.25)
     assert judged(RUNS, **sides, metric="llc_misses", direction="below").verdict == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("ours", "others", "verdict"),
+    [(0.0, 4.0, "agrees"), (0.0, 0.0, "differs"), (4.0, 0.0, "differs")],
+)
+def test_a_counter_of_nothing_is_below_every_other(
+    ours: float, others: float, verdict: str
+) -> None:
+    runs = [cell("lbtree", llc_misses=ours), cell("fptree", llc_misses=others)]
+    found = judged(runs, of={"index": "lbtree"}, over={"index": "fptree"}, metric="llc_misses",
+                   direction="below")  # fmt: skip
+    assert found.verdict == verdict
 
 
 def test_a_latency_is_that_of_the_most_frequent_operation() -> None:
