@@ -35,7 +35,7 @@ class Reader {
     Setter set;
   };
   static const std::array<Setting, 10> top_settings;
-  static const std::array<Setting, 8> keys_settings;
+  static const std::array<Setting, 9> keys_settings;
   static const std::array<Setting, 1> values_settings;
   static const std::array<Setting, 1> scan_settings;
 
