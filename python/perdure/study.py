@@ -284,7 +284,7 @@ class _Reader:
     def cells_on(self, defaults: Flags, target: str) -> list[Cell]:
         """The cells for another target than the study's own.
 
-        natively there are as many threads as cores, flags of simulations fall away, [native] has
+        Natively there are as many threads as cores, flags of simulations fall away, [native] has
         the last word, and what needs a pool gets one on tmpfs.
         """
         if target != "native":
@@ -293,7 +293,7 @@ class _Reader:
         last = self.tables.get("native", {})
         found: dict[str, Cell] = {}
         for cell in self.cells(defaults, last):
-            wanted = int(cell.flags.get("threads", 1))
+            wanted = count_of(cell.flags.get("threads", 1))
             threads = min(wanted, cores)
             flags = {n: v for n, v in cell.flags.items() if n not in SIMULATED_FLAGS}
             flags = {n: v for n, v in flags.items() if n not in ("target", "threads")}
