@@ -103,13 +103,15 @@ def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
 
 def _context(source: Path, data: Results) -> dict[str, Any]:
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    # A study with figures of its own says what belongs together; ours would mix it.
+    kinds = [] if study_report.read_manifest(source).get("figures") else _kinds(data)
     return {
         **_head(source, data.runs),
         "overviews": [_overview(data, kind) for kind in _kinds(data)],
         "leaders": [leader for kind in _kinds(data) for leader in _leaders(data, kind)],
         "environments": _environments(data),
-        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in _kinds(data)],
-        "memory": _memory_figure(data),
+        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in kinds],
+        "memory": _memory_figure(data) if kinds else None,
         "cells": data.cells,
         "cell_rows": [_cell_row(cell) for cell in data.cells],
         "quality": _quality(source, data),
