@@ -190,6 +190,8 @@ class Campaign:
             "repetitions": study.repetitions,
             "cells": [task.key for task in ordered],
             "published": study.published,
+            "figures": study.figures,
+            "left_out": study.left_out,
         }
         _write_atomically(self.results / MANIFEST, manifest)
 

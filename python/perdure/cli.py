@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from perdure import __version__, cli_simulator, native, profile, record, tables
+from perdure import __version__, claims, cli_simulator, native, profile, record, tables
 from perdure import compare as comparing
 from perdure import crash as crashing
 from perdure import doctor as doctoring
@@ -169,21 +169,44 @@ def study_run(
         Path | None, typer.Option(help="Where results go; default results/<name>.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Tiny cells: does it all run?")] = False,
+    scale: Annotated[
+        float, typer.Option(min=1e-6, help="Multiplies records and operations of every cell.")
+    ] = 1.0,
+    target: Annotated[
+        str, typer.Option(help="Instead of the study's: native (up to all cores), sim:PLATFORM.")
+    ] = "",
+    keys: Annotated[
+        list[str], typer.Option(help="NAME=FILE (a key a line) for a name in the study's [keys].")
+    ] = [],  # noqa: B006 (typer copies it)
+    with_report: Annotated[bool, typer.Option("--report", help="Then write the report.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
-    study = studies.load(file, quick=quick)
+    choices = studies.Choices(quick, scale, target or None, _pairs(keys, "--keys"))
+    study = studies.load(file, choices, indexes=native.indexes)
     campaign = Campaign(study, results or Path("results") / study.name)
+    progress = Progress(_stderr(), quiet=quiet)
+    if study.left_out:
+        progress.say(f"left out, not in this build: {', '.join(study.left_out)}")
     if dry_run:
         _print_plan([campaign], as_json)
         return
-    outcome = campaign.run(Progress(_stderr(), quiet=quiet))
+    outcome = campaign.run(progress)
+    page = None
+    if with_report and outcome.total > outcome.failed:
+        page = _write_report(campaign.results, None, progress)
     if as_json:
-        _print_json(_outcome_document(outcome, campaign))
+        more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
+        if study.published and outcome.total > outcome.failed:
+            found = _findings(campaign, record.load(campaign.results))
+            more["findings"] = [finding.document() for finding in found]
+        _print_json(_outcome_document(outcome, campaign) | more)
     else:
         _print_outcome(outcome, campaign)
+        if page:
+            print(f"report: {page}")
     _exit_if_failed(outcome, campaign)
 
 
@@ -253,7 +276,8 @@ def demo(
     else:
         progress.say("perdure-sim is not built: the simulated server is left out")
     campaigns = [
-        Campaign(studies.load(_demo_file(name), quick=quick), place) for name, place in plan.items()
+        Campaign(studies.load(_demo_file(name), studies.Choices(quick)), place)
+        for name, place in plan.items()
     ]
     if dry_run:
         _print_plan(campaigns, as_json)
@@ -283,6 +307,14 @@ def demo(
         _exit_if_failed(outcome, campaign)
     if cut and crashing.violations(cut):
         raise typer.Exit(ExitCode.VIOLATION)
+
+
+def _pairs(arguments: list[str], flag: str) -> dict[str, str]:
+    pairs = dict(argument.partition("=")[::2] for argument in arguments)
+    for name, value in pairs.items():
+        if not name or not value:
+            raise InputError(f"'{name}' names no value", where=flag, remedy="write NAME=VALUE")
+    return pairs
 
 
 def _demo_file(name: str) -> Path:
@@ -351,11 +383,23 @@ def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
 
 def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
     if outcome.total > outcome.failed:
-        _print_table(tables.runs(campaign.study.title, record.load(campaign.results)))
+        runs = record.load(campaign.results)
+        if not campaign.study.figures:
+            _print_table(tables.runs(campaign.study.title, runs))
+        if campaign.study.published:
+            _print_table(tables.findings([f.document() for f in _findings(campaign, runs)]))
     print(
         f"{outcome.finished} cells run in {duration(outcome.seconds)}, {outcome.reused} reused, "
         f"{outcome.failed} failed"
     )
+
+
+def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
+    """Of the runs on each target."""
+    targets = dict.fromkeys(run.record["target"] for run in runs)
+    published = campaign.study.published
+    by_target = ([r for r in runs if r.record["target"] == target] for target in targets)
+    return [finding for some in by_target for finding in claims.judge(published, some)]
 
 
 def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:

@@ -60,6 +60,8 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "ablate": "text",
 }
 AXES_BESIDE_FLAGS = ("medium", "workload")
+ON_BY_DEFAULT = ("huge_pages", "warm")
+SIMULATED_FLAGS = ("cpus", "pool_node", "dram_node", "carrier", "warm", "guard", "ablate")
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ def command_line(flags: dict[str, Any]) -> list[str]:
             arguments += [flag, ",".join(f"{op}={share:g}" for op, share in value.items())]
         elif name == "option":
             arguments += [a for key, number in value.items() for a in (flag, f"{key}={number}")]
-        elif name == "huge_pages" and value is False:
-            arguments.append("--no-huge-pages")  # the only switch that is on by default
+        elif name in ON_BY_DEFAULT and value is False:
+            arguments.append("--no-" + flag.removeprefix("--"))
         elif value is not False:
             arguments += [flag, str(value)]
     return arguments
@@ -105,6 +107,12 @@ def count_of(value: int | str) -> int:
     match = re.match(r"^([\d.]+)([KMGT]?)", value)
     assert match, value
     return round(float(match.group(1)) * MULTIPLIERS[match.group(2)])
+
+
+def scaled(flags: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The flags with records and operations multiplied, to at least one each."""
+    sized = {n: count_of(flags[n]) for n in ("records", "operations") if n in flags}
+    return flags | {n: max(1, round(count * factor)) for n, count in sized.items()}
 
 
 def _text(name: str, value: Any) -> Problem | None:

@@ -76,6 +76,14 @@ def query(*arguments: str, kind: str = "native") -> Any:
     return parse_json(done.stdout, " ".join(command))
 
 
+@cache
+def indexes(kind: str = "native") -> dict[str, dict[str, Any]]:
+    """The registered indexes by name, as `perdure list indexes --json` tells them."""
+    entries = query("list", "indexes", kind=kind)
+    entries = entries.get("indexes", entries) if isinstance(entries, dict) else entries
+    return {entry["name"]: entry for entry in entries}
+
+
 def parse_json(text: str, where: str) -> Any:
     """Parses a program's stdout; anything but JSON is the program's fault, named by `where`."""
     try:

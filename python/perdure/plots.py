@@ -17,7 +17,7 @@ import vl_convert
 
 INK, FAINT = "#010203", "#040506"
 # Strong hues for the indexes in a pool, quiet ones for what they are compared with.
-PERSISTENT = ("#2f7de1", "#e8662d", "#12a150", "#c2339a")
+PERSISTENT = ("#2f7de1", "#e8662d", "#12a150", "#c2339a", "#7d4fc9", "#b8860b")
 REFERENCE = ("#7d8aa8", "#c29a4b", "#4fa3ab", "#a77bc4", "#8fa84e", "#c07474")
 
 Rows = list[dict[str, Any]]
@@ -71,7 +71,9 @@ def throughput(rows: Rows, workloads: list[str], names: list[str]) -> str:
     )
 
 
-def scaling(rows: Rows, workloads: list[str], colours: Palette) -> str:
+def scaling(
+    rows: Rows, workloads: list[str], colours: Palette, title: str = "operations per second"
+) -> str:
     """Throughput over threads with bootstrap intervals: a panel per workload, a line per index."""
     threads = sorted({row["threads"] for row in rows})
     media = list(dict.fromkeys(row["medium"] for row in rows))
@@ -94,7 +96,7 @@ def scaling(rows: Rows, workloads: list[str], colours: Palette) -> str:
         if len(media) > 1
         else None,
     )
-    y = alt.Y("throughput:Q", title="operations per second", scale=_log(ticks), axis=_rates(ticks))
+    y = alt.Y("throughput:Q", title=title, scale=_log(ticks), axis=_rates(ticks))
     intervals = base.mark_rule(strokeWidth=4, opacity=0.35).encode(y=alt.Y("low:Q"), y2="high:Q")
     lines = base.mark_line(strokeWidth=1.8).encode(y=y, strokeDash=dash)
     dots = base.mark_circle(size=34, opacity=1).encode(y=y)
@@ -120,6 +122,34 @@ def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: 
         .facet(facet=alt.Facet("operation:N", sort=operations, title=None), columns=3)
         .resolve_axis(x="independent", y="independent")
     )
+
+
+def bars(rows: Rows, title: str, colours: Palette) -> str:
+    """One number per index as bars from 0: a panel per workload and number of threads."""
+    for row in rows:
+        plural = "" if row["threads"] == 1 else "s"
+        row["panel"] = f"{row['workload']}, {row['threads']} thread{plural}"
+    names = list(dict.fromkeys(row["index"] for row in rows))
+    chart = (
+        alt.Chart(_values(rows))
+        .mark_bar(height=11, cornerRadiusEnd=2)
+        .encode(
+            x=alt.X("throughput:Q", title=title, axis=alt.Axis(format="~s", tickCount=5)),
+            y=alt.Y("index:N", sort=names, title=None, axis=alt.Axis(labelLimit=160)),
+            color=alt.Color(
+                "index:N", scale=colours.scale({row["index"] for row in rows}), legend=None
+            ),
+        )
+        .properties(width=240, height=alt.Step(17))
+        .facet(
+            facet=alt.Facet(
+                "panel:N", sort=list(dict.fromkeys(row["panel"] for row in rows)), title=None
+            ),
+            columns=3,
+        )
+        .resolve_scale(x="independent")
+    )
+    return svg(chart)
 
 
 def memory(rows: Rows, names: list[str]) -> str:

@@ -13,7 +13,16 @@ from typing import Any
 
 import jinja2
 
-from perdure import __version__, plots, record, results, simulated_report, stats, tables
+from perdure import (
+    __version__,
+    plots,
+    record,
+    results,
+    simulated_report,
+    stats,
+    study_report,
+    tables,
+)
 from perdure.plots import Palette
 from perdure.record import Run
 from perdure.results import Cell, Results
@@ -65,19 +74,23 @@ def _page(source: Path, runs: list[Run]) -> dict[str, Any]:
     own = (source if source.is_dir() else source.parent) / simulated_report.FOLDER
     if source.is_dir() and (own / record.MANIFEST).is_file() and record.cell_files(own):
         simulated += record.load(own)
-    section = simulated_report.section(source, simulated, _figure)
+    manifest = study_report.read_manifest(source) or study_report.read_manifest(own)
+    parts = {
+        "study": study_report.section(manifest, [*measured, *simulated], _figure),
+        "simulated": simulated_report.section(source, simulated, _figure),
+    }
     if measured:
-        return _context(source, results.read(measured)) | {"simulated": section}
-    return _head(source, simulated) | {"cells": [], "simulated": section}
+        return _context(source, results.read(measured)) | parts
+    return _head(source, simulated) | {"cells": []} | parts
 
 
 def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
-    manifest = _manifest(source)
+    manifest = study_report.read_manifest(source)
     return {
         "title": manifest.get("title") or f"{runs[0].record['index']} and others",
         "description": manifest.get("description", ""),
         "version": __version__,
-        "command": _rerun(manifest),
+        "command": study_report.command(manifest),
         "targets": sorted({run.record["target"] for run in runs}),
         "process_count": len(runs),
         "cell_count": len({json.dumps(run.labels, sort_keys=True) for run in runs}),
@@ -90,29 +103,19 @@ def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
 
 def _context(source: Path, data: Results) -> dict[str, Any]:
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    # A study with figures of its own says what belongs together; ours would mix it.
+    kinds = [] if study_report.read_manifest(source).get("figures") else _kinds(data)
     return {
         **_head(source, data.runs),
         "overviews": [_overview(data, kind) for kind in _kinds(data)],
         "leaders": [leader for kind in _kinds(data) for leader in _leaders(data, kind)],
         "environments": _environments(data),
-        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in _kinds(data)],
-        "memory": _memory_figure(data),
+        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in kinds],
+        "memory": _memory_figure(data) if kinds else None,
         "cells": data.cells,
         "cell_rows": [_cell_row(cell) for cell in data.cells],
         "quality": _quality(source, data),
     }
-
-
-def _manifest(source: Path) -> dict[str, Any]:
-    file = source / record.MANIFEST
-    loaded: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
-    return loaded
-
-
-def _rerun(manifest: dict[str, Any]) -> str:
-    if "file" not in manifest:
-        return ""
-    return f"./perdure study run {manifest['file']} --results results/again"
 
 
 def _kinds(data: Results) -> list[str]:

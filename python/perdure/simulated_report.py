@@ -1,4 +1,4 @@
-"""The report's section about simulated servers: scaling, why, predictions, fidelity.
+"""The report's section about simulated servers: scaling, why, fidelity.
 
 Whatever is simulated says so, with the platform; what was measured by others says by whom. The two
 share an axis only in the figures of fidelity, whose marks are told apart by a legend.
@@ -7,11 +7,11 @@ share an axis only in the figures of fidelity, whose marks are told apart by a l
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure import plots, probe_plots, results, simulator_tables, tables
+from perdure import plots, probe_plots, results, simulator_tables, study_report, tables
 from perdure.record import Run
 from perdure.results import Cell
 
@@ -50,7 +50,8 @@ def section(source: Path, runs: Sequence[Run], draw: Draw) -> Json | None:
     results of a study of its own, and what `perdure fidelity` and `classify` wrote.
     """
     folder = source if source.is_dir() else source.parent
-    servers = [s for s in (_server(group, draw) for group in _by_target(runs)) if s]
+    own_figures = bool(study_report.read_manifest(folder).get("figures"))
+    servers = [s for s in (_server(g, draw, own_figures) for g in _by_target(runs)) if s]
     fidelity = _read(folder, "fidelity.json")
     classes = _read(folder, "classes.json")
     if not servers and fidelity is None and classes is None:
@@ -58,55 +59,9 @@ def section(source: Path, runs: Sequence[Run], draw: Draw) -> Json | None:
     return {
         "servers": servers,
         "command": _command(folder),
-        "claims": claims(_claims_of(folder), runs),
         "fidelity": _fidelity(fidelity, draw) if fidelity else None,
         "classes": _classes(classes) if classes else None,
     }
-
-
-def claims(published: Sequence[Json], runs: Iterable[Run]) -> list[Json]:
-    """Published ratios beside the predicted ones: `of` over `over`, cells named by labels."""
-    rates = {
-        tuple(sorted(run.labels.items())): max(run.samples) for run in runs
-    }  # a simulated cell has one value
-    return [
-        {
-            "what": claim["what"],
-            "published": _published(claim),
-            "source": claim["source"],
-            "predicted": _predicted(claim, rates),
-            "agrees": _agrees(claim, _predicted(claim, rates)),
-        }
-        for claim in published
-    ]
-
-
-def _predicted(claim: Json, rates: dict[Any, float]) -> float | None:
-    upper, lower = (_rate(claim[side], rates) for side in ("of", "over"))
-    return upper / lower if upper and lower else None
-
-
-def _rate(wanted: dict[str, Any], rates: dict[Any, float]) -> float | None:
-    texts = {name: str(value) for name, value in wanted.items()}
-    for labels, rate in rates.items():
-        if texts.items() <= dict(labels).items():
-            return rate
-    return None
-
-
-def _published(claim: Json) -> str:
-    if "value" in claim:
-        return f"{claim['value']:g}x"
-    words = {"above": "above 1x", "below": "below 1x"}
-    return words[claim["direction"]] + (f" ({claim['note']})" if claim.get("note") else "")
-
-
-def _agrees(claim: Json, predicted: float | None) -> str:
-    """A word on the side of 1 that the ratio falls on: the size is for the reader to compare."""
-    if predicted is None:
-        return "not predicted"
-    above = claim["value"] > 1 if "value" in claim else claim["direction"] == "above"
-    return "same side" if (predicted > 1) == above else "other side"
 
 
 def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
@@ -116,7 +71,8 @@ def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def _server(runs: list[Run], draw: Draw) -> Json | None:
+def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
+    """One target's figures, counters and cells; a study's own figures stand in place of ours."""
     data = results.read(runs)
     cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
     if not cells:
@@ -126,8 +82,8 @@ def _server(runs: list[Run], draw: Draw) -> Json | None:
     identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
     platform = runs[0].record.get("platform") or {}
     details = {c.number: _simulation(c, runs) for c in cells}
-    figures = [_scaling(cells, identifier, draw)]
-    if any(details.values()):
+    figures = [] if own_figures else [_scaling(cells, identifier, draw)]
+    if any(details.values()) and not own_figures:
         figures += _why(cells, details, identifier, draw)
     return {
         "target": target,
@@ -135,7 +91,7 @@ def _server(runs: list[Run], draw: Draw) -> Json | None:
         "domain": platform.get("persistence_domain", ""),
         "records": sorted({f"{c.records:,}" for c in cells}),
         "figures": [f for f in figures if f],
-        "counters": _counters(cells, details),
+        "counters": [] if own_figures else _counters(cells, details),
         "headings": [*RATIOS, *COUNTERS],
         "cells": [
             {"name": c.name, "workload": c.workload, "threads": c.threads,
@@ -318,13 +274,6 @@ def _command(folder: Path) -> str:
         if file.is_file() and (study := json.loads(file.read_text()).get("file")):
             return f"./perdure study run {study} --results results/again"
     return ""
-
-
-def _claims_of(folder: Path) -> list[Json]:
-    for file in (folder / "manifest.json", folder / FOLDER / "manifest.json"):
-        if file.is_file() and (found := json.loads(file.read_text()).get("published")):
-            return list(found)
-    return []
 
 
 def _read(folder: Path, name: str) -> Json | None:

@@ -19,12 +19,23 @@ index = ["stdmap"]
 [[override]]                    # sets flags where `when` matches
 when = { medium = ["file"] }
 set  = { seconds = 1.0 }
-[[published]]                   # a ratio that others measured; the report prints ours beside it
+[[published]]                   # what others found; the report says whether our cells agree
 what   = "inserts, 20 threads: lbtree over fptree"
-of     = { index = "lbtree", threads = 20 }   # the one cell with these labels
-over   = { index = "fptree", threads = 20 }
+of     = { index = "lbtree", threads = 20 }   # the cell with these labels; lists: all of them
+over   = { index = "fptree", threads = 20 }   # left out: `of` itself is compared with `value`
 value  = 2.09                                 # or direction = "above", "below": of 1
 source = "paper, figure"
+See claims.py for the rest of it. A large study also has
+optional = ["hot"]              # indexes, left out where the build lacks them or an option of them
+[keys]                          # names for the axis `keys`; --keys names=FILE replaces one
+names = "random:8-25"
+[native]                        # flags that a run with --target native sets last
+seconds = 1.0
+[[figure]]                      # cells that the report draws together, with their [[published]]
+name   = "fig4"
+title  = "Uniform accesses"
+cells  = { threads = [1, 20] }  # labels, each one of these
+metric = "throughput"           # or any other of metrics.py
 """
 
 from __future__ import annotations
@@ -32,16 +43,18 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perdure import claims, metrics
 from perdure.errors import InputError, did_you_mean, one_of
-from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, check_flag, count_of
+from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
 from perdure.toml_lines import Path as KeyPath
 from perdure.toml_lines import line_of, line_of_value
 
@@ -60,8 +73,12 @@ TOP_LEVEL = (
     "exclude",
     "override",
     "published",
+    "optional",
+    "keys",
+    "native",
+    "figure",
 )
-PUBLISHED = ("what", "note", "of", "over", "value", "direction", "source")  # fmt: skip
+FIGURE = ("name", "title", "note", "cells", "metric", "drawing")
 BUILT_IN_MEDIA = ("tmpfs", "file", "none")
 
 Flags = dict[str, Any]
@@ -82,13 +99,14 @@ class Cell:
         return str(self.flags.get("target", "native"))
 
     def configuration(self) -> dict[str, Any]:
-        """What the result is a function of; a workload file counts with its content."""
-        resolved: dict[str, Any] = {"flags": self.flags, "medium": self.medium}
-        file = self.flags.get("workload")
-        if file is not None:
-            digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
-            resolved["flags"] = {**self.flags, "workload": digest}
-        return resolved
+        """What the result is a function of; files count with their content."""
+        flags = dict(self.flags)
+        for name, prefix in (("workload", ""), ("keys", "file:")):
+            text = flags.get(name, "")
+            if text and text.startswith(prefix) and Path(text.removeprefix(prefix)).is_file():
+                digest = hashlib.sha256(Path(text.removeprefix(prefix)).read_bytes())
+                flags[name] = prefix + digest.hexdigest()
+        return {"flags": flags, "medium": self.medium}
 
     def key(self, build_id: str, repetition: int, host: str) -> str:
         """The name of the result: equal exactly when running again would tell nothing new."""
@@ -113,12 +131,29 @@ class Study:
     media: dict[str, str]  # name -> directory; the built-in ones are resolved by the campaign
     cells: list[Cell] = field(repr=False)
     published: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # optional, and not in this build
 
 
-def load(path: Path, *, quick: bool = False) -> Study:
+@dataclass(frozen=True)
+class Choices:
+    """What the command line says about a study as a whole."""
+
+    quick: bool = False  # at most 10 000 records and 0.05 s: does it all run?
+    scale: float = 1.0  # records and operations are multiplied with it
+    target: str | None = None  # every cell's target; native: up to this machine's cores
+    keys: dict[str, str] = field(default_factory=dict)  # replaces entries of [keys]
+
+
+# What `perdure list indexes` says of a kind of target: name -> entry.
+Listing = Callable[[str], dict[str, dict[str, Any]]]
+
+
+def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None = None) -> Study:
     """Reads, checks and expands a study. Errors: InputError naming the line and the remedy.
 
-    quick cuts every cell to at most 10 000 records and 0.05 s, for a look at whether it all runs.
+    `indexes` tells what the build has; it is asked only by studies with something optional and
+    for runs with another target than the study's own.
     """
     try:
         text = path.read_text()
@@ -130,7 +165,7 @@ def load(path: Path, *, quick: bool = False) -> Study:
         raise InputError(
             f"not valid TOML: {error}", where=str(path), remedy="mend that line"
         ) from error
-    return _Reader(path, text, tables).study(quick)
+    return _Reader(path, text, tables, choices or Choices(), indexes).study()
 
 
 def axes_of(cells: list[Cell]) -> dict[str, list[str]]:
@@ -143,10 +178,14 @@ def axes_of(cells: list[Cell]) -> dict[str, list[str]]:
 
 
 class _Reader:
-    def __init__(self, path: Path, text: str, tables: dict[str, Any]) -> None:
+    def __init__(
+        self, path: Path, text: str, tables: dict[str, Any], choices: Choices,
+        indexes: Listing | None,
+    ) -> None:  # fmt: skip
         self.path, self.text, self.tables = path, text, tables
+        self.choices, self.indexes = choices, indexes
 
-    def study(self, quick: bool) -> Study:
+    def study(self) -> Study:
         tables = self.tables
         self.known_keys((), tables, TOP_LEVEL)
         name = self.typed(("name",), str, self.path.stem)
@@ -156,7 +195,14 @@ class _Reader:
         seed = self.typed(("seed",), int, 7)
         self.check_tables()
         cells = self.cells({"seed": seed})
-        if quick:
+        figures = self.figures(cells)
+        published = self.published(cells, figures)
+        if self.choices.target:
+            cells = self.cells_on({"seed": seed}, self.choices.target)
+        cells, left_out = self.available(cells)
+        if self.choices.scale != 1:
+            cells = [Cell(c.labels, scaled(c.flags, self.choices.scale), c.medium) for c in cells]
+        if self.choices.quick:
             cells = [Cell(c.labels, _quick(c.flags), c.medium) for c in cells]
         return Study(
             name=name,
@@ -164,52 +210,149 @@ class _Reader:
             title=self.typed(("title",), str, name),
             description=self.typed(("description",), str, "").strip(),
             seed=seed,
-            repetitions=1 if quick else repetitions,
+            repetitions=1 if self.choices.quick else repetitions,
             timeout_seconds=float(self.typed(("timeout_seconds",), (int, float), 600)),
             media=dict(tables.get("media", {})),
             cells=cells,
-            published=self.published(cells),
+            published=published,
+            figures=figures,
+            left_out=left_out,
         )
 
-    def published(self, cells: list[Cell]) -> list[dict[str, Any]]:
-        claims: list[dict[str, Any]] = self.tables.get("published", [])
-        for i, claim in enumerate(claims):
-            here = ("published", i)
-            self.known_keys(here, claim, PUBLISHED)
-            for key in ("what", "source"):
-                if not isinstance(claim.get(key), str):
+    def figures(self, cells: list[Cell]) -> list[dict[str, Any]]:
+        figures: list[dict[str, Any]] = self.tables.get("figure", [])
+        for i, figure in enumerate(figures):
+            here = ("figure", i)
+            self.known_keys(here, figure, FIGURE)
+            for key in ("name", "title"):
+                if not isinstance(figure.get(key), str):
                     raise self.error(f"does not say its {key}", here, f'add {key} = "..."')
-            value = claim.get("value")
-            is_ratio = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-            if is_ratio == (claim.get("direction") in ("above", "below")):
+            self.check_metric(here, figure)
+            drawings = (*metrics.DRAWINGS, "none")
+            if figure.get("drawing", "none") not in drawings:
                 raise self.error(
-                    "needs a value above 0, or a direction, and not both", here,
-                    'write value = 2.09, or direction = "above" or "below"',
+                    f"unknown drawing '{figure['drawing']}'", (*here, "drawing"),
+                    did_you_mean(str(figure["drawing"]), drawings, one_of(drawings)),
+                )  # fmt: skip
+            wanted = figure.get("cells")
+            if not isinstance(wanted, dict) or not claims.select(wanted, cells, _labels):
+                raise self.error(
+                    "`cells` names no cell of the study", (*here, "cells"),
+                    "write cells = { workload = [...] } with labels that there are",
+                )  # fmt: skip
+        return figures
+
+    def published(self, cells: list[Cell], figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.tables.get("published", [])
+        names = [figure["name"] for figure in figures]
+        for i, claim in enumerate(entries):
+            here = ("published", i)
+            self.known_keys(here, claim, claims.KEYS)
+            problem = claims.check(claim)
+            if problem:
+                raise self.error(problem.what, here, problem.remedy)
+            self.check_metric(here, claim)
+            if "figure" in claim and claim["figure"] not in names:
+                raise self.error(
+                    f"unknown figure '{claim['figure']}'", (*here, "figure"),
+                    did_you_mean(str(claim["figure"]), names, one_of(names)),
                 )  # fmt: skip
             for side in ("of", "over"):
-                self.check_claimed(here, side, claim.get(side), cells)
-        return claims
+                if side == "of" or "over" in claim:
+                    self.check_claimed(here, side, claim.get(side), cells)
+        return entries
+
+    def check_metric(self, path: KeyPath, entry: dict[str, Any]) -> None:
+        name = entry.get("metric", metrics.THROUGHPUT)
+        if name not in metrics.METRICS:
+            remedy = did_you_mean(str(name), metrics.METRICS, one_of(metrics.METRICS))
+            raise self.error(f"unknown metric '{name}'", (*path, "metric"), remedy)
 
     def check_claimed(self, path: KeyPath, side: str, labels: Any, cells: list[Cell]) -> None:
         if not isinstance(labels, dict) or not labels:
             raise self.error(
                 f"needs the labels `{side}`", path, f"write {side} = {{ index = ... }}"
             )
-        wanted = {axis: str(value) for axis, value in labels.items()}.items()
-        found = sum(wanted <= cell.labels.items() for cell in cells)
-        if found != 1:
+        wanted = math.prod(len(v) if isinstance(v, list) else 1 for v in labels.values())
+        found = len(claims.select(labels, cells, _labels))
+        if found != wanted:
             raise self.error(
-                f"`{side}` names {found} cells of the study, not one", (*path, side),
-                "give the value of each axis that tells cells apart",
+                f"`{side}` names {found} cells of the study, not {_counted(wanted)}",
+                (*path, side), "give the value of each axis that tells cells apart",
             )  # fmt: skip
 
+    def cells_on(self, defaults: Flags, target: str) -> list[Cell]:
+        """The cells for another target than the study's own.
+
+        Natively there are as many threads as cores, flags of simulations fall away, [native] has
+        the last word, and what needs a pool gets one on tmpfs.
+        """
+        if target != "native":
+            return self.cells(defaults, {"target": target})
+        cores = len(os.sched_getaffinity(0))
+        last = self.tables.get("native", {})
+        found: dict[str, Cell] = {}
+        for cell in self.cells(defaults, last):
+            wanted = count_of(cell.flags.get("threads", 1))
+            threads = min(wanted, cores)
+            flags = {n: v for n, v in cell.flags.items() if n not in SIMULATED_FLAGS}
+            flags = {n: v for n, v in flags.items() if n not in ("target", "threads")}
+            index = (self.indexes("native") if self.indexes else {}).get(flags.get("index", ""))
+            pooled = index is not None and index.get("index_class") == "persistent"
+            medium = cell.medium
+            if medium == "none" and pooled and flags.get("heap") != "dram":
+                medium = "tmpfs"
+            if "rate" in flags:  # what each thread has to bear stays the same
+                flags["rate"] = max(1, count_of(flags["rate"]) * threads // wanted)
+            labels = dict(cell.labels)
+            if "threads" in labels:
+                labels["threads"] = str(threads)
+            native_cell = Cell(labels, {**flags, "threads": threads}, medium)
+            found.setdefault(json.dumps(native_cell.configuration(), sort_keys=True), native_cell)
+        return list(found.values())
+
+    def available(self, cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+        """The cells that this build can run, and what it lacks of the study's `optional`."""
+        optional = self.typed(("optional",), list, [])
+        if not optional or self.indexes is None:
+            return cells, []
+        kept: list[Cell] = []
+        missing: dict[str, None] = {}
+        for cell in cells:
+            name = str(cell.flags.get("index"))
+            entry = self.indexes("native" if cell.target == "native" else "sim").get(name)
+            lacks = name if entry is None else None
+            if entry is not None:
+                has = {option["name"] for option in entry.get("options", [])}
+                unknown = [o for o in cell.flags.get("option", {}) if o not in has]
+                lacks = f"the option {unknown[0]} of {name}" if unknown else None
+            if lacks is None or name not in optional:
+                kept.append(cell)
+            else:
+                missing[lacks] = None
+        return kept, list(missing)
+
     def check_tables(self) -> None:
-        for table in ("flags", "media", "axes", "workloads"):
+        for table in ("flags", "media", "axes", "workloads", "keys", "native"):
             self.typed((table,), dict, {})
-        for table in ("include", "exclude", "override", "published"):
+        for table in ("include", "exclude", "override", "published", "figure"):
             for i, entry in enumerate(self.typed((table,), list, [])):
                 if not isinstance(entry, dict):
                     raise self.error("must be a table", (table, i), f"write [[{table}]]")
+        for name in self.typed(("optional",), list, []):
+            if not isinstance(name, str):
+                raise self.error("`optional` lists names", ("optional",), 'write ["hot"]')
+        for name in self.choices.keys:
+            if name not in self.tables.get("keys", {}):
+                known = list(self.tables.get("keys", {}))
+                raise self.error(
+                    f"[keys] has no '{name}'", ("keys",), did_you_mean(name, known, one_of(known))
+                )
+        for name, form in self.tables.get("keys", {}).items():
+            problem = check_flag("keys", form)
+            if problem:
+                raise self.error(problem.what, ("keys", name), problem.remedy)
+        self.check_flags(("native",), self.tables.get("native", {}))
         self.check_flags(("flags",), self.tables.get("flags", {}))
         for name, flags in self.tables.get("workloads", {}).items():
             self.check_flags(("workloads", name), flags)
@@ -285,7 +428,7 @@ class _Reader:
                 return (base / value).resolve()
         return None
 
-    def cells(self, defaults: Flags) -> list[Cell]:
+    def cells(self, defaults: Flags, last: Flags | None = None) -> list[Cell]:
         axes = self.tables["axes"]
         matrices = [axes, *({**axes, **entry} for entry in self.tables.get("include", []))]
         cells: dict[str, Cell] = {}
@@ -294,13 +437,13 @@ class _Reader:
                 choice = {a: _resolve(a, v) for a, v in zip(matrix, values, strict=True)}
                 if any(_matches(choice, rule) for rule in self.tables.get("exclude", [])):
                     continue
-                cell = self.cell(choice, defaults)
+                cell = self.cell(choice, defaults, last or {})
                 cells.setdefault(json.dumps(cell.configuration(), sort_keys=True), cell)
         if not cells:
             raise self.error("every cell is excluded", ("exclude", 0), "drop an [[exclude]]")
         return list(cells.values())
 
-    def cell(self, choice: dict[str, Any], defaults: Flags) -> Cell:
+    def cell(self, choice: dict[str, Any], defaults: Flags, last: Flags) -> Cell:
         flags = {**defaults, **self.tables.get("flags", {})}
         workload = choice.get("workload")
         if workload in self.tables.get("workloads", {}):
@@ -311,8 +454,18 @@ class _Reader:
         for rule in self.tables.get("override", []):
             if _matches(choice, rule["when"]):
                 flags = _merged(flags, rule["set"])
+        flags = _merged(flags, last)
+        if "keys" in flags:
+            flags["keys"] = self.key_form(flags["keys"])
         medium = choice.get("medium", "none")
         return Cell({a: str(v) for a, v in choice.items()}, flags, medium)
+
+    def key_form(self, name: str) -> str:
+        """What `perdure bench --keys` takes for an entry of [keys], or for a form as it is."""
+        chosen = self.choices.keys.get(name)
+        if chosen is not None:
+            return f"file:{Path(chosen).resolve()}" if Path(chosen).is_file() else chosen
+        return str(self.tables.get("keys", {}).get(name, name))
 
     def known_keys(self, path: KeyPath, table: Mapping[str, Any], known: Any) -> None:
         for key in table:
@@ -342,6 +495,14 @@ def _short(path: Path) -> str:
     with suppress(ValueError):
         return str(path.resolve().relative_to(Path.cwd()))
     return str(path)
+
+
+def _labels(cell: Cell) -> Labels:
+    return cell.labels
+
+
+def _counted(cells: int) -> str:
+    return "one" if cells == 1 else str(cells)
 
 
 def _resolve(axis: str, value: Any) -> Any:

@@ -140,6 +140,21 @@ def comparison(result: Result) -> Table:
     return table
 
 
+def findings(found: Sequence[Json]) -> Table:
+    """What others found beside ours: documents of claims.Finding."""
+    table = Table(title="beside publication", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("finding")
+    table.add_column("ours", justify="right")
+    table.add_column("published", justify="right")
+    table.add_column("verdict")
+    for one in found:
+        without = f" (without {', '.join(one['missing'])})" if one["missing"] else ""
+        pair = f" ({one['pair']})" if one["pair"] else ""
+        table.add_row(one["what"], one["ours_text"] + pair, one["published"],
+                      one["verdict"] + without)  # fmt: skip
+    return table
+
+
 def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
     """Any list of objects with plain values: a column per name that occurs."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)

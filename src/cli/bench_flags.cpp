@@ -27,7 +27,7 @@ void declare_workload(CLI::App& app, BenchFlags& flags) {
   add("--distribution", flags.distribution,
       "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");
   add("--keys", flags.keys,
-      "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048], file:PATH");
+      "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH");
   add("--key-kind", flags.key_kind, "integer or bytes; --keys says it more exactly");
   add("--value-bytes", flags.value_bytes, "length of the values of byte-string keys (8)");
   add("--scan-count", flags.scan_count, "records per scan: 100 or 1-100");

@@ -76,6 +76,7 @@ KeySpace::KeySpace(const Workload& workload)
       prefix_(workload.keys.prefix),
       min_bytes_(workload.keys.min_bytes),
       max_bytes_(workload.keys.max_bytes),
+      geometric_(workload.keys.mean_bytes != 0),
       longest_(word_bytes),
       ids_(first_absent_id),
       file_(workload.keys.file_lines) {
@@ -85,6 +86,14 @@ KeySpace::KeySpace(const Workload& workload)
       break;
     case Keys::Form::random:
       longest_ = max_bytes_;
+      if (geometric_) {
+        const auto excess = static_cast<double>(workload.keys.mean_bytes - min_bytes_);
+        double power = excess / (excess + 1);  // of the ratio, to 2^i
+        for (std::uint64_t& share : bit_share_) {
+          share = static_cast<std::uint64_t>(power / (1 + power) * 0x1p64);
+          power *= power;
+        }
+      }
       break;
     case Keys::Form::file:
       PERDURE_ASSERT(file_ != nullptr);  // open_key_file() comes first
@@ -117,6 +126,13 @@ std::uint64_t KeySpace::id_of(std::uint64_t word) const noexcept {
 }
 
 std::size_t KeySpace::random_length(std::uint64_t id) const noexcept {
+  if (geometric_) {
+    std::size_t excess = 0;
+    std::uint64_t draw = id ^ key1_;
+    for (std::size_t bit = 0; bit < bit_share_.size(); ++bit)
+      if (mix64(draw += golden_ratio) < bit_share_[bit]) excess |= std::size_t{1} << bit;
+    return std::min(min_bytes_ + excess, max_bytes_);
+  }
   const std::uint64_t spread = max_bytes_ - min_bytes_ + 1;
   return min_bytes_ +
          static_cast<std::size_t>((static_cast<Wide>(mix64(id ^ key1_)) * spread) >> 64);

@@ -1,6 +1,7 @@
 // Ids to keys and back, and the words by which a value says whose it is and of which version.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -81,6 +82,10 @@ class KeySpace {
   std::string prefix_;
   std::size_t min_bytes_;
   std::size_t max_bytes_;
+  /// Geometric lengths: bit i of what exceeds min_bytes is set with probability bit_share_[i] of
+  /// 2^64, independently of the other bits.
+  std::array<std::uint64_t, 11> bit_share_{};
+  bool geometric_;
   std::size_t longest_;
   std::uint64_t ids_;
   std::shared_ptr<const KeyFile> file_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <map>
 #include <set>
 #include <unordered_set>
 
@@ -55,7 +57,7 @@ TEST(KeySpace, TheSeedKeysTheMix) {
 
 TEST(KeySpace, ByteKeysAreUniqueAndDecode) {
   for (const char* form : {"prefixed:user", "prefixed:", "random:8", "random:16", "random:8-40",
-                           "random:2048", "random:8-2048"}) {
+                           "random:2048", "random:8-2048", "random:8-2048~72"}) {
     const KeySpace keys(of_keys(form));
     std::unordered_set<std::string> seen;
     Rng rng(3);
@@ -87,6 +89,40 @@ TEST(KeySpace, RandomKeysUseEveryLengthAndByte) {
   EXPECT_EQ(*lengths.begin(), 8U);
   EXPECT_EQ(*lengths.rbegin(), 24U);
   EXPECT_EQ(bytes.size(), 256U);
+}
+
+TEST(KeySpace, RandomLengthsHaveTheMeanAskedFor) {
+  struct Case {
+    const char* form;
+    double mean;
+    std::size_t least, most;
+  };
+  for (const Case& c : {Case{"random:8-25~11", 11, 8, 25}, Case{"random:8-256~21", 21, 8, 256},
+                        Case{"random:17-2029~72", 72, 17, 2029}, Case{"random:8-24", 16, 8, 24}}) {
+    const KeySpace keys(of_keys(c.form));
+    constexpr std::uint64_t count = 20'000;
+    std::map<std::size_t, std::uint64_t> lengths;
+    double total = 0;
+    for (std::uint64_t id = 0; id < count; ++id) {
+      const std::size_t length = key_of(keys, id).size();
+      ++lengths[length];
+      total += static_cast<double>(length);
+    }
+    EXPECT_NEAR(total / count, c.mean, 0.03 * c.mean) << c.form;
+    EXPECT_EQ(lengths.begin()->first, c.least) << c.form;
+    EXPECT_LE(lengths.rbegin()->first, c.most) << c.form;
+    // Geometric: the median of what exceeds the least is ln 2 of its mean; uniform: all of it.
+    std::uint64_t below = 0;
+    std::size_t median = 0;
+    for (const auto& [length, n] : lengths)
+      if ((below += n) >= count / 2) {
+        median = length;
+        break;
+      }
+    const double excess = c.mean - static_cast<double>(c.least);
+    const double expected = std::strchr(c.form, '~') != nullptr ? 0.693 * excess : excess;
+    EXPECT_NEAR(static_cast<double>(median - c.least), expected, 1 + 0.05 * excess) << c.form;
+  }
 }
 
 TEST(KeyFile, ReadsEveryFormOfLine) {

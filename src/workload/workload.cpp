@@ -72,6 +72,10 @@ Result<void> validate_keys(const Keys& keys) {
       return usage("random keys of " + std::to_string(keys.min_bytes) + " to " +
                        std::to_string(keys.max_bytes) + " bytes are out of range",
                    "keys.length", "use 8 to 2048: 8 of them make each key unique");
+    if (keys.mean_bytes != 0 &&
+        (keys.mean_bytes <= keys.min_bytes || keys.mean_bytes >= keys.max_bytes))
+      return usage("the mean length " + std::to_string(keys.mean_bytes) + " is out of range",
+                   "keys.mean_length", "use one between the shortest and the longest");
   }
   if (keys.form == Keys::Form::file && keys.file.empty())
     return usage("no key file is given", "keys.file", "name a file with one key per line");
@@ -197,10 +201,17 @@ Result<Keys> parse_keys(std::string_view text, std::string_view where) {
     if (keys.form == Keys::Form::prefixed) {
       keys.prefix = given;
     } else if (keys.form == Keys::Form::random) {
-      const auto range = parse_range(given, where);
+      const std::size_t tilde = given.find('~');
+      const auto range = parse_range(given.substr(0, tilde), where);
       if (!range) return range.error();
       keys.min_bytes = range->first;
       keys.max_bytes = range->second;
+      if (tilde != std::string_view::npos) {
+        const auto mean = parse_count(given.substr(tilde + 1), where);
+        if (!mean) return mean.error();
+        if (*mean == 0) return usage("a mean length of 0", where, "write it as in 8-256~21");
+        keys.mean_bytes = *mean;
+      }
     } else if (keys.form == Keys::Form::file) {
       keys.file = given;
     } else {
@@ -240,6 +251,7 @@ nlohmann::json json_of(const Workload& workload) {
   if (keys.form == Keys::Form::random) {
     key["min_bytes"] = keys.min_bytes;
     key["max_bytes"] = keys.max_bytes;
+    if (keys.mean_bytes != 0) key["mean_bytes"] = keys.mean_bytes;
   }
   if (keys.form == Keys::Form::file) key["file"] = keys.file.string();
   const Distribution& distribution = workload.distribution;

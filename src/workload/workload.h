@@ -53,6 +53,8 @@ struct Keys {
   std::string prefix = "user";                ///< prefixed
   std::size_t min_bytes = 16;                 ///< random: 8 ..
   std::size_t max_bytes = 16;                 ///< random: .. 2048
+  std::size_t mean_bytes = 0;                 ///< random: 0: every length is as frequent; else
+                                              ///< longer ones are ever rarer (geometric)
   std::filesystem::path file;                 ///< file
   std::shared_ptr<const KeyFile> file_lines;  ///< file: filled in by open_key_file()
 };

@@ -53,9 +53,12 @@ TEST(ParseKeys, ReadsFormsAndParameters) {
   EXPECT_EQ(parse_keys("prefixed:a:b")->prefix, "a:b");
   EXPECT_EQ(parse_keys("random:24")->max_bytes, 24U);
   EXPECT_EQ(parse_keys("random:8-2048")->min_bytes, 8U);
+  EXPECT_EQ(parse_keys("random:8-2048")->mean_bytes, 0U);
+  EXPECT_EQ(parse_keys("random:8-256~21")->mean_bytes, 21U);
   EXPECT_EQ(parse_keys("file:names.txt")->file, "names.txt");
   for (const char* text : {"mixd", "mixed:1", "random:7", "random:8-2049", "random:20-10",
-                           "random:x", "file", "file:", "random:-"}) {
+                           "random:x", "file", "file:", "random:-", "random:8-20~8",
+                           "random:8-20~20", "random:8-20~0", "random:8-20~", "random:9~9"}) {
     const auto result = parse_keys(text);
     ASSERT_FALSE(result.ok()) << text;
     EXPECT_EQ(result.error().where, "--keys") << text;

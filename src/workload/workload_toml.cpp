@@ -35,7 +35,7 @@ class Reader {
     Setter set;
   };
   static const std::array<Setting, 10> top_settings;
-  static const std::array<Setting, 8> keys_settings;
+  static const std::array<Setting, 9> keys_settings;
   static const std::array<Setting, 1> values_settings;
   static const std::array<Setting, 1> scan_settings;
 
@@ -69,6 +69,7 @@ class Reader {
   Result<void> set_form(const toml::node& node);
   Result<void> set_prefix(const toml::node& node) { return take_text(node, workload_.keys.prefix); }
   Result<void> set_length(const toml::node& node);
+  Result<void> set_mean_length(const toml::node& node);
   Result<void> set_key_file(const toml::node& node);
   Result<void> set_value_bytes(const toml::node& node);
   Result<void> set_scan_count(const toml::node& node);
@@ -110,7 +111,7 @@ const std::array<Reader::Setting, 10> Reader::top_settings{{{"name", &Reader::se
                                                             {"keys", &Reader::set_keys},
                                                             {"values", &Reader::set_values},
                                                             {"scan", &Reader::set_scan}}};
-const std::array<Reader::Setting, 8> Reader::keys_settings{
+const std::array<Reader::Setting, 9> Reader::keys_settings{
     {{"distribution", &Reader::set_distribution},
      {"theta", &Reader::set_theta},
      {"h", &Reader::set_h},
@@ -118,6 +119,7 @@ const std::array<Reader::Setting, 8> Reader::keys_settings{
      {"form", &Reader::set_form},
      {"prefix", &Reader::set_prefix},
      {"length", &Reader::set_length},
+     {"mean_length", &Reader::set_mean_length},
      {"file", &Reader::set_key_file}}};
 const std::array<Reader::Setting, 1> Reader::values_settings{{{"bytes", &Reader::set_value_bytes}}};
 const std::array<Reader::Setting, 1> Reader::scan_settings{{{"count", &Reader::set_scan_count}}};
@@ -262,6 +264,13 @@ Result<void> Reader::set_length(const toml::node& node) {
   return {};
 }
 
+Result<void> Reader::set_mean_length(const toml::node& node) {
+  std::uint64_t mean = 0;
+  if (const auto taken = take_count(node, mean); !taken) return taken.error();
+  workload_.keys.mean_bytes = mean;
+  return {};
+}
+
 Result<void> Reader::set_key_file(const toml::node& node) {
   std::string text;
   if (const auto taken = take_text(node, text); !taken) return taken.error();
@@ -348,12 +357,13 @@ Result<void> Reader::check_effects() const {
     bool has_effect;
     const char* belongs_to;
   };
-  const std::array<Rule, 7> rules{
+  const std::array<Rule, 8> rules{
       {{"keys.theta", kind == Kind::zipfian || kind == Kind::latest, "zipfian and latest"},
        {"keys.h", kind == Kind::self_similar, "self_similar"},
        {"keys.scattered", ranked, "zipfian and self_similar"},
        {"keys.prefix", form == Form::prefixed, "prefixed keys"},
        {"keys.length", form == Form::random, "random keys"},
+       {"keys.mean_length", form == Form::random, "random keys"},
        {"keys.file", form == Form::file, "keys from a file"},
        {"scan.count", workload_.mix.has(Operation::scan), "a mix with scans"}}};
   for (const Rule& rule : rules) {

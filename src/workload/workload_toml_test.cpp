@@ -39,7 +39,7 @@ TEST(WorkloadToml, ReadsEverySetting) {
 records = "1k"
 seconds = 2.5
 load_order = "sequential"
-keys = { distribution = "self_similar", h = 0.1, scattered = false, form = "random", length = [8, 64] }
+keys = { distribution = "self_similar", h = 0.1, scattered = false, form = "random", length = [8, 64], mean_length = 20 }
 values.bytes = "1KiB"
 scan = { count = [1, 50] }
 mix = { scan = 1 }
@@ -53,6 +53,7 @@ mix = { scan = 1 }
   EXPECT_EQ(workload->distribution.h, 0.1);
   EXPECT_FALSE(workload->distribution.scattered);
   EXPECT_EQ(workload->keys.max_bytes, 64U);
+  EXPECT_EQ(workload->keys.mean_bytes, 20U);
   EXPECT_EQ(workload->value_bytes, 1024U);
   EXPECT_EQ(workload->scan, (ScanCount{1, 50}));
 }

@@ -42,7 +42,7 @@ def main() -> int:
             )
         )
     elif command == "list":
-        print(json.dumps([{"name": n, "class": c} for n, c in CLASSES.items()]))
+        print(json.dumps([{"name": n, "index_class": c} for n, c in CLASSES.items()]))
     elif command == "bench":
         return bench(arguments)
     return 0

@@ -31,6 +31,7 @@ def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path
     assert json.loads(second.stdout) | {"seconds": 0} == {
         "study": "small", "results": str(results), "total": CELLS, "finished": 0,
         "reused": CELLS, "failed": 0, "seconds": 0, "failures": [],
+        "report": None, "findings": [],
     }  # fmt: skip
     assert runs_logged(log) == CELLS
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import fake_native
-from perdure import simulated_report, study
+from perdure import claims, study
 from perdure.errors import InputError
 from perdure.record import Run
 
@@ -86,7 +86,7 @@ def test_the_prediction_stands_beside_the_publication(cli: Cli, simulated: Path)
     assert cli("report", simulated).returncode == 0
     text = (simulated / "report.html").read_text()
     row = re.search(r"<tr><td>inserts: lbtree over fptree</td>.*?</tr>", text, re.S)
-    assert row and "2.50" in row.group() and "2.09x" in row.group() and "same side" in row.group()
+    assert row and "2.50" in row.group() and "2.09x" in row.group() and "agrees" in row.group()
 
 
 def test_measured_and_simulated_cells_share_no_figure(
@@ -126,29 +126,33 @@ def test_fidelity_and_classes_are_drawn_where_they_are(
 
 
 @pytest.mark.parametrize(
-    ("rates", "claim", "predicted", "agrees"),
+    ("rates", "claim", "predicted", "verdict"),
     [
-        ((10.0, 5.0), {"value": 2.09}, 2.0, "same side"),
-        ((4.0, 5.0), {"value": 2.09}, 0.8, "other side"),
-        ((4.0, 5.0), {"direction": "below"}, 0.8, "same side"),
-        ((6.0, 5.0), {"direction": "below"}, 1.2, "other side"),
+        ((10.0, 5.0), {"value": 2.09}, 2.0, "agrees"),
+        ((7.5, 5.0), {"value": 2.09}, 1.5, "same side, size differs"),
+        ((7.5, 5.0), {"value": 2.09, "within": 1.5}, 1.5, "agrees"),
+        ((4.0, 5.0), {"value": 2.09}, 0.8, "differs"),
+        ((4.5, 5.0), {"value": 1}, 0.9, "agrees"),
+        ((3.0, 5.0), {"value": 1}, 0.6, "differs"),
+        ((4.0, 5.0), {"direction": "below"}, 0.8, "agrees"),
+        ((6.0, 5.0), {"direction": "below"}, 1.2, "differs"),
     ],
 )
 def test_a_claim_is_a_ratio_of_two_cells(
-    rates: tuple[float, float], claim: dict[str, Any], predicted: float, agrees: str
+    rates: tuple[float, float], claim: dict[str, Any], predicted: float, verdict: str
 ) -> None:
     kept = [run("lbtree", 28, rates[0]), run("fptree", 28, rates[1]), run("fptree", 1, 77.0)]
     runs = [Run(k["labels"], k["record"]) for k in kept]
     base = {k: v for k, v in CLAIM.items() if k != "value"}
-    (found,) = simulated_report.claims([base | claim], runs)
-    assert found["predicted"] == pytest.approx(predicted)
-    assert found["agrees"] == agrees
+    (found,) = claims.judge([base | claim], runs)
+    assert found.ours == pytest.approx(predicted)
+    assert found.verdict == verdict
 
 
-def test_a_claim_without_its_cell_is_said_to_be_unpredicted() -> None:
+def test_a_claim_without_its_cell_is_said_to_be_not_measured() -> None:
     kept = run("fptree", 28, 5.0)
-    (found,) = simulated_report.claims([CLAIM], [Run(kept["labels"], kept["record"])])
-    assert (found["predicted"], found["agrees"]) == (None, "not predicted")
+    (found,) = claims.judge([CLAIM], [Run(kept["labels"], kept["record"])])
+    assert (found.ours, found.verdict, found.missing) == (None, "not measured", ("lbtree",))
 
 
 STUDY = """name = "s"
@@ -188,3 +192,78 @@ def test_a_bad_claim_names_its_line(
     with pytest.raises(InputError) as caught:
         study.load(file)
     assert str(caught.value).startswith(f"{file}:{line}: ") and what in str(caught.value)
+
+
+LARGE = """name = "large"
+optional = ["hot"]
+[flags]
+target = "sim:optane"
+[axes]
+index = ["fptree", "hot"]
+threads = [1, 20]
+workload = ["lookup"]
+[workloads.lookup]
+mix = { lookup = 1.0 }
+[[figure]]
+name = "fig4"
+title = "Uniform lookups"
+cells = { workload = ["lookup"] }
+drawing = "threads"
+[[figure]]
+name = "fig3"
+title = "Misses"
+cells = { threads = [20] }
+metric = "llc_misses"
+[[figure]]
+name = "fig6"
+title = "Tails"
+cells = { workload = ["lookup"] }
+drawing = "percentiles"
+[[published]]
+what = "lookups scale"
+source = "a paper"
+figure = "fig4"
+of = { index = "fptree", threads = 20 }
+over = { index = "fptree", threads = 1 }
+direction = "above"
+[[published]]
+what = "hot is faster"
+source = "a paper"
+of = { index = "hot", threads = 20 }
+over = { index = "fptree", threads = 20 }
+value = 1.5
+"""
+
+
+def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> None:
+    file, results = tmp_path / "large.toml", tmp_path / "results"
+    file.write_text(LARGE)
+    done = sim_cli("study", "run", file, "--results", results, "--report")
+    assert done.returncode == 0, done.stderr
+    assert "left out, not in this build: hot" in done.stderr
+    assert re.search(r"lookups scale .* above 1x .*agrees", done.stdout)
+    assert re.search(r"hot is faster .* 1\.5x .*not measured \(without hot\)", done.stdout)
+    assert f"report: {results / 'report.html'}" in done.stdout
+    text = (results / "report.html").read_text()
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
+    assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
+    assert all("simulated, sim:optane" in body for body in figures.values())
+    assert "Left out, because this build lacks it: hot" in text
+    row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
+    assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
+    # A finding stands below its figure, the one without a figure at the end.
+    assert text.index('id="fig4-simulated"') < row.start() < text.index('id="fig3-simulated"')
+    assert text.index('id="fig6-simulated"') < text.index("hot is faster")
+
+
+def test_a_simulated_study_can_be_run_natively(sim_cli: Cli, tmp_path: Path) -> None:
+    file, results = tmp_path / "large.toml", tmp_path / "results"
+    file.write_text(LARGE)
+    done = sim_cli("study", "run", file, "--target", "native", "--results", results, "--report")
+    assert done.returncode == 0, done.stderr
+    text = (results / "report.html").read_text()
+    assert set(re.findall(r'<figure id="([^"]+)">', text)) == {"fig4-native", "fig6-native"}
+    assert 'id="fig3-native"' not in text, "no machine counts the misses of an operation"
+    kept = [json.loads(f.read_text()) for f in (results / "cells").glob("*.json")]
+    assert {k["record"]["target"] for k in kept} == {"native"}
+    assert all("--pool" in k["command"] for k in kept if k["labels"]["index"] == "fptree")

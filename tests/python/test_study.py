@@ -104,7 +104,7 @@ def test_a_key_changes_with_the_content_of_the_workload_file(tmp_path: Path) -> 
 
 
 def test_quick_cuts_records_time_and_repetitions(study: Path) -> None:
-    quick = studies.load(study, quick=True)
+    quick = studies.load(study, studies.Choices(quick=True))
     assert quick.repetitions == 1
     assert all(c.flags["records"] <= 10_000 and c.flags["seconds"] <= 0.05 for c in quick.cells)
 
@@ -157,3 +157,144 @@ def test_every_study_of_the_repository_is_valid() -> None:
     assert files
     for file in files:
         assert studies.load(file).cells
+
+
+LARGE = """
+name = "large"
+optional = ["hot", "roart"]
+[flags]
+target = "sim:server"
+records = "2M"
+operations = "20K"
+warm = true
+[native]
+seconds = 0.5
+[keys]
+names = "random:8-25~11"
+[axes]
+index = ["fptree", "hot"]
+threads = [1, 20, 40]
+workload = ["lookup"]
+[[include]]
+workload = ["strings"]
+threads = [20]
+keys = ["names"]
+[workloads.lookup]
+mix = { lookup = 1.0 }
+[workloads.strings]
+mix = { lookup = 1.0 }
+rate = "40M"
+[[figure]]
+name = "one"
+title = "One"
+cells = { workload = ["lookup"] }
+[[published]]
+what = "w"
+source = "s"
+figure = "one"
+of = { index = "hot", threads = [20, 40], workload = "lookup" }
+over = { index = "fptree", threads = [20, 40], workload = "lookup" }
+direction = "above"
+"""
+
+
+def listing(*names: str) -> studies.Listing:
+    entries = {n: {"name": n, "index_class": "persistent", "options": []} for n in names}
+    return lambda _kind: entries
+
+
+def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path, LARGE)
+    study = studies.load(path, indexes=listing("fptree"))
+    assert {c.labels["index"] for c in study.cells} == {"fptree"}
+    assert study.left_out == ["hot"]
+    study = studies.load(path, indexes=listing("fptree", "hot"))
+    assert {c.labels["index"] for c in study.cells} == {"fptree", "hot"}
+    assert study.left_out == []
+
+
+def test_an_index_that_is_not_optional_is_never_left_out(tmp_path: Path) -> None:
+    study = studies.load(write(tmp_path, LARGE), indexes=listing("hot"))
+    assert "fptree" in {c.labels["index"] for c in study.cells}
+
+
+def test_cells_with_an_option_that_an_optional_index_lacks_are_left_out(tmp_path: Path) -> None:
+    text = LARGE.replace('rate = "40M"', "option = { pools = 1 }")
+    study = studies.load(write(tmp_path, text), indexes=listing("fptree", "hot"))
+    assert study.left_out == ["the option pools of hot"]
+    kept = {(c.labels["index"], c.labels["workload"]) for c in study.cells}
+    assert kept == {("fptree", "lookup"), ("fptree", "strings"), ("hot", "lookup")}
+
+
+def test_a_scale_multiplies_records_and_operations(tmp_path: Path) -> None:
+    path = write(tmp_path, LARGE)
+    cell = studies.load(path, studies.Choices(scale=0.01)).cells[0]
+    assert (cell.flags["records"], cell.flags["operations"]) == (20_000, 200)
+
+
+def test_a_native_run_has_the_cores_of_this_machine_and_no_flags_of_simulations(
+    tmp_path: Path,
+) -> None:
+    choices = studies.Choices(target="native")
+    study = studies.load(write(tmp_path, LARGE), choices, indexes=listing("fptree"))
+    lookups = [c for c in study.cells if c.labels["workload"] == "lookup"]
+    assert [c.flags["threads"] for c in lookups] == sorted({1, min(20, CORES), min(40, CORES)})
+    assert lookups[-1].labels["threads"] == str(lookups[-1].flags["threads"])
+    assert all(c.target == "native" and c.medium == "tmpfs" for c in study.cells)
+    assert all("warm" not in c.flags and "operations" not in c.flags for c in study.cells)
+    assert all(c.flags["seconds"] == 0.5 for c in study.cells)
+    (strings,) = (c for c in study.cells if c.labels["workload"] == "strings")
+    assert strings.flags["rate"] == 40_000_000 * min(20, CORES) // 20
+
+
+def test_names_of_keys_stand_for_forms_and_files(tmp_path: Path) -> None:
+    path, file = write(tmp_path, LARGE), tmp_path / "names.txt"
+    (cell,) = (c for c in studies.load(path).cells[-2:] if c.labels["index"] == "fptree")
+    assert (cell.labels["keys"], cell.flags["keys"]) == ("names", "random:8-25~11")
+    file.write_text("a\nb\n")
+    choices = studies.Choices(keys={"names": str(file)})
+    (cell,) = (c for c in studies.load(path, choices).cells[-2:] if c.labels["index"] == "fptree")
+    assert (cell.labels["keys"], cell.flags["keys"]) == ("names", f"file:{file}")
+    before = cell.key("b", 0, "h")
+    file.write_text("a\nc\n")
+    assert before != cell.key("b", 0, "h")
+    with pytest.raises(InputError, match=r"\[keys\] has no 'nmaes'; did you mean 'names'"):
+        studies.load(path, studies.Choices(keys={"nmaes": str(file)}))
+
+
+def test_a_switch_that_is_on_by_default_can_be_switched_off() -> None:
+    assert flags.command_line({"warm": False, "verify": False}) == ["--no-warm"]
+
+
+WRONG_LARGE = [
+    ('title = "One"\n', "", 26, "does not say its title"),
+    ('cells = { workload = ["lookup"] }', 'cells = { workload = ["lokup"] }', 29, "names no cell"),
+    ('title = "One"', 'title = "One"\nmetric = "p98"', 29, "unknown metric 'p98'; did you mean"),
+    ('title = "One"', 'title = "One"\ndrawing = "thread"', 29, "unknown drawing 'thread'; did you"),
+    ('figure = "one"', 'figure = "two"', 33, "unknown figure 'two'"),
+    ('"hot", threads = [20, 40]', '"hot", threads = [20, 30]', 34, "`of` names 1 cells of"),
+    ('names = "random:8-25~11"', "names = 8", 12, "keys must be a name"),
+    ('optional = ["hot", "roart"]', "optional = [1]", 3, "`optional` lists names"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), WRONG_LARGE)
+def test_a_wrong_figure_or_finding_is_refused_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    assert old in LARGE
+    path = write(tmp_path, LARGE.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        studies.load(path)
+    message = str(caught.value)
+    assert words in message
+    assert f":{line}: " in message
+
+
+def test_the_study_of_ep2_has_a_figure_for_every_finding() -> None:
+    study = studies.load(Path(__file__).parents[2] / "studies" / "ep2.toml")
+    names = {figure["name"] for figure in study.figures}
+    assert {claim["figure"] for claim in study.published} <= names
+    assert len(study.published) > 80
+    assert {c.target for c in study.cells} == {"sim:optane100-6242r-2s"}
+    assert all(c.flags["cpus"] for c in study.cells if c.flags["threads"] == 40)

@@ -1,0 +1,131 @@
+"""Findings of others against our cells: which pairs count, and what a verdict says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fake_native
+from perdure import claims, metrics
+from perdure.record import Run
+
+Json = dict[str, Any]
+
+
+def cell(index: str, threads: int = 1, rate: float = 1e6, **more: Any) -> Run:
+    """A run of one repetition; `more` are counters per operation of a simulation."""
+    record = fake_native.record({"index": index, "threads": str(threads), "repetitions": "1"})
+    record["repetitions"][0]["throughput_ops_s"] = rate
+    record["repetitions"][0]["simulation"] = {"per_operation": more} if more else None
+    labels = {"index": index, "threads": str(threads), "workload": "lookup"}
+    return Run(labels, record)
+
+
+def judged(runs: list[Run], **claim: Any) -> claims.Finding:
+    whole = {"what": "w", "source": "s", **claim}
+    assert claims.check(whole) is None
+    (found,) = claims.judge([whole], runs)
+    return found
+
+
+RUNS = [cell("fptree", rate=2e6), cell("lbtree", rate=6e6), cell("utree", rate=3e6)]
+
+
+def test_a_claim_over_several_indexes_holds_only_when_every_pair_does() -> None:
+    over = {"index": ["fptree", "utree"]}
+    found = judged(RUNS, of={"index": "lbtree"}, over=over, direction="above")
+    assert (found.verdict, found.ours, found.pair) == ("agrees", 2.0, "utree")
+    slower = [RUNS[0], cell("lbtree", rate=2.9e6), RUNS[2]]
+    found = judged(slower, of={"index": "lbtree"}, over=over, direction="above")
+    assert (found.verdict, found.pair) == ("differs", "utree")
+    found = judged(RUNS, of=over, over={"index": "lbtree"}, direction="below")
+    assert (found.verdict, found.ours, found.pair) == ("agrees", 0.5, "utree")
+
+
+def test_the_pair_that_is_farthest_from_a_value_decides() -> None:
+    found = judged(RUNS, of={"index": "lbtree"}, over={"index": ["fptree", "utree"]}, value=2.0)
+    assert (found.verdict, found.ours, found.pair) == ("same side, size differs", 3.0, "fptree")
+
+
+def test_an_axis_with_the_same_list_on_both_sides_pairs_equal_values() -> None:
+    runs = [cell("fptree", 1, 1e6), cell("fptree", 20, 12e6), cell("lbtree", 1, 5e6),
+            cell("lbtree", 20, 55e6)]  # fmt: skip
+    both = ["fptree", "lbtree"]
+    found = judged(runs, of={"index": both, "threads": 20}, over={"index": both, "threads": 1},
+                   direction="above", than=10)  # fmt: skip
+    # fptree with 20 threads over lbtree with one would be 2.4.
+    assert (found.verdict, found.ours, found.pair) == ("agrees", 11.0, "lbtree")
+
+
+@pytest.mark.parametrize(
+    ("direction", "than", "verdict"),
+    [("above", 2.9, "agrees"), ("above", 3.1, "differs"), ("below", 3.1, "agrees")],
+)
+def test_a_direction_may_be_of_another_factor_than_one(
+    direction: str, than: float, verdict: str
+) -> None:
+    sides = {"of": {"index": "lbtree"}, "over": {"index": "fptree"}}
+    assert judged(RUNS, **sides, direction=direction, than=than).verdict == verdict
+
+
+def test_cells_that_are_missing_are_named_and_the_others_still_judged() -> None:
+    over = {"index": ["fptree", "hot", "roart"]}
+    found = judged(RUNS, of={"index": "lbtree"}, over=over, direction="above")
+    assert (found.verdict, found.missing) == ("agrees in part", ("hot", "roart"))
+    slow = [*RUNS[1:], cell("fptree", rate=7e6)]
+    found = judged(slow, of={"index": "lbtree"}, over=over, direction="above")
+    assert found.verdict == "differs"
+    found = judged(RUNS, of={"index": "hot"}, over={"index": "lbtree"}, direction="above")
+    assert (found.verdict, found.ours, found.missing) == ("not measured", None, ("hot",))
+
+
+def test_a_claim_without_another_side_compares_the_metric_with_its_published_value() -> None:
+    of, metric = {"index": "fptree"}, "pm_bytes_per_record"
+    found = judged(RUNS, of=of, metric=metric, value=26.9)
+    assert (found.verdict, found.ours, found.text()) == ("agrees", 27.0, "27")
+    assert judged(RUNS, of=of, metric=metric, value=47.9).verdict == "differs"
+    assert judged(RUNS, of=of, metric=metric, value=47.9, within=1.8).verdict == "agrees"
+
+
+def test_what_a_simulation_counts_exists_only_there() -> None:
+    sides: Json = {"of": {"index": "lbtree"}, "over": {"index": "fptree"}}
+    counted = [cell("fptree", llc_misses=4.0), cell("lbtree", llc_misses=1.0)]
+    found = judged(counted, **sides, metric="llc_misses", direction="below")
+    assert (found.verdict, found.ours) == ("agrees", 0.25)
+    assert judged(RUNS, **sides, metric="llc_misses", direction="below").verdict == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("ours", "others", "verdict"),
+    [(0.0, 4.0, "agrees"), (0.0, 0.0, "differs"), (4.0, 0.0, "differs")],
+)
+def test_a_counter_of_nothing_is_below_every_other(
+    ours: float, others: float, verdict: str
+) -> None:
+    runs = [cell("lbtree", llc_misses=ours), cell("fptree", llc_misses=others)]
+    found = judged(runs, of={"index": "lbtree"}, over={"index": "fptree"}, metric="llc_misses",
+                   direction="below")  # fmt: skip
+    assert found.verdict == verdict
+
+
+def test_a_latency_is_that_of_the_most_frequent_operation() -> None:
+    run = cell("fptree")
+    operations = run.record["repetitions"][0]["operations"]
+    rare = {**operations["lookup"], "attempted": 1, "latency_ns": {"p99": 1}}
+    run.record["repetitions"][0]["operations"] = {"insert": rare, **operations}
+    assert metrics.value("p99", [run]) == operations["lookup"]["latency_ns"]["p99"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "what"),
+    [
+        ({"direction": "above"}, "compares with nothing"),
+        ({"value": 2.0, "than": 2.0}, "`than` is a factor that goes with a direction"),
+        ({"value": 2.0, "within": 1}, "`within` is a factor above 1"),
+        ({"value": -1}, "needs a value above 0"),
+    ],
+)
+def test_a_claim_that_says_nothing_is_refused(claim: Json, what: str) -> None:
+    problem = claims.check({"what": "w", "source": "s", "of": {"index": "lbtree"}, **claim})
+    assert problem is not None and what in problem.what
