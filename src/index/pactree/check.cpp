@@ -32,8 +32,7 @@ Result<void> PacTree<Keys>::check_node(const DataNode& node, const DataNode* pre
   if (node.prev.load(std::memory_order_acquire) !=
       (previous == nullptr ? null_offset : offset_of(previous)))
     return fails("L8: `prev` leads elsewhere");
-  if (next != nullptr && !records_.less(node.anchor.load(), next->anchor.load()))
-    return fails("L5: anchors do not ascend");
+  if (next != nullptr && !ascends(node, *next)) return fails("L5: anchors do not ascend");
   for (std::uint64_t left = commit; left != 0; left &= left - 1) {
     const auto slot = static_cast<unsigned>(std::countr_zero(left));
     const RecordWords words = node.record(slot).load();

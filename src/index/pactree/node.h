@@ -14,7 +14,8 @@
 //     computes them.
 // L4  the key of a live slot is never rewritten. An update is one store of the value word.
 // L5  the anchor is a record without a value. It never changes; no key of the node is below it, and
-//     it is above the anchor of the node before. The first node's is the lowest key there is.
+//     it is above the anchor of the node before. The first node's is the lowest key there is, which
+//     a bulk load may give to the second, too: then the first stays without records.
 // L6  the list begins at the root's `head`, which stays for ever.
 // L7  `commit` and `next` lie in one line, so they reach the media in the order of their stores. A
 //     split stores `next` first, a merge `commit`: either way the one state in between is that a

@@ -125,6 +125,11 @@ class PacTree final : public OrderedIndex<Keys> {
     if (low != word || !RecordStore<Keys>::has_blobs) return low <= word;
     return anchor_of(node) <= key;
   }
+  /// The anchors of two neighbours are in order (L5).
+  [[nodiscard]] bool ascends(const DataNode& node, const DataNode& next) const noexcept {
+    return records_.less(node.anchor.load(), next.anchor.load()) ||
+           (&node == first_ && !records_.less(next.anchor.load(), node.anchor.load()));
+  }
   [[nodiscard]] std::size_t bytes_of_node() const noexcept { return pactree::node_bytes(entries_); }
   [[nodiscard]] std::uint64_t full() const noexcept { return pactree::all_slots(entries_); }
 

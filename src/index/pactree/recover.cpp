@@ -43,7 +43,7 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
   if (next != nullptr) {
     // Another thread may be the one that marks it.
     if (Result<void> sane = records_.check(next->anchor.load()); !sane) return sane;
-    if (!records_.less(anchor, next->anchor.load())) return corrupt("L5: anchors do not ascend");
+    if (!ascends(node, *next)) return corrupt("L5: anchors do not ascend");
   }
   const std::uint64_t commit = node.commit.load(std::memory_order_relaxed);
   if ((commit & ~full()) != 0) return corrupt("L1: a commit bit has no record");
