@@ -87,6 +87,8 @@ class PacTree<Keys>::ListBuilder {
 // recovery takes out (G5).
 template <class Keys>
 Result<void> PacTree<Keys>::bulk_load(std::span<const Record> records) {
+  if (!pool_.ready())
+    return Error{ErrorCode::usage, "the pool is not ready", "bulk load", "recover all its roots"};
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   const Error no_room{ErrorCode::out_of_space, "the pool has no room for the records", pool_.path(),

@@ -181,7 +181,7 @@ Outcome PacTree<Keys>::remove(Key key) {
   const bool sparse = is_sparse(node);
   node.lock.unlock();
   records_.retire(old);
-  if (sparse) merge_around(key, hash);
+  if (sparse && pool_.ready()) merge_around(key, hash);
   return Outcome::ok;
 }
 

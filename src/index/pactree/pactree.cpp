@@ -31,7 +31,7 @@ PacTree<Keys>::~PacTree() {
     announced_.notify_all();
     worker_.join();
   }
-  if (pool_.ready()) settle();
+  settle();
 }
 
 template <class Keys>

@@ -162,7 +162,7 @@ auto PacTree<Keys>::recover(const IndexPlace& place)
   if (Result<void> done = tree->recover_list(*nodes); !done) return done.error();
   if (Result<void> done = tree->recover_trie(*nodes); !done) return done.error();
   if (Result<void> done = place.pool->root_recovered(place.root_name); !done) return done.error();
-  if (pool.ready()) tree->settle();
+  tree->settle();
   tree->start_worker();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }

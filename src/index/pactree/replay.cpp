@@ -47,19 +47,19 @@ void PacTree<Keys>::replay_locked() const {
   }
 }
 
+// It waits first: whoever started it has replayed what there was, if the pool was ready.
 template <class Keys>
 void PacTree<Keys>::work() {
-  for (;;) {
-    const std::uint32_t seen = announced_.load(std::memory_order_acquire);
-    if (stopping_.load(std::memory_order_acquire)) return;
-    if (replaying_.lock()) {
-      {
-        const Epochs::Guard guard(epochs_);
-        replay_locked();
-      }
-      replaying_.unlock();
-    }
+  for (std::uint32_t seen = 0;;) {
     announced_.wait(seen, std::memory_order_acquire);
+    seen = announced_.load(std::memory_order_acquire);
+    if (stopping_.load(std::memory_order_acquire)) return;
+    if (!replaying_.lock()) return;
+    {
+      const Epochs::Guard guard(epochs_);
+      replay_locked();
+    }
+    replaying_.unlock();
   }
 }
 
@@ -70,7 +70,7 @@ void PacTree<Keys>::start_worker() {
 
 template <class Keys>
 void PacTree<Keys>::settle() const {
-  if (!replaying_.lock()) return;
+  if (!pool_.ready() || !replaying_.lock()) return;
   {
     const Epochs::Guard guard(epochs_);
     replay_locked();
