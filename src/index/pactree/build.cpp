@@ -55,6 +55,7 @@ class PacTree<Keys>::ListBuilder {
     }
     DataNode& node = *tree_.node_at(block.offset);
     node.format(tree_.entries_, anchor.words);
+    tree_.orders_.forget(block.offset);
     batch.hold(block);
     if constexpr (RecordStore<Keys>::has_blobs) batch.hold(anchor.block);
     if (!nodes_.empty()) {

@@ -131,6 +131,7 @@ auto PacTree<Keys>::split(DataNode& node, Key key) -> DataNode* {
   }
   DataNode& right = *node_at(block.offset);
   right.format(entries_, anchor.words);
+  orders_.forget(block.offset);
   fill_right(division, right);
   DataNode* const next = next_of(node);
   right.next.store(node.next.load(std::memory_order_relaxed), std::memory_order_relaxed);

@@ -16,6 +16,7 @@ PacTree<Keys>::PacTree(const IndexPlace& place, const IndexRoot& root)
       entries_(static_cast<unsigned>(root.option[stored_entries])),
       records_(*place.pool, epochs_),
       first_(place.pool->template at<DataNode>(root.head)),
+      orders_(place.pool->bytes(), bytes_of_node(), place.huge_pages),
       trie_(*place.pool, epochs_, root.option[stored_trie],
             [this](std::uint64_t node) {
               return std::string(Path(anchor_of(*node_at(node))).text());
@@ -124,7 +125,7 @@ std::uint64_t PacTree<Keys>::size() const {
 
 template <class Keys>
 std::uint64_t PacTree<Keys>::dram_bytes() const {
-  return sizeof *this + epochs_.retired_bytes();
+  return sizeof *this + epochs_.retired_bytes() + orders_.dram_bytes();
 }
 
 template class PacTree<IntegerKeys>;

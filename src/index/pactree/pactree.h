@@ -3,7 +3,8 @@
 // Persistent Range Index Using PAC Guidelines", SOSP 2021; see design.md for every deviation.
 //
 // On media: the root block leads to the first data node, the trie's root and the log. Numbered
-// invariants: node.h L1-L10, trie_node.h K1-K4, search_layer.h S1-S6, smo_log.h G1-G4, and
+// invariants: node.h L1-L10, order_cache.h O1-O3, trie_node.h K1-K4, search_layer.h S1-S6,
+// smo_log.h G1-G5, and
 //
 // T1  a key belongs to the last node of the list whose anchor is not above it.
 // T2  when the log is empty, the trie leads to every node of the list but the first, in order, and
@@ -28,6 +29,7 @@
 #include "core/result.h"
 #include "index/index.h"
 #include "index/pactree/node.h"
+#include "index/pactree/order_cache.h"
 #include "index/pactree/search_layer.h"
 #include "index/pactree/smo_log.h"
 #include "index/record/index_root.h"
@@ -150,6 +152,8 @@ class PacTree final : public OrderedIndex<Keys> {
   void fill_right(const Division& division, DataNode& right) const;
   [[nodiscard]] std::uint64_t take_entry(std::uint64_t entry);
 
+  void ask_for_scan(const DataNode& node) const noexcept;
+
   // Merging (merge.cpp). The caller is pinned.
   [[nodiscard]] bool is_sparse(const DataNode& node) const noexcept {
     return node.count() <= entries_ / 4;
@@ -192,6 +196,7 @@ class PacTree final : public OrderedIndex<Keys> {
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
   DataNode* const first_;
+  pactree::OrderCache orders_;
   mutable pactree::SearchLayer trie_;
   mutable pactree::SmoLog log_;
   mutable pm::VersionLock replaying_;

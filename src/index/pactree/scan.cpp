@@ -1,13 +1,22 @@
 // PacTree's scan.
 #include <algorithm>
+#include <span>
 
 #include "index/pactree/pactree.h"
 #include "index/record/leaf_order.h"
 
 namespace perdure {
 
+/// Asks for what a scan reads of a node.
+template <class Keys>
+void PacTree<Keys>::ask_for_scan(const DataNode& node) const noexcept {
+  orders_.prefetch(offset_of(&node));
+  pactree::prefetch_records(node, entries_);
+}
+
 // Node by node along the list, each copied at one version. A node that changed under the copy, or
-// was merged away, is found again from the last key returned.
+// was merged away, is found again from the last key returned. The order of a node's records is
+// that which the last scan of this version found, if any.
 template <class Keys>
 std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   out.clear();
@@ -18,30 +27,35 @@ std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   Key bound = from;
   bool beyond = false;  // records above `bound` only, not at it
   pm::Backoff backoff;
+  bool behind_bound = false;  // a node whose records are all above `bound`
   for (Entered at = enter<Purpose::read>(bound, hash);;) {
-    pactree::prefetch_records(*at.node, entries_);
+    ask_for_scan(*at.node);
     const std::uint64_t commit = at.node->commit.load(std::memory_order_acquire);
     DataNode* const next = next_of(*at.node);
     if (next != nullptr && static_cast<unsigned>(std::popcount(commit)) < count - out.size())
-      pactree::prefetch_records(*next, entries_);
-    // Records below the bound by their first bytes need no place in the sort.
-    const std::uint64_t lowest_word = records_.key_word(bound);
+      ask_for_scan(*next);
     copy.count = 0;
-    for (std::uint64_t left = commit; left != 0; left &= left - 1) {
-      copy.words[copy.count] =
+    for (std::uint64_t left = commit; left != 0; left &= left - 1)
+      copy.words[copy.count++] =
           at.node->record(static_cast<unsigned>(std::countr_zero(left))).load();
-      copy.count += copy.words[copy.count].key >= lowest_word;
-    }
     if (pm::VersionLock::is_obsolete(at.word) || !at.node->lock.validate(at.word)) {
       backoff.wait();
       at = enter<Purpose::read>(bound, hash);
+      behind_bound = false;
       continue;
     }
-    sort_by_key(copy, records_);
+    const std::span order = std::span(copy.order).first(copy.count);
+    if (!orders_.find(offset_of(at.node), at.word, order)) {
+      sort_by_key(copy, records_);
+      orders_.keep(offset_of(at.node), at.word, order);
+    }
     unsigned r = 0;
-    for (; r < copy.count; ++r) {
-      const Key key = records_.key_of(copy.words[copy.order[r]]);
-      if (beyond ? bound < key : !(key < bound)) break;
+    if (!behind_bound) {
+      const auto is_before = [&](std::uint8_t place) {
+        const Key key = records_.key_of(copy.words[place]);
+        return beyond ? !(bound < key) : key < bound;
+      };
+      r = static_cast<unsigned>(std::ranges::partition_point(order, is_before) - order.begin());
     }
     const auto end =
         static_cast<unsigned>(std::min<std::size_t>(copy.count, r + count - out.size()));
@@ -52,6 +66,7 @@ std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
     }
     if (out.size() == count || next == nullptr) return out.size();
     at = {next, next->lock.read_begin()};
+    behind_bound = true;
   }
 }
 

@@ -255,11 +255,12 @@ void SearchLayer::take_out(std::string_view anchor, std::uint64_t data, bool ret
     }
     node = node_at(child);
   }
+  // S6: nodes that lead to nothing else go with it, by one word, lest a power cut leave an empty
+  // one.
+  std::size_t kept = steps.size();
+  for (; kept > 1 && steps[kept - 1].node->children() == 1; --kept) word = steps[kept - 1].link;
   pm::store_persist(*word, no_child);
-  for (; steps.size() > 1 && steps.back().node->is_empty(); steps.pop_back()) {  // S6
-    pm::store_persist(*steps.back().link, no_child);
-    if (retires) retire(*steps.back().node);
-  }
+  for (; retires && kept < steps.size(); ++kept) retire(*steps[kept].node);
 }
 
 struct SearchLayer::Walk {

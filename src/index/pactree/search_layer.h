@@ -48,8 +48,8 @@ class SearchLayer {
   /// Adds a data node below its anchor; nothing when it is there. False: out of space, and nothing
   /// changed. Cost: the new nodes' lines and 1 more, 2 fences.
   [[nodiscard]] bool insert(std::string_view anchor, std::uint64_t data);
-  /// Takes it out, if it is there. Needs no space. Cost: 1 flushed line, 1 fence, for each node
-  /// that runs empty one more.
+  /// Takes it out, if it is there, with what would be left empty. Needs no space. Cost: 1 flushed
+  /// line, 1 fence.
   void remove(std::string_view anchor, std::uint64_t data) { take_out(anchor, data, true); }
 
   /// Checks every node, and visits all data nodes in order. Returns how many nodes there are. No

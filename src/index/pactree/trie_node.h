@@ -127,7 +127,13 @@ struct alignas(16) TrieNode {
     return here.load(std::memory_order_acquire);
   }
 
-  [[nodiscard]] bool is_empty() const noexcept { return below(256) == no_child; }
+  /// How many children there are, `here` included.
+  [[nodiscard]] unsigned children() const noexcept {
+    unsigned found = here.load(std::memory_order_relaxed) != no_child;
+    const unsigned places = kind == TrieKind::n256 ? 256U : count;
+    for (unsigned i = 0; i < places; ++i) found += child(i) != no_child;
+    return found;
+  }
 
   /// Calls `visit(byte, child)` for what is there, in ascending order of bytes, `here` not
   /// included.
