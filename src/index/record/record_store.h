@@ -1,4 +1,5 @@
-// What FPTree, LB+-Tree and uTree share over their 16-byte records, in leaves or list nodes.
+// What FPTree, LB+-Tree, uTree and PACTree share over their 16-byte records, in leaves or list
+// nodes.
 //
 //                key word                                  value word
 //   IntegerKeys  the key                                   the value
