@@ -45,8 +45,10 @@ void OrderCache::keep(std::uint64_t node, std::uint64_t word,
   if (lines_ == nullptr) return;
   Line& line = line_of(node);
   std::uint64_t seen = line.version.load(std::memory_order_relaxed);
-  if (seen == filling || !line.version.compare_exchange_strong(
-                             seen, filling, std::memory_order_acq_rel, std::memory_order_relaxed))
+  const bool is_known = (seen & 1) != 0;
+  if (seen == filling || (is_known && seen >= known_at(word))) return;
+  if (!line.version.compare_exchange_strong(seen, filling, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed))
     return;
   if (seen == untouched) filled_.fetch_add(1, std::memory_order_relaxed);
   // Released, so that whoever reads one of these sees `filling`, too.

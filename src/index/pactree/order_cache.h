@@ -7,7 +7,8 @@
 // The line of a node is found by the node's offset, so it can be asked for beside the node itself.
 //
 // O1  an odd `version` is 1 + the lock word that the node had when its records were in this order;
-//     an even one says that there is no order. No word comes back while a block is the same node.
+//     an even one says that there is no order. While a block is the same node it only rises, also
+//     where a slow scan comes with an old order; so whoever sees it twice read one order between.
 // O2  a line is filled by whoever set `version` to `filling`: pinned, and after it read the node
 //     and validated its lock. Others go without meanwhile.
 // O3  a block that becomes a data node loses its line first. Whoever could fill it for the node
@@ -43,7 +44,7 @@ class OrderCache {
   /// records, counted by slots, is the r-th smallest. False: nothing was.
   [[nodiscard]] bool find(std::uint64_t node, std::uint64_t word,
                           std::span<std::uint8_t> order) const noexcept;
-  /// Remembers it (O2).
+  /// Remembers it (O2), unless a later order is known.
   void keep(std::uint64_t node, std::uint64_t word, std::span<const std::uint8_t> order) noexcept;
   /// The block is to become a node (O3).
   void forget(std::uint64_t node) noexcept {

@@ -46,6 +46,17 @@ TEST(PacTreeOrders, AreOfOneNodeAtOneVersion) {
   EXPECT_EQ(cache.dram_bytes(), 65U * 64);
 }
 
+// O1: a scan that was slow does not bring an old order back.
+TEST(PacTreeOrders, OnlyRise) {
+  OrderCache cache(1 << 20, node_bytes, false);
+  Order found(9);
+  cache.keep(8192, 40, shuffled(9, 1));
+  cache.keep(8192, 36, shuffled(9, 2));
+  EXPECT_FALSE(cache.find(8192, 36, found));
+  ASSERT_TRUE(cache.find(8192, 40, found));
+  EXPECT_EQ(found, shuffled(9, 1));
+}
+
 // O3: what was remembered of a block does not come back with the first version of the next node.
 TEST(PacTreeOrders, AreForgottenWithTheirNode) {
   OrderCache cache(1 << 20, node_bytes, false);
