@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "index/fptree/leaf_order.h"
+#include "index/record/leaf_order.h"
 #include "index/record/batch.h"
 #include "index/record/index_root.h"
 

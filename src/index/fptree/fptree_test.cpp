@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "index/fptree/fptree_test_support.h"
-#include "index/fptree/leaf_order.h"
+#include "index/record/leaf_order.h"
 
 namespace perdure::fptree {
 namespace {

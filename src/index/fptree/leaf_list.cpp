@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "index/fptree/leaf_order.h"
+#include "index/record/leaf_order.h"
 
 namespace perdure::fptree {
 

@@ -11,14 +11,16 @@
 #include <bit>
 #include <cstdint>
 
-#include "index/fptree/leaf.h"
+#include "index/record/record_store.h"
 
-namespace perdure::fptree {
+namespace perdure {
+
+inline constexpr unsigned most_leaf_records = 64;
 
 /// Records copied out of a leaf.
 struct LeafCopy {
-  std::array<RecordWords, max_leaf_entries> words;
-  std::array<std::uint8_t, max_leaf_entries> order;  ///< order[r]: which is the r-th smallest
+  std::array<RecordWords, most_leaf_records> words;
+  std::array<std::uint8_t, most_leaf_records> order;  ///< order[r]: which is the r-th smallest
   unsigned count = 0;
 };
 
@@ -39,7 +41,7 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   }
   const auto width = static_cast<unsigned>(std::bit_width(highest - lowest));
   const unsigned shift = width > kept_bits ? width - kept_bits : 0;
-  std::array<std::int32_t, max_leaf_entries> packed;
+  std::array<std::int32_t, most_leaf_records> packed;
   for (unsigned i = 0; i < count; ++i)
     packed[i] = static_cast<std::int32_t>((copy.words[i].key - lowest) >> shift << slot_bits | i);
   const unsigned padded = (count + block - 1) / block * block;
@@ -62,4 +64,4 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   if (!std::is_sorted(copy.order.begin(), end, less)) std::sort(copy.order.begin(), end, less);
 }
 
-}  // namespace perdure::fptree
+}  // namespace perdure

@@ -1,0 +1,41 @@
+#include "index/pactree/smo_log.h"
+
+#include <cstring>
+
+namespace perdure::pactree {
+
+Result<std::uint64_t> SmoLog::create(Pool& pool) {
+  Reservation block = pool.heap().reserve(bytes);
+  if (!block)
+    return Error{ErrorCode::out_of_space, "no room for the log", pool.path(),
+                 "create a larger pool"};
+  std::memset(pool.base() + block.offset, 0, bytes);
+  pm::persist(pool.base() + block.offset, bytes);
+  pool.heap().publish({&block, 1});
+  return block.offset;
+}
+
+std::uint64_t SmoLog::take(std::uint64_t entry) noexcept {
+  if (!taking_.lock()) return none;
+  const std::uint64_t ticket = end_.load(std::memory_order_relaxed);
+  const bool has_room = ticket - first_.load(std::memory_order_acquire) < entries;
+  if (has_room) {
+    state_[ticket % entries].store(taken, std::memory_order_relaxed);
+    end_.store(ticket + 1, std::memory_order_release);
+  }
+  taking_.unlock();
+  if (!has_room) return none;
+  word_[ticket % entries].store(entry, std::memory_order_release);
+  pm::flush(&word_[ticket % entries], sizeof(std::uint64_t));
+  return ticket;
+}
+
+std::vector<std::uint64_t> SmoLog::found() const {
+  std::vector<std::uint64_t> nodes;
+  for (unsigned i = 0; i < entries; ++i)
+    if (const std::uint64_t node = word_[i].load(std::memory_order_relaxed); node != 0)
+      nodes.push_back(node);
+  return nodes;
+}
+
+}  // namespace perdure::pactree
