@@ -40,8 +40,8 @@ Outcome Roart<Keys>::put(Key key, Value value, Put kind) {
       array.lock.unlock_unchanged();
       return present ? Outcome::exists : Outcome::not_found;
     }
-    const unsigned free = array.free_place(probe.fingerprint, entries_);
-    if (!present && free == LeafArray::no_slot) {
+    const unsigned free = present ? found.place : array.free_place(probe.fingerprint, entries_);
+    if (free == LeafArray::no_slot) {
       array.lock.unlock_unchanged();
       if (!split(at, path)) return Outcome::out_of_space;
       continue;

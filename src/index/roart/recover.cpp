@@ -157,7 +157,8 @@ class Roart<Keys>::Survey {
     bool cut = false;
     std::vector<Key> keys;
     for (unsigned i = 0; i < LeafArray::most_entries; ++i)
-      if (const Slot slot = array.slot(i)) pm::prefetch(pool_.at<void>(slot.offset()));
+      if (const Slot slot = array.slot(i); pool_.contains(slot.offset(), sizeof(LeafRecord)))
+        tree_.records_.prefetch(slot.offset());
     for (unsigned i = 0; i < LeafArray::most_entries; ++i) {
       const Slot slot = array.slot(i);
       if (!slot) continue;

@@ -187,7 +187,8 @@ void Roart<Keys>::reclaim(const Place& at, const Path& path) {
   const unsigned left = take_out(at, path);
   if (left > 2) {
     // Without room for a smaller node the large one stays.
-    if (const Kind smaller = roart::smaller(at.node->kind); left <= roart::shrinks_at(smaller))
+    const Kind smaller = roart::smaller(at.node->kind);
+    if (smaller != at.node->kind && left <= roart::shrinks_at(smaller))
       (void)resize(at, path, smaller);
     return;
   }
