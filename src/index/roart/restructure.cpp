@@ -184,29 +184,31 @@ bool Roart<Keys>::resize(const Place& at, const Path& path, Kind kind) {
 
 template <class Keys>
 void Roart<Keys>::reclaim(const Place& at, const Path& path) {
-  const unsigned left = take_out(at, path);
-  if (left > 2) {
-    // Without room for a smaller node the large one stays.
-    const Kind smaller = roart::smaller(at.node->kind);
-    if (smaller != at.node->kind && left <= roart::shrinks_at(smaller))
-      (void)resize(at, path, smaller);
-    return;
+  for (Place now = at;; now = find_place(path)) {
+    const unsigned left = take_out(now, path);
+    if (left > 2) {
+      // Without room for a smaller node the large one stays.
+      const Kind smaller = roart::smaller(now.node->kind);
+      if (smaller != now.node->kind && left <= roart::shrinks_at(smaller))
+        (void)resize(now, path, smaller);
+      return;
+    }
+    if (!collapse(now, path)) return;
   }
-  // Two entries: the one that is left may be an empty array. One: its child takes the place.
-  for (Place again = at; collapse(again, path);) again = find_place(path);
 }
 
-// Returns how many entries the node has then. Power-cut states: before; after.
-// Cost: 1 flushed line, 1 fence. The lowest entry stays (N2), with an empty array.
+// Takes the entry of an empty array out. Returns how many entries the node has then. The lowest
+// stays (N2), with an empty array. Power-cut states: before; after. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 unsigned Roart<Keys>::take_out(const Place& at, const Path& path) {
   Node& node = *at.node;
   Hold node_hold(node.lock);
-  if (!node_hold || node.find(roart::symbol_at(path, node.level)) != at.entry)
+  if (!node_hold || node.find(roart::symbol_at(path, node.level)) != at.entry)  // T4
     return Node::capacity(node.kind);
+  if (at.forks || at.entry.symbol() == 0) return node.count();
   LeafArray& array = *array_at(at.entry);
   Hold array_hold(array.lock);
-  if (at.entry.symbol() == 0 || !array.is_empty()) return node.count();
+  if (!array.is_empty()) return node.count();
   pm::store_persist(node.word_of(at.entry), 0);
   const unsigned left = node.count();
   array_hold.unlock_obsolete();
