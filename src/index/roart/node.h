@@ -103,7 +103,7 @@ struct Node {
   std::uint32_t level;
   Kind kind;
   std::array<std::uint8_t, 3> unused;
-  std::array<std::uint8_t, held_bytes> held;
+  std::array<std::uint64_t, held_bytes / 8> held;  ///< the first byte lowest
 
   [[nodiscard]] static constexpr bool is_kind(Kind kind) noexcept {
     return kind == Kind::n4 || kind == Kind::n20 || kind == Kind::n256;
@@ -121,20 +121,22 @@ struct Node {
   [[nodiscard]] static Node* make(void* memory, Kind kind, unsigned level,
                                   const KeyPath<Keys>& path) noexcept {
     Node* const node = make(memory, kind, level);
-    for (unsigned i = 0; i < held_bytes && i < level; ++i)
-      node->held[held_bytes - 1 - i] =
-          static_cast<std::uint8_t>(symbol_at(path, level - 1 - i) - 1);
+    for (unsigned i = 0; i < held_bytes && i < level; ++i) {
+      const unsigned at = held_bytes - 1 - i;
+      node->held[at / 8] |= std::uint64_t{symbol_at(path, level - 1 - i) - 1} << at % 8 * 8;
+    }
     return node;
   }
   [[nodiscard]] static Node* make(void* memory, Kind kind, const Node& as) noexcept {
     Node* const node = make(memory, kind, as.level);
-    node->held = as.held;
+    for (unsigned i = 0; i < node->held.size(); ++i) node->held[i] = as.held[i];
     return node;
   }
 
   /// The byte of the path at a position among the last 16 above the level.
   [[nodiscard]] std::uint8_t byte_at(unsigned position) const noexcept {
-    return held[held_bytes + position - level];
+    const unsigned at = held_bytes + position - level;
+    return static_cast<std::uint8_t>(held[at / 8] >> at % 8 * 8);
   }
   [[nodiscard]] unsigned symbol_of(unsigned position) const noexcept {
     return byte_at(position) + 1U;
@@ -219,7 +221,7 @@ struct Node {
     node->level = level;
     node->kind = kind;
     node->unused = {};
-    node->held = {};
+    for (std::uint64_t& word : node->held) word = 0;
     for (unsigned i = 0; i < capacity(kind); ++i)
       new (&node->word(i)) std::atomic<std::uint64_t>(0);
     return node;

@@ -99,7 +99,7 @@ static std::vector<MediaStruct> roart_media(const IndexOptions&) {
                        {{"lock", offsetof(Node, lock), 8},
                         {"level", offsetof(Node, level), 4},
                         {"kind", offsetof(Node, kind), 1},
-                        {"held[]", offsetof(Node, held), 1, Node::held_bytes},
+                        {"held[]", offsetof(Node, held), 8, Node::held_bytes / 8},
                         {"entry[]", sizeof(Node), 8, Node::capacity(kind)}}};
   };
   return {node("n20", Kind::n20),
