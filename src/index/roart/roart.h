@@ -1,0 +1,165 @@
+// Roart: an adaptive radix tree on media whose small sub-trees are leaf arrays. Readers never lock
+// and never wait; writers lock what they change (ROWEX). Source: Ma et al., "ROART: Range-query
+// Optimized Persistent ART", FAST 2021; see design.md for every deviation.
+//
+// On media: the root block leads to the root, a node with one entry, and that to everything else
+// (node.h, leaf_array.h, records.h). Numbered invariants: node.h N1-N4, leaf_array.h A1-A4, and
+//
+// T1  the root is at level 0 and never replaced. Every node has an entry.
+// T2  what is below an entry has only symbols that the entry stands for. A power cut inside a split
+//     may leave an array that has, besides, records of the entry added before it is replaced; one
+//     inside a fork, a node below two entries side by side. Recovery takes out what is too much.
+// T3  a change of structure changes no record: all that was below an entry is so afterwards.
+// T4  a writer takes the lock of a node, and looks again, before it changes an entry; that of an
+//     array as well, before it replaces it. Locks are taken from the root downwards. What was
+//     replaced is obsolete when its lock is released: whoever waited for it begins again.
+// T5  before a writer changes an array, all entries on the way to it are durable: where it finds a
+//     node locked behind having read an entry, it flushes the node itself.
+// T6  memory that a thread may still read is freed only after a grace period.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "index/index.h"
+#include "index/record/index_root.h"
+#include "index/registry.h"
+#include "index/roart/leaf_array.h"
+#include "index/roart/node.h"
+#include "index/roart/records.h"
+#include "pm/pm.h"
+#include "pool/epoch.h"
+#include "pool/pool.h"
+
+namespace perdure {
+
+/// Opens the private parts to tests.
+template <class Keys>
+class RoartPeer;
+
+template <class Keys>
+class Roart final : public OrderedIndex<Keys> {
+ public:
+  using Key = typename Keys::Key;
+  using Value = typename Keys::Value;
+  using ValueOut = typename Keys::ValueOut;
+  using Record = typename Keys::Record;
+  using Scan = typename Keys::Scan;
+
+  static constexpr IndexRootKind root_kind{"roart", 1, Keys::kind};
+
+  /// An empty tree. Errors: exists, out_of_space, usage.
+  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
+  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+
+  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
+  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
+  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome remove(Key key) override;
+  Outcome lookup(Key key, ValueOut& value) override;
+  std::size_t scan(Key from, std::size_t count, Scan& out) override;
+  Result<void> bulk_load(std::span<const Record> records) override;
+
+  [[nodiscard]] std::uint64_t size() const override;
+  [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t dram_bytes() const override {
+    return sizeof *this + epochs_.retired_bytes();
+  }
+  void quiesce() override { epochs_.drain(); }
+
+ private:
+  friend class RoartPeer<Keys>;
+  enum class Put : std::uint8_t { insert, upsert, update };
+  using Path = KeyPath<Keys>;
+  using Entry = roart::Entry;
+  using Kind = roart::Kind;
+  using LeafArray = roart::LeafArray;
+  using Node = roart::Node;
+  using Slot = roart::Slot;
+
+  /// Where a writer's key belongs: an entry that leads to a leaf array, or to a node whose path the
+  /// key leaves.
+  struct Place {
+    Node* above = nullptr;  ///< of `node`; null at the root
+    Node* node = nullptr;
+    Entry entry;        ///< of `node`
+    unsigned fork = 0;  ///< where the key leaves the path
+    bool forks = false;
+  };
+  /// What a key is looked for with.
+  struct Probe {
+    Key key;
+    std::uint16_t fingerprint;
+    explicit Probe(Key wanted) : key(wanted), fingerprint(roart::slot_fingerprint(hash_of(key))) {}
+  };
+
+  Roart(const IndexPlace& place, std::uint64_t root);
+
+  [[nodiscard]] Node* node_at(Entry entry) const noexcept { return pool_.at<Node>(entry.offset()); }
+  [[nodiscard]] LeafArray* array_at(Entry entry) const noexcept {
+    return pool_.at<LeafArray>(entry.offset());
+  }
+  [[nodiscard]] std::uint64_t offset_of(const void* object) const noexcept {
+    return pool_.offset_of(object);
+  }
+  [[nodiscard]] LeafArray::Found search(const LeafArray& array, const Probe& probe) const {
+    return array.find(probe.fingerprint, entries_,
+                      [&](Slot slot) { return records_.key_of(slot.offset()) == probe.key; });
+  }
+  /// The leaf array for a path. The caller is pinned.
+  [[nodiscard]] const LeafArray& find_array(const Path& path) const noexcept;
+  /// A3: what was read may not be durable yet, or be another array's by now.
+  [[nodiscard]] static bool is_settled(const LeafArray& array) noexcept {
+    return (array.lock.peek() & (pm::VersionLock::locked_bit | pm::VersionLock::obsolete_bit)) == 0;
+  }
+
+  // Changing records (change.cpp). The caller is pinned; for `add` and `replace` the array is
+  // locked.
+  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] Place find_place(const Path& path) const noexcept;
+  [[nodiscard]] bool replace(LeafArray& array, const LeafArray::Found& found, const Probe& probe,
+                             Value value);
+  [[nodiscard]] bool add(LeafArray& array, unsigned free, const Probe& probe, Value value);
+
+  // Changing the structure (restructure.cpp), which the caller looks at anew afterwards. False: out
+  // of space, nothing changed.
+  class Draft;
+  class Hold;
+  struct Halves;
+  [[nodiscard]] bool split(const Place& at, const Path& path);
+  [[nodiscard]] bool fork(const Place& at, const Path& path);
+  [[nodiscard]] bool resize(const Place& at, const Path& path, Kind kind);
+  /// Takes out the empty array at `at`, and nodes that are then superfluous. Needs no space.
+  void reclaim(const Place& at, const Path& path);
+  [[nodiscard]] unsigned take_out(const Place& at, const Path& path);
+  bool collapse(const Place& at, const Path& path);
+  [[nodiscard]] Halves halve(const LeafArray& array, unsigned level) const;
+  void retire(const Node& node) { epochs_.retire(pool_.heap(), offset_of(&node), node.bytes()); }
+  void retire(const LeafArray& array) {
+    epochs_.retire(pool_.heap(), offset_of(&array), sizeof array);
+  }
+
+  // Reading several records (scan.cpp).
+  struct Frame;
+  class Collector;
+
+  // The tree as a whole (build.cpp, recover.cpp). No other thread runs.
+  class Builder;
+  class Survey;
+  void free_below(Entry entry);
+  [[nodiscard]] Result<void> recover_tree();
+
+  Pool& pool_;
+  Heap& heap_;
+  const unsigned threads_;
+  const unsigned entries_;  ///< slots of an array that are used
+  Node* const root_;
+  mutable Epochs epochs_;
+  roart::Records<Keys> records_;
+};
+
+}  // namespace perdure

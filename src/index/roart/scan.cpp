@@ -1,0 +1,133 @@
+// Scans of Roart: the tree in order, array by array, without a lock and without waiting. What was
+// replaced meanwhile is as good as what replaced it (A4); records that are met twice so are taken
+// once.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "index/roart/roart.h"
+
+namespace perdure {
+
+/// A node on the way down, and where to go on in it.
+template <class Keys>
+struct Roart<Keys>::Frame {
+  const Node* node = nullptr;
+  unsigned next = 0;     ///< the lowest symbol that is left
+  bool bounded = false;  ///< the scan's start lies below this node, and nothing of it was visited
+};
+
+/// Appends the records of leaf arrays, sorted, from the scan's start on.
+template <class Keys>
+class Roart<Keys>::Collector {
+ public:
+  Collector(const Roart& tree, Key from, std::size_t count, Scan& out)
+      : tree_(tree), bound_(from), count_(count), out_(out) {}
+
+  [[nodiscard]] bool is_full() const noexcept { return out_.size() == count_; }
+
+  void append(const LeafArray& array) {
+    unsigned found = 0;
+    for (unsigned i = 0; i < tree_.entries_; ++i)
+      if (const Slot slot = array.slot(i)) {
+        tree_.records_.prefetch(slot.offset());
+        item_[found++].offset = slot.offset();
+      }
+    unsigned kept = 0;
+    for (unsigned i = 0; i < found; ++i) {
+      const Item item{tree_.records_.key_of(item_[i].offset), item_[i].offset};
+      if (past_bound_ ? bound_ < item.key : bound_ <= item.key) item_[kept++] = item;
+    }
+    std::sort(item_.begin(), item_.begin() + kept,
+              [](const Item& a, const Item& b) { return a.key < b.key; });
+    unsigned taken = 0;
+    for (; taken < kept && !is_full(); ++taken) tree_.records_.append(item_[taken].offset, out_);
+    if (taken > 0) {
+      bound_ = item_[taken - 1].key;  // pinned: it stays readable
+      past_bound_ = true;
+    }
+    if (is_settled(array)) return;
+    for (unsigned i = 0; i < taken; ++i) tree_.records_.flush(item_[i].offset);  // A3
+    pm::persist(array.word.data(), sizeof array.word);
+  }
+
+ private:
+  struct Item {
+    Key key;
+    std::uint64_t offset;
+  };
+
+  const Roart& tree_;
+  Key bound_;
+  bool past_bound_ = false;
+  const std::size_t count_;
+  Scan& out_;
+  std::array<Item, LeafArray::most_entries> item_;
+};
+
+template <class Keys>
+std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
+  constexpr std::size_t usual_depth = 16;
+  out.clear();
+  if (count == 0) return 0;
+  const Path path(from);
+  const Epochs::Guard guard(epochs_);
+  Collector collector(*this, from, count, out);
+  std::vector<Frame> frames;
+  frames.reserve(usual_depth);
+  frames.push_back({root_, 0, true});
+  while (!frames.empty() && !collector.is_full()) {
+    Frame& frame = frames.back();
+    const Node& node = *frame.node;
+    const bool bounded = frame.bounded;
+    const unsigned symbol = bounded ? roart::symbol_at(path, node.level) : frame.next;
+    const Entry entry = bounded ? node.find(symbol) : node.next(symbol);
+    if (!entry) {
+      frames.pop_back();
+      continue;
+    }
+    frame.bounded = false;
+    frame.next = (bounded ? symbol : entry.symbol()) + 1;
+    if (const Entry after = node.next(frame.next); after && after.is_array())
+      array_at(after)->prefetch_slots(entries_);
+    if (entry.is_array()) {
+      collector.append(*array_at(entry));
+      continue;
+    }
+    const Node& below = *node_at(entry);
+    const unsigned at = bounded ? below.fork_from(path, node.level) : below.level;
+    if (at == below.level)
+      frames.push_back({&below, 0, bounded});
+    else if (roart::symbol_at(path, at) < below.symbol_of(at))
+      frames.push_back({&below, 0, false});
+  }
+  return out.size();
+}
+
+template <class Keys>
+std::uint64_t Roart<Keys>::size() const {
+  const Epochs::Guard guard(epochs_);
+  std::uint64_t records = 0;
+  std::vector<Frame> frames{{root_, 0, false}};
+  while (!frames.empty()) {
+    Frame& frame = frames.back();
+    const Entry entry = frame.node->next(frame.next);
+    if (!entry) {
+      frames.pop_back();
+    } else {
+      frame.next = entry.symbol() + 1;
+      if (entry.is_array())
+        for (unsigned i = 0; i < entries_; ++i) records += array_at(entry)->slot(i) ? 1 : 0;
+      else
+        frames.push_back({node_at(entry), 0, false});
+    }
+  }
+  return records;
+}
+
+template std::size_t Roart<IntegerKeys>::scan(Key, std::size_t, Scan&);
+template std::size_t Roart<ByteKeys>::scan(Key, std::size_t, Scan&);
+template std::uint64_t Roart<IntegerKeys>::size() const;
+template std::uint64_t Roart<ByteKeys>::size() const;
+
+}  // namespace perdure
