@@ -1,0 +1,250 @@
+// The changing half of Hot: insert, upsert, update, remove, and the nodes that are replaced.
+#include <new>
+
+#include "index/hot/hot.h"
+#include "index/hot/trie.h"
+#include "index/reference/bulk_check.h"
+
+namespace perdure {
+
+// Unless it is committed it leaves everything as it was: locks are released, what was made is
+// freed.
+template <class Keys>
+class Hot<Keys>::Change {
+ public:
+  Change(Hot& hot, const Route& route) noexcept : hot_(hot), route_(route) {}
+  ~Change() {
+    for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
+    for (Node* const node : made_) hot_.arena_.free(node, node->bytes());
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  /// Locks the place of what is at `level` of the route: the entry above, or the root. False: it
+  /// is locked or obsolete, or leads somewhere else by now.
+  [[nodiscard]] bool lock_place(std::size_t level) {
+    pm::VersionLock& lock = level == 0 ? hot_.root_lock_ : route_.steps[level - 1].node->lock;
+    if (!lock.try_lock()) return false;
+    locked_.push_back(&lock);
+    return place(level).load(std::memory_order_relaxed) == on_route(level);
+  }
+  /// The same for the node at `level` itself, which is to be replaced.
+  [[nodiscard]] bool lock_node(std::size_t level) {
+    Node& node = *route_.steps[level].node;
+    if (!node.lock.try_lock()) return false;
+    locked_.push_back(&node.lock);
+    return true;
+  }
+  [[nodiscard]] Entry make(hot::Trie& trie) {
+    const Entry entry = trie.make_entry(hot_.arena_);
+    if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
+    return entry;
+  }
+  /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
+  /// to `last`.
+  void commit(std::size_t level, Entry entry, std::size_t end) {
+    place(level).store(entry, std::memory_order_release);
+    made_.clear();
+    for (std::size_t i = level; i < end; ++i) {
+      Node* const node = route_.steps[i].node;
+      node->lock.unlock_obsolete();  // H3
+      std::erase(locked_, &node->lock);
+      hot_.retire(node, node->bytes());
+    }
+  }
+
+ private:
+  [[nodiscard]] std::atomic<Entry>& place(std::size_t level) const noexcept {
+    if (level == 0) return hot_.root_;
+    const Step& above = route_.steps[level - 1];
+    return above.node->entry(above.index);
+  }
+  [[nodiscard]] Entry on_route(std::size_t level) const noexcept {
+    return level < route_.steps.size() ? hot::entry_of(route_.steps[level].node) : route_.leaf;
+  }
+
+  Hot& hot_;
+  const Route& route_;
+  std::vector<pm::VersionLock*> locked_;
+  std::vector<Node*> made_;
+};
+
+template <class Keys>
+Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
+  if (!within_limits(key, value)) return Outcome::invalid;
+  const Epochs::Guard guard(epochs_);
+  const KeyBits bits(key);
+  Draft draft(arena_, key, value);
+  try {
+    Route route;
+    for (pm::Backoff backoff;; backoff.wait())
+      if (const std::optional<Outcome> outcome = try_put(bits, kind, route, draft)) return *outcome;
+  } catch (const std::bad_alloc&) {
+    return Outcome::out_of_space;
+  }
+}
+
+template <class Keys>
+std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& route,
+                                          Draft& draft) {
+  const auto ok_if = [](bool done) { return done ? std::optional(Outcome::ok) : std::nullopt; };
+  find(key, route);
+  if (route.leaf == hot::no_entry)
+    return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
+  const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
+  if (position != hot::no_bit) {
+    if (kind == Put::update) return Outcome::not_found;
+    const Branch branch = branch_of(route, key, position);
+    return ok_if(branch.at_record && route.steps[branch.level].node->height() > 1
+                     ? push_down(route, branch, draft)
+                     : add(route, branch, draft));
+  }
+  if (hot::is_dead(route.leaf)) {
+    if (kind == Put::update) return Outcome::not_found;
+    return ok_if(replace_record(route, draft));
+  }
+  if (kind == Put::insert) return Outcome::exists;
+  if constexpr (Keys::kind == KeyKind::integer) {
+    // Without a lock: a record that is taken out meanwhile was changed before that.
+    record_of(route.leaf)->value.store(draft.value(), std::memory_order_release);
+    return Outcome::ok;
+  } else {
+    return ok_if(replace_record(route, draft));
+  }
+}
+
+template <class Keys>
+bool Hot<Keys>::insert_first(Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  Route route;
+  Change change(*this, route);
+  if (!change.lock_place(0)) return false;
+  draft.taken();
+  change.commit(0, entry, 0);
+  return true;
+}
+
+template <class Keys>
+bool Hot<Keys>::replace_record(const Route& route, Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  Change change(*this, route);
+  if (!change.lock_place(route.steps.size())) return false;
+  draft.taken();
+  change.commit(route.steps.size(), entry, route.steps.size());
+  retire_record(route.leaf);
+  return true;
+}
+
+// Leaf-node pushdown: a node of the two records takes the record's place.
+template <class Keys>
+bool Hot<Keys>::push_down(const Route& route, const Branch& branch, Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  hot::Trie two(branch.position, branch.one ? route.leaf : entry, branch.one ? entry : route.leaf);
+  Change change(*this, route);
+  if (!change.lock_place(route.steps.size())) return false;
+  const Entry made = change.make(two);
+  draft.taken();
+  change.commit(route.steps.size(), made, route.steps.size());
+  return true;
+}
+
+// Normal insert; or, where the node overflows, what its two halves become: two entries of the node
+// above, which may overflow in turn (parent pull up), or of a node of their own between the two
+// (intermediate node creation) where that is higher than need be, or is none.
+template <class Keys>
+bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
+  Entry entry = entry_of(draft.record());
+  Change change(*this, route);
+  if (route.steps.empty()) {
+    hot::Trie two(branch.position, branch.one ? route.leaf : entry,
+                  branch.one ? entry : route.leaf);
+    if (!change.lock_place(0)) return false;
+    const Entry made = change.make(two);
+    draft.taken();
+    change.commit(0, made, 0);
+    return true;
+  }
+  std::size_t level = branch.level;
+  if (!change.lock_node(level)) return false;
+  hot::Trie trie(*route.steps[level].node);
+  trie.insert(branch.position, route.steps[level].index, branch.one, entry);
+  while (trie.entries() > hot::max_entries) {
+    if (!change.lock_place(level)) return false;
+    hot::Trie zero;
+    hot::Trie one;
+    trie.split(zero, one);
+    const unsigned position = trie.position(0);
+    const Entry left = change.make(zero);
+    const Entry right = change.make(one);
+    const unsigned height = route.steps[level].node->height();
+    if (level == 0 || route.steps[level - 1].node->height() > height + 1) {
+      hot::Trie two(position, left, right);
+      const Entry made = change.make(two);
+      draft.taken();
+      change.commit(level, made, branch.level + 1);
+      return true;
+    }
+    --level;
+    trie = hot::Trie(*route.steps[level].node);
+    trie.replace(route.steps[level].index, left);
+    trie.insert(position, route.steps[level].index, true, right);
+  }
+  if (!change.lock_place(level)) return false;
+  const Entry made = change.make(trie);
+  draft.taken();
+  change.commit(level, made, branch.level + 1);
+  return true;
+}
+
+template <class Keys>
+Outcome Hot<Keys>::remove(Key key) {
+  const Epochs::Guard guard(epochs_);
+  const KeyBits bits(key);
+  Route route;
+  for (pm::Backoff backoff;; backoff.wait()) {
+    find(bits, route);
+    if (route.leaf == hot::no_entry || hot::is_dead(route.leaf) ||
+        record_of(route.leaf)->key() != key)
+      return Outcome::not_found;
+    if (take_out(route)) return Outcome::ok;
+  }
+}
+
+// Where it leaves one entry, that takes the node's place.
+template <class Keys>
+bool Hot<Keys>::take_out(const Route& route) {
+  const std::size_t end = route.steps.size();
+  Change change(*this, route);
+  if (!change.lock_place(end)) return false;
+  if (end == 0) {
+    change.commit(0, hot::no_entry, 0);
+  } else {
+    if (!change.lock_place(end - 1)) return false;
+    const Step& last = route.steps[end - 1];
+    hot::Trie trie(*last.node);
+    trie.erase(last.index);
+    Entry rest = hot::no_entry;
+    try {
+      rest = change.make(trie);
+    } catch (const std::bad_alloc&) {
+      // A removal cannot fail. The record stays for its key, and goes with the next change.
+      change.commit(end, route.leaf | hot::dead_bit, end);
+      return true;
+    }
+    change.commit(end - 1, rest, end);
+  }
+  retire_record(route.leaf);
+  return true;
+}
+
+template <class Keys>
+void Hot<Keys>::retire(const void* object, std::size_t bytes) {
+  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, StripedArena::destroy, &arena_);
+}
+
+template Outcome Hot<IntegerKeys>::put(Key, Value, Put);
+template Outcome Hot<ByteKeys>::put(Key, Value, Put);
+template Outcome Hot<IntegerKeys>::remove(Key);
+template Outcome Hot<ByteKeys>::remove(Key);
+
+}  // namespace perdure
