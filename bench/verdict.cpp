@@ -36,10 +36,15 @@ struct Expectation {
 ///         nodes, whose misses overlap in a scan with that of the next leaf.
 /// masstree: as lbtree down to the border node; nodes have five lines, which come side by side.
 ///         Borders hold about 10 of 15 records.
+/// hot:    two levels of nodes exceed L2, the upper one hardly; a node has six lines, which come
+/// side
+///         by side; then the record. The records of a scan come side by side. Nodes hold about 22
+///         of 32 entries. An insertion writes a node as large as the one it replaces, and a record.
 constexpr double fptree_leaves = 100.0 / 45;
 constexpr double lbtree_leaves = 100.0 / 10;
 constexpr double utree_leaves = 100.0 / 12.5;
 constexpr double masstree_borders = 100.0 / 10;
+constexpr double hot_nodes = 100.0 / 22;
 constexpr std::array expectations{
     //                      lookup         update        insert           scan            remove
     Expectation{

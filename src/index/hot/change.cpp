@@ -1,4 +1,6 @@
 // The changing half of Hot: insert, upsert, update, remove, and the nodes that are replaced.
+#include <array>
+#include <memory_resource>
 #include <new>
 
 #include "index/hot/hot.h"
@@ -12,7 +14,10 @@ namespace perdure {
 template <class Keys>
 class Hot<Keys>::Change {
  public:
-  Change(Hot& hot, const Route& route) noexcept : hot_(hot), route_(route) {}
+  Change(Hot& hot, const Route& route) : hot_(hot), route_(route) {
+    locked_.reserve(16);
+    made_.reserve(16);
+  }
   ~Change() {
     for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
     for (Node* const node : made_) hot_.arena_.free(node, node->bytes());
@@ -41,16 +46,15 @@ class Hot<Keys>::Change {
     return entry;
   }
   /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
-  /// to `last`.
+  /// to before `end`. They were locked first.
   void commit(std::size_t level, Entry entry, std::size_t end) {
     place(level).store(entry, std::memory_order_release);
     made_.clear();
-    for (std::size_t i = level; i < end; ++i) {
-      Node* const node = route_.steps[i].node;
-      node->lock.unlock_obsolete();  // H3
-      std::erase(locked_, &node->lock);
-      hot_.retire(node, node->bytes());
-    }
+    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(end - level);
+    for (auto lock = locked_.begin(); lock != replaced; ++lock) (*lock)->unlock_obsolete();  // H3
+    locked_.erase(locked_.begin(), replaced);
+    for (std::size_t i = level; i < end; ++i)
+      hot_.retire(route_.steps[i].node, route_.steps[i].node->bytes());
   }
 
  private:
@@ -65,8 +69,10 @@ class Hot<Keys>::Change {
 
   Hot& hot_;
   const Route& route_;
-  std::vector<pm::VersionLock*> locked_;
-  std::vector<Node*> made_;
+  std::array<std::byte, 512> room_;  // for what a change of few nodes notes
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::vector<pm::VersionLock*> locked_{&memory_};
+  std::pmr::vector<Node*> made_{&memory_};
 };
 
 template <class Keys>

@@ -37,7 +37,7 @@ template <class Keys>
 auto Hot<Keys>::branch_of(const Route& route, const KeyBits& key, unsigned position) noexcept
     -> Branch {
   Branch branch{0, position, hot::bit_at(key, position), false};
-  const std::vector<Step>& steps = route.steps;
+  const auto& steps = route.steps;
   while (branch.level + 1 < steps.size() && steps[branch.level + 1].node->first_bit() < position)
     ++branch.level;
   // All of a node's keys that share the way, of which there is at least one.

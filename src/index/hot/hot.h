@@ -18,6 +18,8 @@
 // H4  memory that a thread may still read is freed only after a grace period.
 #pragma once
 
+#include <array>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -57,6 +59,12 @@ class Hot final : public OrderedIndex<Keys> {
   }
   void quiesce() override { epochs_.drain(); }
 
+  /// Levels of nodes.
+  [[nodiscard]] unsigned height() const noexcept {
+    const Entry root = root_.load(std::memory_order_acquire);
+    return root == hot::no_entry ? 0 : hot::height_of(root);
+  }
+
  private:
   enum class Put : std::uint8_t { insert, upsert, update };
   using KeyBits = hot::KeyBits<Keys>;
@@ -73,7 +81,11 @@ class Hot final : public OrderedIndex<Keys> {
 
   /// The way from the root to a record.
   struct Route {
-    std::vector<Step> steps;
+    Route() { steps.reserve(usual_depth); }
+    static constexpr std::size_t usual_depth = 24;
+    std::array<std::byte, usual_depth * sizeof(Step)> room;
+    std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
+    std::pmr::vector<Step> steps{&memory};
     Entry leaf = hot::no_entry;  ///< the record, none only in an empty trie
   };
 

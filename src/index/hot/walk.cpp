@@ -8,7 +8,7 @@ namespace perdure {
 template <class Keys>
 void Hot<Keys>::seek(const KeyBits& from, Route& route) const {
   find(from, route);
-  std::vector<Step>& steps = route.steps;
+  auto& steps = route.steps;
   if (steps.empty()) return;
   const unsigned position = KeyBits::first_difference(from, bits_of(route.leaf));
   if (position != hot::no_bit) {
@@ -34,7 +34,7 @@ void Hot<Keys>::walk_from(Key from, Visit&& visit) const {
     reached = reached || !(record.key() < from);
     return !reached || hot::is_dead(leaf) || visit(record);
   };
-  std::vector<Step>& steps = route.steps;
+  auto& steps = route.steps;
   if (steps.empty()) {
     if (route.leaf != hot::no_entry) pass(route.leaf);
     return;
