@@ -71,7 +71,14 @@ constexpr std::array expectations{
                   {2.5, 8, 0},
                   {2.5 + masstree_borders, 4 * masstree_borders + 8, 0},
                   {2.5, 8, 0}}},
-                {0.95, 0.90, 1.15, 0.45, 0}}};
+                {0.95, 0.90, 1.15, 0.45, 0}},
+    Expectation{"hot",
+                {{{2.3, 5, 0},
+                  {2.3, 5, 0},
+                  {2.3, 9, 0},
+                  {2.3 + hot_nodes, 5 * hot_nodes + 100, 0},
+                  {2.3, 9, 0}}},
+                {1.50, 1.10, 1.00, 0.60, 0}}};
 static_assert(phases ==
               std::array{Phase::lookup, Phase::update, Phase::insert, Phase::scan, Phase::remove});
 
