@@ -4,7 +4,6 @@
 #include <new>
 
 #include "index/hot/hot.h"
-#include "index/hot/trie.h"
 #include "index/reference/bulk_check.h"
 
 namespace perdure {
@@ -20,7 +19,7 @@ class Hot<Keys>::Change {
   }
   ~Change() {
     for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
-    for (Node* const node : made_) hot_.arena_.free(node, node->bytes());
+    free_made();
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
@@ -33,9 +32,8 @@ class Hot<Keys>::Change {
     locked_.push_back(&lock);
     return place(level).load(std::memory_order_relaxed) == on_route(level);
   }
-  /// The same for the node at `level` itself, which is to be replaced.
-  [[nodiscard]] bool lock_node(std::size_t level) {
-    Node& node = *route_.steps[level].node;
+  /// Locks a node that is to be replaced.
+  [[nodiscard]] bool lock_node(Node& node) {
     if (!node.lock.try_lock()) return false;
     locked_.push_back(&node.lock);
     return true;
@@ -46,15 +44,21 @@ class Hot<Keys>::Change {
     return entry;
   }
   /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
-  /// to before `end`. They were locked first.
-  void commit(std::size_t level, Entry entry, std::size_t end) {
+  /// to before `end`, and the node `beside`. They were locked first, in this order.
+  void commit(std::size_t level, Entry entry, std::size_t end, Node* beside = nullptr) {
     place(level).store(entry, std::memory_order_release);
     made_.clear();
-    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(end - level);
+    const std::size_t count = end - level + (beside == nullptr ? 0 : 1);
+    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(count);
     for (auto lock = locked_.begin(); lock != replaced; ++lock) (*lock)->unlock_obsolete();  // H3
     locked_.erase(locked_.begin(), replaced);
     for (std::size_t i = level; i < end; ++i)
       hot_.retire(route_.steps[i].node, route_.steps[i].node->bytes());
+    if (beside != nullptr) hot_.retire(beside, beside->bytes());
+  }
+  void free_made() noexcept {
+    for (Node* const node : made_) hot_.arena_.free(node, node->bytes());
+    made_.clear();
   }
 
  private:
@@ -171,7 +175,7 @@ bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
     return true;
   }
   std::size_t level = branch.level;
-  if (!change.lock_node(level)) return false;
+  if (!change.lock_node(*route.steps[level].node)) return false;
   hot::Trie trie(*route.steps[level].node);
   trie.insert(branch.position, route.steps[level].index, branch.one, entry);
   while (trie.entries() > hot::max_entries) {
@@ -216,7 +220,8 @@ Outcome Hot<Keys>::remove(Key key) {
   }
 }
 
-// Where it leaves one entry, that takes the node's place.
+// Where it leaves one entry, that takes the node's place; where it leaves few, they may go into one
+// node with what is beside them.
 template <class Keys>
 bool Hot<Keys>::take_out(const Route& route) {
   const std::size_t end = route.steps.size();
@@ -224,22 +229,51 @@ bool Hot<Keys>::take_out(const Route& route) {
   if (!change.lock_place(end)) return false;
   if (end == 0) {
     change.commit(0, hot::no_entry, 0);
-  } else {
-    if (!change.lock_place(end - 1)) return false;
-    const Step& last = route.steps[end - 1];
-    hot::Trie trie(*last.node);
-    trie.erase(last.index);
-    Entry rest = hot::no_entry;
-    try {
-      rest = change.make(trie);
-    } catch (const std::bad_alloc&) {
-      // A removal cannot fail. The record stays for its key, and goes with the next change.
-      change.commit(end, route.leaf | hot::dead_bit, end);
-      return true;
-    }
-    change.commit(end - 1, rest, end);
+    retire_record(route.leaf);
+    return true;
+  }
+  if (!change.lock_place(end - 1)) return false;
+  hot::Trie trie(*route.steps[end - 1].node);
+  trie.erase(route.steps[end - 1].index);
+  try {
+    if (!merge(change, route, trie)) change.commit(end - 1, change.make(trie), end);
+  } catch (const std::bad_alloc&) {
+    // A removal cannot fail. The record stays for its key, until that comes again.
+    change.free_made();
+    change.commit(end, route.leaf | hot::dead_bit, end);
+    return true;
   }
   retire_record(route.leaf);
+  return true;
+}
+
+// The reverse of parent pull up: the branch above two small nodes, or above one and a record, goes
+// down to them into one node. Not so small that the next insertion splits it again.
+template <class Keys>
+bool Hot<Keys>::merge(Change& change, const Route& route, const hot::Trie& rest) {
+  constexpr unsigned few = hot::max_entries * 3 / 8;
+  constexpr unsigned many = hot::max_entries * 3 / 4;
+  const std::size_t end = route.steps.size();
+  if (end < 2 || rest.entries() < 2 || rest.entries() > few) return false;
+  const unsigned height = route.steps[end - 1].node->height();
+  const unsigned index = route.steps[end - 2].index;
+  hot::Trie above(*route.steps[end - 2].node);
+  const std::optional<unsigned> sibling = above.lone_sibling(index);
+  if (!sibling) return false;
+  const Entry entry = above.entry(*sibling);
+  Node* const beside = hot::is_record(entry) ? nullptr : hot::node_of(entry);
+  if (beside == nullptr ? height > 1
+                        : beside->height() != height || beside->entries() + rest.entries() > many)
+    return false;
+  if (beside != nullptr && !change.lock_node(*beside)) return false;
+  if (!change.lock_place(end - 2)) return false;
+  const hot::Trie other = beside == nullptr ? hot::Trie(entry) : hot::Trie(*beside);
+  const bool before = *sibling < index;
+  const unsigned position = above.branch_between(before ? *sibling : index);
+  hot::Trie joined = hot::Trie::join(position, before ? other : rest, before ? rest : other);
+  above.replace(index, change.make(joined));
+  above.erase(*sibling);
+  change.commit(end - 2, change.make(above), end, beside);
   return true;
 }
 

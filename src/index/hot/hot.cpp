@@ -1,7 +1,6 @@
 // Lookups, bulk load, the checks and the registration of Hot.
 #include "index/hot/hot.h"
 
-#include "index/hot/trie.h"
 #include "index/reference/bulk_check.h"
 #include "index/registry.h"
 
@@ -84,6 +83,15 @@ void Hot<Keys>::free_below(Entry entry) noexcept {
   Node* const node = hot::node_of(entry);
   for (unsigned i = 0; i < node->entries(); ++i) free_below(node->entry(i).load());
   arena_.free(node, node->bytes());
+}
+
+template <class Keys>
+std::uint64_t Hot<Keys>::nodes_below(Entry entry) noexcept {
+  if (entry == hot::no_entry || hot::is_record(entry)) return 0;
+  const Node& node = *hot::node_of(entry);
+  std::uint64_t nodes = 1;
+  for (unsigned i = 0; i < node.entries(); ++i) nodes += nodes_below(node.entry(i).load());
+  return nodes;
 }
 
 // Walks from left to right, and compares each record with the one before: they must differ first at

@@ -11,8 +11,8 @@
 // H1  all keys below an entry agree on every bit before the first branch below it, and the keys on
 //     the two sides of a branch differ at its bit first. So the records ascend from left to right.
 // H2  an entry is replaced only under the lock of its node (`root_lock_` for the root), and only if
-//     it still is what the writer had read. Locks are taken from the bottom up, and never waited
-//     for while another is held.
+//     it still is what the writer had read. Locks are taken from the bottom up; whoever does not
+//     get one gives back all and starts again, or does without.
 // H3  a replaced node is marked obsolete before its lock is released. So what is obsolete does not
 //     change any more: a reader in it reads what was true when it was replaced.
 // H4  memory that a thread may still read is freed only after a grace period.
@@ -26,6 +26,7 @@
 
 #include "core/result.h"
 #include "index/hot/node.h"
+#include "index/hot/trie.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/volatile_record.h"
@@ -64,6 +65,8 @@ class Hot final : public OrderedIndex<Keys> {
     const Entry root = root_.load(std::memory_order_acquire);
     return root == hot::no_entry ? 0 : hot::height_of(root);
   }
+  /// No other operation may run.
+  [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_below(root_.load()); }
 
  private:
   enum class Put : std::uint8_t { insert, upsert, update };
@@ -125,9 +128,12 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
+  /// False: nothing is done, what `rest` holds remains to be put in place.
+  [[nodiscard]] bool merge(Change& change, const Route& route, const hot::Trie& rest);
   void retire(const void* object, std::size_t bytes);
   void retire_record(Entry leaf) { retire(record_of(leaf), record_of(leaf)->bytes()); }
   void free_below(Entry entry) noexcept;
+  [[nodiscard]] static std::uint64_t nodes_below(Entry entry) noexcept;
 
   // Walking in order (walk.cpp).
   /// Calls `visit(record)` for every record from `from` on, in order, until it says false.
@@ -135,6 +141,9 @@ class Hot final : public OrderedIndex<Keys> {
   void walk_from(Key from, Visit&& visit) const;
   /// Makes `route` lead to the first entry with keys >= `from`, or to what may hold it.
   void seek(const KeyBits& from, Route& route) const;
+
+  static void prefetch(Entry entry) noexcept;
+  static void prefetch_entries(const Step& step) noexcept;
 
   class Checker;
 

@@ -116,6 +116,20 @@ TEST(Hot, StaysLowAsItGrowsWhateverTheOrder) {
   }
 }
 
+TEST(Hot, RemovalsMergeNodes) {
+  Integers index(false);
+  constexpr std::uint64_t records = 50'000;
+  for (std::uint64_t i = 0; i < records; ++i) ASSERT_EQ(index.insert(i, i), Outcome::ok);
+  EXPECT_LE(index.nodes(), records / 16 + records / 256);
+  for (std::uint64_t i = 0; i < records; ++i)
+    if (i % 10 != 0) {
+      ASSERT_EQ(index.remove(i), Outcome::ok);
+    }
+  expect_sound(index);
+  EXPECT_EQ(index.size(), records / 10);
+  EXPECT_LE(index.nodes(), records / 10 / 6);  // else two or three records a node
+}
+
 TEST(Hot, ByteStringsThatBeginOneAnotherAreInOrder) {
   using namespace std::string_literals;
   Bytes index(false);

@@ -95,19 +95,60 @@ void Trie::insert(unsigned position, unsigned near, bool one, Entry entry) noexc
   ++entries_;
 }
 
-// The branch above an entry is the lower of those to its neighbours. Where it is the one to the
-// right, the entries on its side of ones lose that bit.
-void Trie::erase(unsigned i) noexcept {
+// The branch above an entry is the lower of those to its neighbours.
+auto Trie::siblings_of(unsigned i) const noexcept -> Siblings {
   PERDURE_ASSERT(entries_ > 1);
-  const std::uint32_t key = keys_[i];
-  const std::uint32_t left = i > 0 ? std::bit_floor(key ^ keys_[i - 1]) : 0;
-  const std::uint32_t right = i + 1 < entries_ ? std::bit_floor(key ^ keys_[i + 1]) : 0;
-  if (right != 0 && (left == 0 || right < left))
-    for (unsigned k = i + 1; k < entries_ && (keys_[k] & above(right)) == (key & above(right)); ++k)
-      keys_[k] &= ~right;
+  const std::uint32_t left = i > 0 ? std::bit_floor(keys_[i] ^ keys_[i - 1]) : 0;
+  const std::uint32_t right = i + 1 < entries_ ? std::bit_floor(keys_[i] ^ keys_[i + 1]) : 0;
+  const bool to_the_right = right != 0 && (left == 0 || right < left);
+  Siblings siblings{to_the_right ? right : left, i, i};
+  const std::uint32_t way = keys_[i] & above(siblings.branch);
+  const auto shares_way = [&](unsigned k) { return (keys_[k] & above(siblings.branch)) == way; };
+  if (to_the_right) {
+    siblings.first = siblings.end = i + 1;
+    while (siblings.end < entries_ && shares_way(siblings.end)) ++siblings.end;
+  } else {
+    while (siblings.first > 0 && shares_way(siblings.first - 1)) --siblings.first;
+  }
+  return siblings;
+}
+
+std::optional<unsigned> Trie::lone_sibling(unsigned i) const noexcept {
+  const Siblings siblings = siblings_of(i);
+  return siblings.end - siblings.first == 1 ? std::optional(siblings.first) : std::nullopt;
+}
+
+void Trie::erase(unsigned i) noexcept {
+  const Siblings siblings = siblings_of(i);
+  for (unsigned k = siblings.first; k < siblings.end; ++k) keys_[k] &= ~siblings.branch;
   std::copy(&keys_[i + 1], &keys_[entries_], &keys_[i]);
   std::copy(&entry_[i + 1], &entry_[entries_], &entry_[i]);
   --entries_;
+}
+
+Trie Trie::join(unsigned position, const Trie& zero, const Trie& one) noexcept {
+  PERDURE_ASSERT(zero.entries_ + one.entries_ <= max_entries);
+  Trie both;
+  std::uint16_t* const begin = both.positions_.data();
+  begin[0] = static_cast<std::uint16_t>(position);
+  std::uint16_t* const end =
+      std::set_union(zero.positions_.data(), zero.positions_.data() + zero.bits_,
+                     one.positions_.data(), one.positions_.data() + one.bits_, begin + 1);
+  both.bits_ = static_cast<unsigned>(end - begin);
+  for (const Trie* const side : {&zero, &one}) {
+    std::array<std::uint32_t, max_entries> value_here;
+    for (unsigned bit = 0; bit < side->bits_; ++bit)
+      value_here[bit] = both.value_of_bit(
+          static_cast<unsigned>(std::lower_bound(begin, end, side->positions_[bit]) - begin));
+    for (unsigned i = 0; i < side->entries_; ++i) {
+      std::uint32_t key = side == &one ? both.value_of_bit(0) : 0;
+      for (unsigned bit = 0; bit < side->bits_; ++bit)
+        if ((side->keys_[i] & side->value_of_bit(bit)) != 0) key |= value_here[bit];
+      both.keys_[both.entries_] = key;
+      both.entry_[both.entries_++] = side->entry_[i];
+    }
+  }
+  return both;
 }
 
 void Trie::split(Trie& zero, Trie& one) const noexcept {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <optional>
 
 #include "index/hot/node.h"
 #include "index/reference/arena_allocator.h"
@@ -17,10 +19,21 @@ class Trie {
   /// Two entries under one branch.
   Trie(unsigned position, Entry zero, Entry one) noexcept;
 
+  /// An entry without a branch.
+  explicit Trie(Entry only) noexcept : entries_(1) {
+    keys_[0] = 0;
+    entry_[0] = only;
+  }
+  /// A branch at `position`, before all of theirs, with `zero` and `one` on its sides.
+  [[nodiscard]] static Trie join(unsigned position, const Trie& zero, const Trie& one) noexcept;
+
   [[nodiscard]] unsigned entries() const noexcept { return entries_; }
   [[nodiscard]] unsigned bits() const noexcept { return bits_; }
   [[nodiscard]] unsigned position(unsigned bit) const noexcept { return positions_[bit]; }
   [[nodiscard]] std::uint32_t key(unsigned i) const noexcept { return keys_[i]; }
+  [[nodiscard]] Entry entry(unsigned i) const noexcept { return entry_[i]; }
+  /// The entry that is alone on the other side of the branch above entry `i`, or none.
+  [[nodiscard]] std::optional<unsigned> lone_sibling(unsigned i) const noexcept;
   /// The position of the branch between entries `i` and `i + 1`.
   [[nodiscard]] unsigned branch_between(unsigned i) const noexcept {
     return positions_[bits_ - static_cast<unsigned>(std::bit_width(keys_[i] ^ keys_[i + 1]))];
@@ -49,6 +62,13 @@ class Trie {
   [[nodiscard]] static std::uint32_t above(std::uint32_t value) noexcept {
     return ~(value | (value - 1));
   }
+  /// The entries on the other side of the branch above entry `i`, and the branch.
+  struct Siblings {
+    std::uint32_t branch;
+    unsigned first;
+    unsigned end;
+  };
+  [[nodiscard]] Siblings siblings_of(unsigned i) const noexcept;
   void drop_unused_bits() noexcept;
 
   unsigned entries_ = 0;

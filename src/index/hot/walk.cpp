@@ -20,6 +20,22 @@ void Hot<Keys>::seek(const KeyBits& from, Route& route) const {
   for (std::size_t above = 0; above + 1 < steps.size(); ++above) ++steps[above].index;
 }
 
+template <class Keys>
+void Hot<Keys>::prefetch(Entry entry) noexcept {
+  if (hot::is_record(entry))
+    pm::prefetch(record_of(entry));
+  else
+    hot::node_of(entry)->prefetch();
+}
+
+// The records of a node lie anywhere; together they come sooner.
+template <class Keys>
+void Hot<Keys>::prefetch_entries(const Step& step) noexcept {
+  if (step.node->height() > 1) return;
+  for (unsigned i = step.index; i < step.node->entries(); ++i)
+    prefetch(step.node->entry(i).load(std::memory_order_relaxed));
+}
+
 // Beside changes it reads some nodes as they were when they were replaced (H3): each record was
 // present then. Keys that stay are in all of them, so none is missed, and nothing is read twice.
 template <class Keys>
@@ -39,6 +55,7 @@ void Hot<Keys>::walk_from(Key from, Visit&& visit) const {
     if (route.leaf != hot::no_entry) pass(route.leaf);
     return;
   }
+  prefetch_entries(steps.back());
   while (!steps.empty()) {
     Step& step = steps.back();
     if (step.index == step.node->entries()) {
@@ -46,10 +63,14 @@ void Hot<Keys>::walk_from(Key from, Visit&& visit) const {
       continue;
     }
     const Entry entry = step.node->entry(step.index++).load(std::memory_order_acquire);
-    if (!hot::is_record(entry))
+    if (hot::is_record(entry)) {
+      if (!pass(entry)) return;
+    } else {
+      if (step.index < step.node->entries())
+        prefetch(step.node->entry(step.index).load(std::memory_order_relaxed));
       steps.push_back({hot::node_of(entry), 0});
-    else if (!pass(entry))
-      return;
+      prefetch_entries(steps.back());
+    }
   }
 }
 
