@@ -43,6 +43,13 @@ class Hot<Keys>::Change {
     if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
     return entry;
   }
+  /// A new node from `hot::extend`, or none.
+  [[nodiscard]] Entry extend(const Node& node, const Branch& branch, unsigned index, Entry entry) {
+    Node* const made = hot::extend(hot_.arena_, node, branch.position, index, branch.one, entry);
+    if (made == nullptr) return hot::no_entry;
+    made_.push_back(made);
+    return hot::entry_of(made);
+  }
   /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
   /// to before `end`, and the node `beside`. They were locked first, in this order.
   void commit(std::size_t level, Entry entry, std::size_t end, Node* beside = nullptr) {
@@ -163,7 +170,7 @@ bool Hot<Keys>::push_down(const Route& route, const Branch& branch, Draft& draft
 // (intermediate node creation) where that is higher than need be, or is none.
 template <class Keys>
 bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
-  Entry entry = entry_of(draft.record());
+  const Entry entry = entry_of(draft.record());
   Change change(*this, route);
   if (route.steps.empty()) {
     hot::Trie two(branch.position, branch.one ? route.leaf : entry,
@@ -176,6 +183,14 @@ bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
   }
   std::size_t level = branch.level;
   if (!change.lock_node(*route.steps[level].node)) return false;
+  if (const Entry made =
+          change.extend(*route.steps[level].node, branch, route.steps[level].index, entry);
+      made != hot::no_entry) {
+    if (!change.lock_place(level)) return false;
+    draft.taken();
+    change.commit(level, made, level + 1);
+    return true;
+  }
   hot::Trie trie(*route.steps[level].node);
   trie.insert(branch.position, route.steps[level].index, branch.one, entry);
   while (trie.entries() > hot::max_entries) {

@@ -33,7 +33,11 @@
 #include "index/hot/key_bits.h"
 #include "pm/pm.h"
 
-namespace perdure::hot {
+namespace perdure {
+
+class StripedArena;
+
+namespace hot {
 
 inline constexpr unsigned max_entries = 32;
 
@@ -121,6 +125,8 @@ class Node {
 
  private:
   friend class Trie;
+  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+                      bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
     return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
@@ -215,4 +221,5 @@ static_assert(sizeof(Node) == 24);
   return is_record(entry) ? 0 : node_of(entry)->height();
 }
 
-}  // namespace perdure::hot
+}  // namespace hot
+}  // namespace perdure

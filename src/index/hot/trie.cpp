@@ -37,6 +37,33 @@ void narrow(const std::uint32_t* from, unsigned count, std::byte* to) noexcept {
   for (unsigned i = 0; i < count; ++i) keys[i] = static_cast<Word>(from[i]);
 }
 
+/// How partial keys make room for a bit, and where the new entry goes among them.
+struct Extension {
+  std::uint32_t low;    ///< the bits behind the new one, which stay where they are
+  std::uint32_t value;  ///< of the new bit
+  bool is_new;          ///< else the node has it already, and nothing moves
+  bool one;
+  Node::Range range;  ///< the entries on the other side of the branch
+};
+
+template <class Word>
+void extend_keys(const std::byte* old_keys, unsigned count, const Extension& by,
+                 std::byte* new_keys) noexcept {
+  const auto* const from = reinterpret_cast<const Word*>(old_keys);
+  auto* const to = reinterpret_cast<Word*>(new_keys);
+  const auto high = static_cast<Word>(by.is_new ? ~by.low : 0);
+  const auto value = static_cast<Word>(by.value);
+  const unsigned at = by.one ? by.range.end : by.range.first;
+  const auto wider = [&](Word key) { return static_cast<Word>(key + (key & high)); };
+  for (unsigned i = 0; i < at; ++i) to[i] = wider(from[i]);
+  for (unsigned i = at; i < count; ++i) to[i + 1] = wider(from[i]);
+  const Word way = wider(from[by.range.first]);
+  to[at] = static_cast<Word>((way & ~(value | (value - 1))) | (by.one ? value : 0));
+  if (!by.one)
+    for (unsigned i = by.range.first; i < by.range.end; ++i)
+      to[i + 1] = static_cast<Word>(to[i + 1] | value);
+}
+
 }  // namespace
 
 Trie::Trie(const Node& node) noexcept : entries_(node.entries_), bits_(node.bits_) {
@@ -232,6 +259,41 @@ Node* Trie::make_node(StripedArena& arena) {
   }
   node->height_ = static_cast<std::uint16_t>(height + 1);
   return node;
+}
+
+Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near, bool one,
+             Entry entry) {
+  const unsigned in_window = position - 8U * node.window_;  // huge where it is before the window
+  if (node.height_ > 1 || node.groups_ != 0 || node.entries_ == max_entries || in_window >= 64)
+    return nullptr;
+  const std::uint64_t mask = node.masks()[0] | std::uint64_t{1} << (63 - in_window);
+  const bool is_new = mask != node.masks()[0];
+  const unsigned bits = node.bits_ + (is_new ? 1U : 0U);
+  const unsigned width = node.key_width_;
+  if (width_for(bits) != width) return nullptr;
+  const unsigned behind = bits - 1 - node.bits_before(position);
+  const std::uint32_t value = std::uint32_t{1} << behind;
+  const Extension by{value - 1, value, is_new, one, node.sharing(near, position)};
+  const unsigned count = node.entries_ + 1U;
+  Node* const made = new (arena.allocate(Node::bytes_of(0, width, count))) Node;
+  made->height_ = 1;
+  made->window_ = node.window_;
+  made->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(0, width, count));
+  made->entries_ = static_cast<std::uint8_t>(count);
+  made->bits_ = static_cast<std::uint8_t>(bits);
+  made->key_width_ = static_cast<std::uint8_t>(width);
+  made->masks()[0] = mask;
+  if (width == 1)
+    extend_keys<std::uint8_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
+  else if (width == 2)
+    extend_keys<std::uint16_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
+  else
+    extend_keys<std::uint32_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
+  const unsigned at = one ? by.range.end : by.range.first;
+  for (unsigned i = 0; i < count; ++i)
+    new (&made->entry(i)) std::atomic<Entry>(
+        i == at ? entry : node.entry(i < at ? i : i - 1).load(std::memory_order_relaxed));
+  return made;
 }
 
 }  // namespace perdure::hot

@@ -78,4 +78,10 @@ class Trie {
   std::array<Entry, max_entries + 1> entry_;
 };
 
+/// What `Trie(node)`, `insert` and `make_node` come to, in one go, for the most frequent case: a
+/// record more in a node of records, with a single mask and partial keys that stay as wide as they
+/// are. Null: it is not that case. No memory: std::bad_alloc.
+[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+                           bool one, Entry entry);
+
 }  // namespace perdure::hot
