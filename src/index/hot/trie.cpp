@@ -290,9 +290,11 @@ Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned 
   else
     extend_keys<std::uint32_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
   const unsigned at = one ? by.range.end : by.range.first;
-  for (unsigned i = 0; i < count; ++i)
-    new (&made->entry(i)) std::atomic<Entry>(
-        i == at ? entry : node.entry(i < at ? i : i - 1).load(std::memory_order_relaxed));
+  // Entries change under the lock only, which the caller holds.
+  std::memcpy(static_cast<void*>(&made->entry(0)), &node.entry(0), at * sizeof(Entry));
+  std::memcpy(static_cast<void*>(&made->entry(at + 1)), &node.entry(at),
+              (count - 1 - at) * sizeof(Entry));
+  new (&made->entry(at)) std::atomic<Entry>(entry);
   return made;
 }
 
