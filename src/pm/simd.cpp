@@ -3,11 +3,29 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace perdure::pm {
 namespace detail {
 
+namespace {
+
+bool detect_pext(SimdLevel level) noexcept {
+  __builtin_cpu_init();
+  return level != SimdLevel::sse2 && __builtin_cpu_supports("bmi2");
+}
+
+}  // namespace
+
 SimdLevel simd_level = detect_simd_level();
+bool has_pext = detect_pext(simd_level);
+
+std::uint64_t extract_bits_plain(std::uint64_t word, std::uint64_t mask) noexcept {
+  std::uint64_t bits = 0;
+  for (unsigned to = 0; mask != 0; mask &= mask - 1, ++to)
+    bits |= (word >> std::countr_zero(mask) & 1) << to;
+  return bits;
+}
 
 PERDURE_RACY_READ unsigned count_up_to_plain(const std::uint64_t* words, unsigned n,
                                              std::uint64_t limit) noexcept {
@@ -44,6 +62,21 @@ __attribute__((target("avx512f,popcnt"))) PERDURE_RACY_READ unsigned count_up_to
   return static_cast<unsigned>(_mm_popcnt_u32(up_to & ((1U << n) - 1)));
 }
 
+__attribute__((target("avx512f,avx512bw"))) PERDURE_RACY_READ std::uint32_t match_subsets_avx512(
+    const std::uint16_t* keys, std::uint32_t word) noexcept {
+  const __m512i all = _mm512_loadu_si512(keys);
+  const __m512i wanted = _mm512_set1_epi16(static_cast<short>(word));
+  return _mm512_cmpeq_epi16_mask(_mm512_and_si512(all, wanted), all);
+}
+
+__attribute__((target("avx512f"))) PERDURE_RACY_READ std::uint32_t match_subsets_avx512(
+    const std::uint32_t* keys, std::uint32_t word) noexcept {
+  const __m512i others = _mm512_set1_epi32(static_cast<int>(~word));
+  const std::uint32_t low = _mm512_testn_epi32_mask(_mm512_loadu_si512(keys), others);
+  const std::uint32_t high = _mm512_testn_epi32_mask(_mm512_loadu_si512(keys + 16), others);
+  return low | high << 16;
+}
+
 }  // namespace detail
 
 SimdLevel detect_simd_level() noexcept {
@@ -58,6 +91,7 @@ SimdLevel detect_simd_level() noexcept {
 
 void configure_simd(SimdLevel level) noexcept {
   detail::simd_level = std::min(level, detect_simd_level());
+  detail::has_pext = detail::detect_pext(detail::simd_level);
 }
 
 const char* name_of(SimdLevel level) noexcept {

@@ -1,4 +1,5 @@
-// Byte matching over fingerprints and counting over sorted keys, with SIMD chosen at run time.
+// Byte matching over fingerprints, counting over sorted keys, and the bits and partial keys of
+// tries, with SIMD chosen at run time.
 //
 // The arrays may change under the reader's hands: the answer is only a hint until the caller has
 // validated a version or holds the lock. That is why ThreadSanitizer is told to look away here and
@@ -19,6 +20,8 @@ enum class SimdLevel : std::uint8_t { sse2, avx2, avx512 };
 
 namespace detail {
 extern SimdLevel simd_level;
+extern bool has_pext;  ///< and the level is not sse2
+[[nodiscard]] std::uint64_t extract_bits_plain(std::uint64_t word, std::uint64_t mask) noexcept;
 [[nodiscard]] unsigned count_up_to_plain(const std::uint64_t* words, unsigned n,
                                          std::uint64_t limit) noexcept;
 [[nodiscard]] std::uint64_t match_64_avx512(const std::uint8_t* bytes,
@@ -27,6 +30,10 @@ extern SimdLevel simd_level;
                                         std::uint64_t limit) noexcept;
 [[nodiscard]] unsigned count_up_to_avx512(const std::uint64_t* words, unsigned n,
                                           std::uint64_t limit) noexcept;
+[[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint16_t* keys,
+                                                 std::uint32_t word) noexcept;
+[[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint32_t* keys,
+                                                 std::uint32_t word) noexcept;
 }  // namespace detail
 
 /// The widest level this CPU and its operating system support. Cost: cached. A simulated machine
@@ -93,6 +100,58 @@ template <unsigned n>
 #pragma GCC unroll 16
   for (unsigned i = 0; i < n; ++i) count += words[i].load(std::memory_order_acquire) <= limit;
   return count;
+}
+
+/// The bits of `word` that `mask` chooses, side by side at the low end, in their order.
+[[nodiscard]] inline std::uint64_t extract_bits(std::uint64_t word, std::uint64_t mask) noexcept {
+  if (!detail::has_pext) return detail::extract_bits_plain(word, mask);
+  std::uint64_t bits = 0;
+  // As assembly, so that it is inlined into code for processors without it.
+  asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
+  return bits;
+}
+
+/// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint8_t* keys,
+                                                                   std::uint32_t word) noexcept {
+  detail::instruction::note_read(keys, 32);
+  const __m128i wanted = _mm_set1_epi8(static_cast<char>(word));
+  std::uint32_t mask = 0;
+#pragma GCC unroll 2
+  for (unsigned part = 0; part < 2; ++part) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
+    const __m128i equal = _mm_cmpeq_epi8(_mm_and_si128(block, wanted), block);
+    mask |= static_cast<std::uint32_t>(_mm_movemask_epi8(equal)) << 16 * part;
+  }
+  return mask;
+}
+
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint16_t* keys,
+                                                                   std::uint32_t word) noexcept {
+  detail::instruction::note_read(keys, 64);
+  if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
+  const __m128i wanted = _mm_set1_epi16(static_cast<short>(word));
+  const auto equal = [&](unsigned part) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
+    return _mm_cmpeq_epi16(_mm_and_si128(block, wanted), block);
+  };
+  const int low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
+  const int high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
+  return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
+}
+
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint32_t* keys,
+                                                                   std::uint32_t word) noexcept {
+  detail::instruction::note_read(keys, 128);
+  if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(word));
+  std::uint32_t mask = 0;
+  for (unsigned part = 0; part < 8; ++part) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
+    const __m128i equal = _mm_cmpeq_epi32(_mm_and_si128(block, wanted), block);
+    mask |= static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << 4 * part;
+  }
+  return mask;
 }
 
 }  // namespace perdure::pm

@@ -69,6 +69,41 @@ TEST_P(SimdTest, CountsAgreeWithScalarCode) {
   }
 }
 
+TEST_P(SimdTest, ExtractedBitsAgreeWithScalarCode) {
+  Rng rng(11);
+  EXPECT_EQ(extract_bits(0b1011'0010, 0b1100'0110), 0b1001U);
+  for (int round = 0; round < 20'000; ++round) {
+    const std::uint64_t word = rng();
+    const std::uint64_t mask = rng() & rng();
+    std::uint64_t bits = 0;
+    unsigned to = 0;
+    for (unsigned from = 0; from < 64; ++from)
+      if ((mask >> from & 1) != 0) bits |= (word >> from & 1) << to++;
+    ASSERT_EQ(extract_bits(word, mask), bits);
+  }
+}
+
+template <class Word>
+void expect_subsets_as_scalar(Rng& rng) {
+  std::array<Word, 32 + 3> keys;
+  for (int round = 0; round < 20'000; ++round) {
+    for (Word& key : keys) key = static_cast<Word>(rng() & rng() & rng());
+    const auto word = static_cast<Word>(rng() | rng());
+    const std::size_t shift = rng.below(4);
+    std::uint32_t expected = 0;
+    for (unsigned i = 0; i < 32; ++i)
+      expected |= std::uint32_t{(keys[shift + i] & word) == keys[shift + i]} << i;
+    ASSERT_EQ(match_subsets(&keys[shift], word), expected);
+  }
+}
+
+TEST_P(SimdTest, SubsetsAgreeWithScalarCode) {
+  Rng rng(12);
+  expect_subsets_as_scalar<std::uint8_t>(rng);
+  expect_subsets_as_scalar<std::uint16_t>(rng);
+  expect_subsets_as_scalar<std::uint32_t>(rng);
+}
+
 TEST(SimdLevelTest, IsNeverAboveWhatTheMachineHas) {
   configure_simd(SimdLevel::avx512);
   EXPECT_LE(detail::simd_level, detect_simd_level());

@@ -57,7 +57,7 @@ Outcome ArtOlc<Keys>::lookup(Key key, ValueOut& value) {
   TrieRecord* found = nullptr;
   for (pm::Backoff backoff; !find(key, parent, at, found);) backoff.wait();
   if (found == nullptr) return Outcome::not_found;
-  value = art::value_of(*found);
+  value = value_of(*found);
   return Outcome::ok;
 }
 

@@ -58,6 +58,7 @@ class ArtOlc final : public OrderedIndex<Keys> {
   enum class Put : std::uint8_t { insert, upsert, update };
   using Path = art::Path<Keys>;
   using TrieRecord = art::TrieRecord<Keys>;
+  using Draft = RecordDraft<Keys>;
   using Child = art::Child;
   using Node = art::Node;
   using NodeKind = art::NodeKind;
@@ -80,9 +81,6 @@ class ArtOlc final : public OrderedIndex<Keys> {
     std::uint64_t rest = 0;   ///< what follows it: the first eight bytes
     unsigned rest_bytes = 0;  ///< how many follow it
   };
-
-  /// The record that an operation adds: made when it is needed, freed unless it was `taken`.
-  class Draft;
 
   [[nodiscard]] static TrieRecord* record_of(Child child) noexcept {
     return reinterpret_cast<TrieRecord*>(child - art::record_bit);

@@ -9,32 +9,6 @@
 namespace perdure {
 
 template <class Keys>
-class ArtOlc<Keys>::Draft {
- public:
-  Draft(StripedArena& arena, Key key, Value value) noexcept
-      : arena_(arena), key_(key), value_(value) {}
-  ~Draft() {
-    if (record_ != nullptr) arena_.free(record_, record_->bytes());
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  [[nodiscard]] const Key& key() const noexcept { return key_; }
-  [[nodiscard]] const Value& value() const noexcept { return value_; }
-  [[nodiscard]] TrieRecord* record() {
-    if (record_ == nullptr) record_ = TrieRecord::make(arena_, key_, value_);
-    return record_;
-  }
-  void taken() noexcept { record_ = nullptr; }
-
- private:
-  StripedArena& arena_;
-  Key key_;
-  Value value_;
-  TrieRecord* record_ = nullptr;
-};
-
-template <class Keys>
 Outcome ArtOlc<Keys>::put(Key key, Value value, Put kind) {
   if (!within_limits(key, value)) return Outcome::invalid;
   const Epochs::Guard guard(epochs_);

@@ -86,7 +86,7 @@ std::size_t ArtOlc<Keys>::scan(Key from, std::size_t count, Scan& out) {
   out.clear();
   if (count == 0) return 0;
   walk_from(from, [&](const TrieRecord& record) {
-    out.append(record.key(), art::value_of(record));
+    out.append(record.key(), value_of(record));
     return out.size() < count;
   });
   return out.size();

@@ -1,0 +1,305 @@
+// The changing half of Hot: insert, upsert, update, remove, and the nodes that are replaced.
+#include <array>
+#include <memory_resource>
+#include <new>
+
+#include "index/hot/hot.h"
+#include "index/reference/bulk_check.h"
+
+namespace perdure {
+
+// Unless it is committed it leaves everything as it was: locks are released, what was made is
+// freed.
+template <class Keys>
+class Hot<Keys>::Change {
+ public:
+  Change(Hot& hot, const Route& route) : hot_(hot), route_(route) {
+    locked_.reserve(16);
+    made_.reserve(16);
+  }
+  ~Change() {
+    for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
+    free_made();
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  /// Locks the place of what is at `level` of the route: the entry above, or the root. False: it
+  /// is locked or obsolete, or leads somewhere else by now.
+  [[nodiscard]] bool lock_place(std::size_t level) {
+    pm::VersionLock& lock = level == 0 ? hot_.root_lock_ : route_.steps[level - 1].node->lock;
+    if (!lock.try_lock()) return false;
+    locked_.push_back(&lock);
+    return place(level).load(std::memory_order_relaxed) == on_route(level);
+  }
+  /// Locks a node that is to be replaced.
+  [[nodiscard]] bool lock_node(Node& node) {
+    if (!node.lock.try_lock()) return false;
+    locked_.push_back(&node.lock);
+    return true;
+  }
+  [[nodiscard]] Entry make(hot::Trie& trie) {
+    const Entry entry = trie.make_entry(hot_.arena_);
+    if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
+    return entry;
+  }
+  /// A new node from `hot::extend`, or none.
+  [[nodiscard]] Entry extend(const Node& node, const Branch& branch, unsigned index, Entry entry) {
+    Node* const made = hot::extend(hot_.arena_, node, branch.position, index, branch.one, entry);
+    if (made == nullptr) return hot::no_entry;
+    made_.push_back(made);
+    return hot::entry_of(made);
+  }
+  /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
+  /// to before `end`, and the node `beside`. They were locked first, in this order.
+  void commit(std::size_t level, Entry entry, std::size_t end, Node* beside = nullptr) {
+    place(level).store(entry, std::memory_order_release);
+    made_.clear();
+    const std::size_t count = end - level + (beside == nullptr ? 0 : 1);
+    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(count);
+    for (auto lock = locked_.begin(); lock != replaced; ++lock) (*lock)->unlock_obsolete();  // H3
+    locked_.erase(locked_.begin(), replaced);
+    for (std::size_t i = level; i < end; ++i)
+      hot_.retire(route_.steps[i].node, route_.steps[i].node->bytes());
+    if (beside != nullptr) hot_.retire(beside, beside->bytes());
+  }
+  void free_made() noexcept {
+    for (Node* const node : made_) hot_.arena_.free(node, node->bytes());
+    made_.clear();
+  }
+
+ private:
+  [[nodiscard]] std::atomic<Entry>& place(std::size_t level) const noexcept {
+    if (level == 0) return hot_.root_;
+    const Step& above = route_.steps[level - 1];
+    return above.node->entry(above.index);
+  }
+  [[nodiscard]] Entry on_route(std::size_t level) const noexcept {
+    return level < route_.steps.size() ? hot::entry_of(route_.steps[level].node) : route_.leaf;
+  }
+
+  Hot& hot_;
+  const Route& route_;
+  std::array<std::byte, 512> room_;  // for what a change of few nodes notes
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::vector<pm::VersionLock*> locked_{&memory_};
+  std::pmr::vector<Node*> made_{&memory_};
+};
+
+template <class Keys>
+Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
+  if (!within_limits(key, value)) return Outcome::invalid;
+  const Epochs::Guard guard(epochs_);
+  const KeyBits bits(key);
+  Draft draft(arena_, key, value);
+  try {
+    Route route;
+    for (pm::Backoff backoff;; backoff.wait())
+      if (const std::optional<Outcome> outcome = try_put(bits, kind, route, draft)) return *outcome;
+  } catch (const std::bad_alloc&) {
+    return Outcome::out_of_space;
+  }
+}
+
+template <class Keys>
+std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& route,
+                                          Draft& draft) {
+  const auto ok_if = [](bool done) { return done ? std::optional(Outcome::ok) : std::nullopt; };
+  find(key, route);
+  if (route.leaf == hot::no_entry)
+    return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
+  const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
+  if (position != hot::no_bit) {
+    if (kind == Put::update) return Outcome::not_found;
+    const Branch branch = branch_of(route, key, position);
+    return ok_if(branch.at_record && route.steps[branch.level].node->height() > 1
+                     ? push_down(route, branch, draft)
+                     : add(route, branch, draft));
+  }
+  if (hot::is_dead(route.leaf)) {
+    if (kind == Put::update) return Outcome::not_found;
+    return ok_if(replace_record(route, draft));
+  }
+  if (kind == Put::insert) return Outcome::exists;
+  if constexpr (Keys::kind == KeyKind::integer) {
+    // Without a lock: a record that is taken out meanwhile was changed before that.
+    record_of(route.leaf)->value.store(draft.value(), std::memory_order_release);
+    return Outcome::ok;
+  } else {
+    return ok_if(replace_record(route, draft));
+  }
+}
+
+template <class Keys>
+bool Hot<Keys>::insert_first(Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  Route route;
+  Change change(*this, route);
+  if (!change.lock_place(0)) return false;
+  draft.taken();
+  change.commit(0, entry, 0);
+  return true;
+}
+
+template <class Keys>
+bool Hot<Keys>::replace_record(const Route& route, Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  Change change(*this, route);
+  if (!change.lock_place(route.steps.size())) return false;
+  draft.taken();
+  change.commit(route.steps.size(), entry, route.steps.size());
+  retire_record(route.leaf);
+  return true;
+}
+
+// Leaf-node pushdown: a node of the two records takes the record's place.
+template <class Keys>
+bool Hot<Keys>::push_down(const Route& route, const Branch& branch, Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  hot::Trie two(branch.position, branch.one ? route.leaf : entry, branch.one ? entry : route.leaf);
+  Change change(*this, route);
+  if (!change.lock_place(route.steps.size())) return false;
+  const Entry made = change.make(two);
+  draft.taken();
+  change.commit(route.steps.size(), made, route.steps.size());
+  return true;
+}
+
+// Normal insert; or, where the node overflows, what its two halves become: two entries of the node
+// above, which may overflow in turn (parent pull up), or of a node of their own between the two
+// (intermediate node creation) where that is higher than need be, or is none.
+template <class Keys>
+bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
+  const Entry entry = entry_of(draft.record());
+  Change change(*this, route);
+  if (route.steps.empty()) {
+    hot::Trie two(branch.position, branch.one ? route.leaf : entry,
+                  branch.one ? entry : route.leaf);
+    if (!change.lock_place(0)) return false;
+    const Entry made = change.make(two);
+    draft.taken();
+    change.commit(0, made, 0);
+    return true;
+  }
+  std::size_t level = branch.level;
+  if (!change.lock_node(*route.steps[level].node)) return false;
+  if (const Entry made =
+          change.extend(*route.steps[level].node, branch, route.steps[level].index, entry);
+      made != hot::no_entry) {
+    if (!change.lock_place(level)) return false;
+    draft.taken();
+    change.commit(level, made, level + 1);
+    return true;
+  }
+  hot::Trie trie(*route.steps[level].node);
+  trie.insert(branch.position, route.steps[level].index, branch.one, entry);
+  while (trie.entries() > hot::max_entries) {
+    if (!change.lock_place(level)) return false;
+    hot::Trie zero;
+    hot::Trie one;
+    trie.split(zero, one);
+    const unsigned position = trie.position(0);
+    const Entry left = change.make(zero);
+    const Entry right = change.make(one);
+    const unsigned height = route.steps[level].node->height();
+    if (level == 0 || route.steps[level - 1].node->height() > height + 1) {
+      hot::Trie two(position, left, right);
+      const Entry made = change.make(two);
+      draft.taken();
+      change.commit(level, made, branch.level + 1);
+      return true;
+    }
+    --level;
+    trie = hot::Trie(*route.steps[level].node);
+    trie.replace(route.steps[level].index, left);
+    trie.insert(position, route.steps[level].index, true, right);
+  }
+  if (!change.lock_place(level)) return false;
+  const Entry made = change.make(trie);
+  draft.taken();
+  change.commit(level, made, branch.level + 1);
+  return true;
+}
+
+template <class Keys>
+Outcome Hot<Keys>::remove(Key key) {
+  const Epochs::Guard guard(epochs_);
+  const KeyBits bits(key);
+  Route route;
+  for (pm::Backoff backoff;; backoff.wait()) {
+    find(bits, route);
+    if (route.leaf == hot::no_entry || hot::is_dead(route.leaf) ||
+        record_of(route.leaf)->key() != key)
+      return Outcome::not_found;
+    if (take_out(route)) return Outcome::ok;
+  }
+}
+
+// Where it leaves one entry, that takes the node's place; where it leaves few, they may go into one
+// node with what is beside them.
+template <class Keys>
+bool Hot<Keys>::take_out(const Route& route) {
+  const std::size_t end = route.steps.size();
+  Change change(*this, route);
+  if (!change.lock_place(end)) return false;
+  if (end == 0) {
+    change.commit(0, hot::no_entry, 0);
+    retire_record(route.leaf);
+    return true;
+  }
+  if (!change.lock_place(end - 1)) return false;
+  hot::Trie trie(*route.steps[end - 1].node);
+  trie.erase(route.steps[end - 1].index);
+  try {
+    if (!merge(change, route, trie)) change.commit(end - 1, change.make(trie), end);
+  } catch (const std::bad_alloc&) {
+    // A removal cannot fail. The record stays for its key, until that comes again.
+    change.free_made();
+    change.commit(end, route.leaf | hot::dead_bit, end);
+    return true;
+  }
+  retire_record(route.leaf);
+  return true;
+}
+
+// The reverse of parent pull up: the branch above two small nodes, or above one and a record, goes
+// down to them into one node. Not so small that the next insertion splits it again.
+template <class Keys>
+bool Hot<Keys>::merge(Change& change, const Route& route, const hot::Trie& rest) {
+  constexpr unsigned few = hot::max_entries * 3 / 8;
+  constexpr unsigned many = hot::max_entries * 3 / 4;
+  const std::size_t end = route.steps.size();
+  if (end < 2 || rest.entries() < 2 || rest.entries() > few) return false;
+  const unsigned height = route.steps[end - 1].node->height();
+  const unsigned index = route.steps[end - 2].index;
+  hot::Trie above(*route.steps[end - 2].node);
+  const std::optional<unsigned> sibling = above.lone_sibling(index);
+  if (!sibling) return false;
+  const Entry entry = above.entry(*sibling);
+  Node* const beside = hot::is_record(entry) ? nullptr : hot::node_of(entry);
+  if (beside == nullptr ? height > 1
+                        : beside->height() != height || beside->entries() + rest.entries() > many)
+    return false;
+  if (beside != nullptr && !change.lock_node(*beside)) return false;
+  if (!change.lock_place(end - 2)) return false;
+  const hot::Trie other = beside == nullptr ? hot::Trie(entry) : hot::Trie(*beside);
+  const bool before = *sibling < index;
+  const unsigned position = above.branch_between(before ? *sibling : index);
+  hot::Trie joined = hot::Trie::join(position, before ? other : rest, before ? rest : other);
+  above.replace(index, change.make(joined));
+  above.erase(*sibling);
+  change.commit(end - 2, change.make(above), end, beside);
+  return true;
+}
+
+template <class Keys>
+void Hot<Keys>::retire(const void* object, std::size_t bytes) {
+  epochs_.retire(reinterpret_cast<std::uint64_t>(object), bytes, StripedArena::destroy, &arena_);
+}
+
+template Outcome Hot<IntegerKeys>::put(Key, Value, Put);
+template Outcome Hot<ByteKeys>::put(Key, Value, Put);
+template Outcome Hot<IntegerKeys>::remove(Key);
+template Outcome Hot<ByteKeys>::remove(Key);
+
+}  // namespace perdure

@@ -1,0 +1,156 @@
+// Hot: the height optimized trie with ROWEX, in DRAM.
+// Source: Binna, Zangerle, Pichl, Specht, Leis, "HOT: A Height Optimized Trie Index for Main-Memory
+// Database Systems", SIGMOD 2018. See design.md for every deviation.
+//
+// A binary Patricia trie over the keys' bits, cut into compound nodes of up to 32 entries so that
+// the tree of nodes is low. Nodes are replaced, never changed, but for their entries; readers take
+// no locks and never start again.
+//
+// Numbered invariants: key_bits.h K1, node.h N1-N4, and
+//
+// H1  all keys below an entry agree on every bit before the first branch below it, and the keys on
+//     the two sides of a branch differ at its bit first. So the records ascend from left to right.
+// H2  an entry is replaced only under the lock of its node (`root_lock_` for the root), and only if
+//     it still is what the writer had read. Locks are taken from the bottom up; whoever does not
+//     get one gives back all and starts again, or does without.
+// H3  a replaced node is marked obsolete before its lock is released. So what is obsolete does not
+//     change any more: a reader in it reads what was true when it was replaced.
+// H4  memory that a thread may still read is freed only after a grace period.
+#pragma once
+
+#include <array>
+#include <memory_resource>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "index/hot/node.h"
+#include "index/hot/trie.h"
+#include "index/index.h"
+#include "index/reference/arena_allocator.h"
+#include "index/reference/volatile_record.h"
+#include "pool/epoch.h"
+
+namespace perdure {
+
+template <class Keys>
+class Hot final : public OrderedIndex<Keys> {
+ public:
+  using Key = typename Keys::Key;
+  using Value = typename Keys::Value;
+  using ValueOut = typename Keys::ValueOut;
+  using Record = typename Keys::Record;
+  using Scan = typename Keys::Scan;
+
+  explicit Hot(bool huge_pages) : arena_(huge_pages) {}
+
+  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
+  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
+  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome remove(Key key) override;
+  Outcome lookup(Key key, ValueOut& value) override;
+  std::size_t scan(Key from, std::size_t count, Scan& out) override;
+  Result<void> bulk_load(std::span<const Record> records) override;
+
+  [[nodiscard]] std::uint64_t size() const override;
+  [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t dram_bytes() const override {
+    return arena_.dram_bytes() + sizeof *this;
+  }
+  void quiesce() override { epochs_.drain(); }
+
+  /// Levels of nodes.
+  [[nodiscard]] unsigned height() const noexcept {
+    const Entry root = root_.load(std::memory_order_acquire);
+    return root == hot::no_entry ? 0 : hot::height_of(root);
+  }
+  /// No other operation may run.
+  [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_below(root_.load()); }
+
+ private:
+  enum class Put : std::uint8_t { insert, upsert, update };
+  using KeyBits = hot::KeyBits<Keys>;
+  using LeafRecord = VolatileRecord<Keys>;
+  using Draft = RecordDraft<Keys>;
+  using Entry = hot::Entry;
+  using Node = hot::Node;
+
+  /// A node on the way to a record, and the entry that leads on.
+  struct Step {
+    Node* node;
+    unsigned index;
+  };
+
+  /// The way from the root to a record.
+  struct Route {
+    Route() { steps.reserve(usual_depth); }
+    static constexpr std::size_t usual_depth = 24;
+    std::array<std::byte, usual_depth * sizeof(Step)> room;
+    std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
+    std::pmr::vector<Step> steps{&memory};
+    Entry leaf = hot::no_entry;  ///< the record, none only in an empty trie
+  };
+
+  /// Where a new key branches off a route.
+  struct Branch {
+    std::size_t level;  ///< of the step whose node takes the branch
+    unsigned position;  ///< the bit
+    bool one;           ///< the new key's bit there
+    bool at_record;     ///< all that shares the way up to there is the record at the route's end
+  };
+
+  /// A change in the making: what it has locked and made.
+  class Change;
+
+  [[nodiscard]] static LeafRecord* record_of(Entry entry) noexcept {
+    return reinterpret_cast<LeafRecord*>(entry & ~(hot::record_bit | hot::dead_bit));
+  }
+  [[nodiscard]] static Entry entry_of(const LeafRecord* record) noexcept {
+    return reinterpret_cast<Entry>(record) + hot::record_bit;
+  }
+  [[nodiscard]] static KeyBits bits_of(Entry leaf) noexcept {
+    return KeyBits(record_of(leaf)->key());
+  }
+
+  /// The record that `key` would be found at, or none. The caller is pinned, as everywhere below.
+  [[nodiscard]] Entry find(const KeyBits& key) const noexcept;
+  void find(const KeyBits& key, Route& route) const;
+  [[nodiscard]] static Branch branch_of(const Route& route, const KeyBits& key,
+                                        unsigned position) noexcept;
+
+  // Changing (change.cpp). False or nothing: something changed meanwhile, start again.
+  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] std::optional<Outcome> try_put(const KeyBits& key, Put kind, Route& route,
+                                               Draft& draft);
+  [[nodiscard]] bool insert_first(Draft& draft);
+  [[nodiscard]] bool replace_record(const Route& route, Draft& draft);
+  [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
+  [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
+  [[nodiscard]] bool take_out(const Route& route);
+  /// False: nothing is done, what `rest` holds remains to be put in place.
+  [[nodiscard]] bool merge(Change& change, const Route& route, const hot::Trie& rest);
+  void retire(const void* object, std::size_t bytes);
+  void retire_record(Entry leaf) { retire(record_of(leaf), record_of(leaf)->bytes()); }
+  void free_below(Entry entry) noexcept;
+  [[nodiscard]] static std::uint64_t nodes_below(Entry entry) noexcept;
+
+  // Walking in order (walk.cpp).
+  /// Calls `visit(record)` for every record from `from` on, in order, until it says false.
+  template <class Visit>
+  void walk_from(Key from, Visit&& visit) const;
+  /// Makes `route` lead to the first entry with keys >= `from`, or to what may hold it.
+  void seek(const KeyBits& from, Route& route) const;
+
+  static void prefetch(Entry entry) noexcept;
+  static void prefetch_entries(const Step& step) noexcept;
+
+  class Checker;
+
+  StripedArena arena_;
+  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable pm::VersionLock root_lock_;
+  std::atomic<Entry> root_{hot::no_entry};
+};
+
+}  // namespace perdure

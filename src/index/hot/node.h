@@ -1,0 +1,225 @@
+// A compound node: up to 32 entries under a binary Patricia trie, laid out as one line of keys.
+//
+//   byte 0    lock: locked and obsolete bits of writers; readers never look at it
+//        8    height, begin of the window, begin of the entries, entries, bits, groups, key width
+//        24   single mask:  mask (8)
+//             multi-mask:   mask (8) x groups, byte offset (2) x 8 x groups; groups 1, 2 or 4
+//        ..   partial keys: of 1, 2 or 4 bytes, one an entry
+//        ..   entries:      8 bytes each, 8-aligned
+//
+// The node's discriminative bits, those at which its trie branches, are taken from a key by PEXT:
+// all from one window of eight bytes, or from up to 32 bytes gathered by their offsets. Side by
+// side, the first bit on top, they are the key's dense partial key. An entry's own partial key is
+// sparse: it has only the bits on the entry's path in the trie, the others are zero. So an entry on
+// a key's path is a subset of the dense partial key, and the last such entry is where the key
+// belongs.
+//
+// N1  the sparse partial keys ascend, entry 0's is zero, and each follows from the one before: the
+//     same bits above the branch between the two, a one there, and zeros below.
+// N2  every bit is one in some partial key, and the partial keys are of the least width.
+// N3  2 <= entries <= 32; the height is greater than that of every node below. Records have none.
+// N4  everything but the lock and the entries is written before the node is linked, and never
+//     after. An entry is replaced, under the lock, by one that holds the same keys or a changed set
+//     of keys that still differ from the neighbours' at the branches above.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/assert.h"
+#include "index/hot/key_bits.h"
+#include "pm/pm.h"
+
+namespace perdure {
+
+class StripedArena;
+
+namespace hot {
+
+inline constexpr unsigned max_entries = 32;
+
+/// An entry: a node's address, or a record's with `record_bit`.
+using Entry = std::uint64_t;
+inline constexpr Entry no_entry = 0;
+inline constexpr Entry record_bit = 1;
+/// With `record_bit`: taken out, but there was no memory for a node without it.
+inline constexpr Entry dead_bit = 2;
+[[nodiscard]] constexpr bool is_record(Entry entry) noexcept { return (entry & record_bit) != 0; }
+[[nodiscard]] constexpr bool is_dead(Entry entry) noexcept { return (entry & dead_bit) != 0; }
+
+class Trie;
+
+class Node {
+ public:
+  static constexpr unsigned group_bytes = 8;
+  static constexpr unsigned max_groups = 4;
+
+  [[nodiscard]] unsigned height() const noexcept { return height_; }
+  [[nodiscard]] unsigned entries() const noexcept { return entries_; }
+  [[nodiscard]] unsigned bits() const noexcept { return bits_; }
+  /// 0: a single mask over a window.
+  [[nodiscard]] unsigned groups() const noexcept { return groups_; }
+  [[nodiscard]] unsigned key_width() const noexcept { return key_width_; }
+
+  [[nodiscard]] std::atomic<Entry>& entry(unsigned i) noexcept { return entries_begin()[i]; }
+  [[nodiscard]] const std::atomic<Entry>& entry(unsigned i) const noexcept {
+    return const_cast<Node*>(this)->entries_begin()[i];
+  }
+
+  /// The first discriminative bit: the branch at the node's root.
+  [[nodiscard]] unsigned first_bit() const noexcept {
+    const auto in_group = static_cast<unsigned>(std::countl_zero(masks()[0]));
+    return groups_ == 0 ? 8U * window_ + in_group : 8U * offsets()[in_group / 8] + in_group % 8;
+  }
+
+  /// Asks for the whole node, before its size is known.
+  void prefetch() const noexcept { pm::prefetch_range(this, 6 * pm::cache_line_bytes); }
+
+  /// The entry under which `key` would lie.
+  template <class Keys>
+  [[nodiscard]] unsigned find(const KeyBits<Keys>& key) const noexcept {
+    const std::uint32_t dense = dense_key(key);
+    const std::byte* const keys = keys_begin();
+    std::uint32_t subsets = 0;
+    if (key_width_ == 1)
+      subsets = pm::match_subsets(reinterpret_cast<const std::uint8_t*>(keys), dense);
+    else if (key_width_ == 2)
+      subsets = pm::match_subsets(reinterpret_cast<const std::uint16_t*>(keys), dense);
+    else
+      subsets = pm::match_subsets(reinterpret_cast<const std::uint32_t*>(keys), dense);
+    subsets &= ~std::uint32_t{0} >> (max_entries - entries_);
+    return static_cast<unsigned>(std::bit_width(subsets)) - 1;  // N1: entry 0 always matches
+  }
+
+  /// The entries [first, end) that share the way to entry `i` up to `position`.
+  struct Range {
+    unsigned first;
+    unsigned end;
+    [[nodiscard]] unsigned size() const noexcept { return end - first; }
+  };
+  [[nodiscard]] Range sharing(unsigned i, unsigned position) const noexcept {
+    const unsigned below = bits_ - bits_before(position);
+    const std::uint64_t way = key(i) >> below;
+    Range range{i, i + 1};
+    while (range.first > 0 && key(range.first - 1) >> below == way) --range.first;
+    while (range.end < entries_ && key(range.end) >> below == way) ++range.end;
+    return range;
+  }
+
+  /// The sparse partial key of entry `i`.
+  [[nodiscard]] std::uint64_t key(unsigned i) const noexcept {
+    const std::byte* const keys = keys_begin();
+    if (key_width_ == 1) return reinterpret_cast<const std::uint8_t*>(keys)[i];
+    if (key_width_ == 2) return reinterpret_cast<const std::uint16_t*>(keys)[i];
+    return reinterpret_cast<const std::uint32_t*>(keys)[i];
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return bytes_of(groups_, key_width_, entries_);
+  }
+
+  mutable pm::VersionLock lock;
+
+ private:
+  friend class Trie;
+  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+                      bool one, Entry entry);
+
+  [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
+    return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
+  }
+  [[nodiscard]] static constexpr std::size_t entries_at(unsigned groups, unsigned key_width,
+                                                        unsigned entries) noexcept {
+    return (keys_at(groups) + std::size_t{key_width} * entries + 7) / 8 * 8;
+  }
+  /// At least so much that 32 partial keys can be read.
+  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned groups, unsigned key_width,
+                                                      unsigned entries) noexcept {
+    return std::max(entries_at(groups, key_width, entries) + sizeof(Entry) * entries,
+                    keys_at(groups) + std::size_t{key_width} * max_entries);
+  }
+
+  template <class Keys>
+  [[nodiscard]] std::uint32_t dense_key(const KeyBits<Keys>& key) const noexcept {
+    if (groups_ == 0)
+      return static_cast<std::uint32_t>(pm::extract_bits(key.word(window_), masks()[0]));
+    std::uint32_t dense = 0;
+    for (unsigned group = 0; group < groups_; ++group) {
+      std::uint64_t word = 0;
+      for (unsigned i = 0; i < group_bytes; ++i)
+        word = word << 8 | key.byte(offsets()[group * group_bytes + i]);
+      const std::uint64_t mask = masks()[group];
+      // 31 bits at most, so no shift is by 32 or more.
+      dense =
+          dense << std::popcount(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
+    }
+    return dense;
+  }
+
+  /// How many of the discriminative bits come before `position`.
+  [[nodiscard]] unsigned bits_before(unsigned position) const noexcept {
+    if (groups_ == 0) {
+      if (position <= 8U * window_) return 0;
+      const unsigned bits = position - 8U * window_;
+      return bits >= 64 ? bits_ : static_cast<unsigned>(std::popcount(masks()[0] >> (64 - bits)));
+    }
+    unsigned count = 0;
+    for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
+      const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
+      const unsigned byte = offsets()[place];
+      if (byte < position / 8)
+        count += static_cast<unsigned>(std::popcount(mask & 0xff));
+      else if (byte == position / 8)
+        count += static_cast<unsigned>(std::popcount((mask & 0xff) >> (8 - position % 8)));
+    }
+    return count;
+  }
+
+  [[nodiscard]] std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
+  [[nodiscard]] const std::byte* base() const noexcept {
+    return reinterpret_cast<const std::byte*>(this);
+  }
+  [[nodiscard]] const std::uint64_t* masks() const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(base() + header_bytes);
+  }
+  [[nodiscard]] std::uint64_t* masks() noexcept {
+    return reinterpret_cast<std::uint64_t*>(base() + header_bytes);
+  }
+  [[nodiscard]] const std::uint16_t* offsets() const noexcept {
+    return reinterpret_cast<const std::uint16_t*>(masks() + groups_);
+  }
+  [[nodiscard]] std::uint16_t* offsets() noexcept {
+    return reinterpret_cast<std::uint16_t*>(masks() + groups_);
+  }
+  [[nodiscard]] const std::byte* keys_begin() const noexcept { return base() + keys_at(groups_); }
+  [[nodiscard]] std::byte* keys_begin() noexcept { return base() + keys_at(groups_); }
+  [[nodiscard]] std::atomic<Entry>* entries_begin() noexcept {
+    return reinterpret_cast<std::atomic<Entry>*>(base() + entries_at_);
+  }
+
+  static constexpr std::size_t header_bytes = 24;
+
+  std::uint16_t height_ = 0;
+  std::uint16_t window_ = 0;  ///< the byte of the key at which the window of a single mask begins
+  std::uint16_t entries_at_ = 0;
+  std::uint8_t entries_ = 0;
+  std::uint8_t bits_ = 0;
+  std::uint8_t groups_ = 0;
+  std::uint8_t key_width_ = 0;
+};
+
+static_assert(sizeof(Node) == 24);
+
+[[nodiscard]] inline Entry entry_of(const Node* node) noexcept {
+  return reinterpret_cast<Entry>(node);
+}
+[[nodiscard]] inline Node* node_of(Entry entry) noexcept { return reinterpret_cast<Node*>(entry); }
+[[nodiscard]] inline unsigned height_of(Entry entry) noexcept {
+  return is_record(entry) ? 0 : node_of(entry)->height();
+}
+
+}  // namespace hot
+}  // namespace perdure
