@@ -1,6 +1,6 @@
 // Scans of Roart: the tree in order, array by array, without a lock and without waiting. What was
-// replaced meanwhile is as good as what replaced it (A4); records that are met twice so are taken
-// once.
+// replaced meanwhile is as good as what replaced it (A4), within the range of its entry; records
+// that are met twice are taken once.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -26,7 +26,8 @@ class Roart<Keys>::Collector {
 
   [[nodiscard]] bool is_full() const noexcept { return out_.size() == count_; }
 
-  void append(const LeafArray& array) {
+  /// `array` is that of an entry of `node`, whose other entries from `next` on are not its.
+  void append(const LeafArray& array, const Node& node, unsigned next) {
     unsigned found = 0;
     for (unsigned i = 0; i < tree_.entries_; ++i)
       if (const Slot slot = array.slot(i)) {
@@ -40,6 +41,15 @@ class Roart<Keys>::Collector {
     }
     std::sort(item_.begin(), item_.begin() + kept,
               [](const Item& a, const Item& b) { return a.key < b.key; });
+    // A key that went and came again, in a slot further on, was seen twice.
+    kept = static_cast<unsigned>(
+        std::unique(item_.begin(), item_.begin() + kept,
+                    [](const Item& a, const Item& b) { return a.key == b.key; }) -
+        item_.begin());
+    // In the middle of a split, the upper half is already elsewhere, and may have changed there.
+    if (const Entry after = node.next(next))
+      while (kept > 0 && roart::symbol_at(Path(item_[kept - 1].key), node.level) >= after.symbol())
+        --kept;
     unsigned taken = 0;
     for (; taken < kept && !is_full(); ++taken) tree_.records_.append(item_[taken].offset, out_);
     if (taken > 0) {
@@ -91,7 +101,7 @@ std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
     if (const Entry after = node.next(frame.next); after && after.is_array())
       array_at(after)->prefetch_slots(entries_);
     if (entry.is_array()) {
-      collector.append(*array_at(entry));
+      collector.append(*array_at(entry), node, frame.next);
       continue;
     }
     const Node& below = *node_at(entry);
