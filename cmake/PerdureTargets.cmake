@@ -98,6 +98,7 @@ function(perdure_libraries)
     foreach(test IN LISTS tests)
       get_property(sources GLOBAL PROPERTY PERDURE_TEST_SOURCES_${test})
       add_executable(${test} ${sources})
+      set_target_properties(${test} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
       target_link_libraries(${test} PRIVATE perdure perdure_flags GTest::gtest GTest::gmock
         GTest::gtest_main nlohmann_json::nlohmann_json PkgConfig::PMEM)
       # What is tested is optimised, the tests are not: half the time to compile, none of it to run.
