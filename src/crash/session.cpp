@@ -32,10 +32,15 @@ std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> conten
   return content;
 }
 
-/// Offset of the first byte in which the two differ, or -1.
-std::int64_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
-  const auto at = std::ranges::mismatch(a, b).in1;
-  return at == a.end() ? -1 : at - a.begin();
+/// Whether the pool is, after the run, what the trace makes of it.
+std::optional<Violation> unseen_change(const Recorded& run, std::span<const std::byte> pool) {
+  const std::vector<std::byte> told = applied(run.trace, run.before);
+  if (std::memcmp(pool.data(), told.data(), pool.size()) == 0) return std::nullopt;
+  const auto at = std::ranges::mismatch(pool, told).in1;
+  return Violation{.oracle = "completeness of the hooks",
+                   .what = "byte " + std::to_string(at - pool.begin()) +
+                           " of the pool is not what the run's hooks tell",
+                   .event = static_cast<std::uint32_t>(run.trace.size())};
 }
 
 /// The blocks that the stores of `trace` went to.
@@ -140,12 +145,7 @@ Verdict record(const Case& what, Bench& bench) {
   verdict.sites = std::move(prologue.sites);
   verdict.sites.insert(main.sites.begin(), main.sites.end());
   verdict.trace_digest = digest(run.trace);
-  if (foreign || run.hung) return verdict;
-  if (const auto at = first_difference(memory, applied(run.trace, run.before)); at >= 0)
-    verdict.violation = Violation{
-        .oracle = "completeness of the hooks",
-        .what = "byte " + std::to_string(at) + " of the pool is not what the run's hooks told",
-        .event = static_cast<std::uint32_t>(run.trace.size())};
+  if (!foreign && !run.hung) verdict.violation = unseen_change(run, memory);
   return verdict;
 }
 
