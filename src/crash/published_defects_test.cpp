@@ -32,6 +32,7 @@ enum class Flaw : std::uint8_t {
   log_without_fence,
   read_before_flush,
   needless_flush,
+  unseen_store,  ///< one that the compiler gives no hook
 };
 
 using Word = std::atomic<std::uint64_t>;
@@ -46,6 +47,11 @@ std::uint64_t root_of(const IndexPlace& place) {
   for (const PoolRoot& root : place.pool->roots())
     if (root.name == place.root_name) return root.offset;
   return null_offset;
+}
+
+__attribute__((no_sanitize("thread"), noinline)) void store_unseen(Word& word,
+                                                                   std::uint64_t value) {
+  *reinterpret_cast<volatile std::uint64_t*>(&word) = value;
 }
 
 /// What both structures leave out.
@@ -203,7 +209,10 @@ class Chain final : public Part {
   }
   static void fill(Node& node, unsigned slot, std::uint64_t key, std::uint64_t value) {
     node.record[slot].key.store(key, relaxed);
-    node.record[slot].value.store(value, relaxed);
+    if (flaw == Flaw::unseen_store)
+      store_unseen(node.record[slot].value, value);
+    else
+      node.record[slot].value.store(value, relaxed);
     pm::persist(&node.record[slot], sizeof node.record[slot]);
   }
 
@@ -489,6 +498,12 @@ TEST(PublishedStructureTest, TheSoundOnesAreNotObjectedTo) {
   const Summary summary = run(doubling, 1, 10'000);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
+}
+
+TEST(PublishedStructureTest, AStoreThatNoHookSawIsReportedAsThat) {
+  const Summary summary = run(info_of<Chain<Flaw::unseen_store>>("unseen_store"), 1, 1'000);
+  ASSERT_TRUE(summary.violation.has_value());
+  EXPECT_EQ(summary.violation->oracle, "completeness of the hooks") << summary.violation->what;
 }
 
 TEST(PublishedStructureTest, ANeedlessFlushIsReportedWithItsOperationAndLine) {

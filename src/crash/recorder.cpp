@@ -239,8 +239,6 @@ void Recorder::meet() {
   }
 }
 
-void Recorder::read(const void*, std::size_t, const void*) { source_.settle(); }
-
 void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
   const void* const pc = callers_.of(hook);
   meet();

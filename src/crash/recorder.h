@@ -1,8 +1,9 @@
 // Recorder: watches a run on a live pool. It writes the trace and decides who runs.
 //
 // Hooks come before the access and carry no value, so a store is completed at the same thread's
-// next hook. A switch to another thread happens only inside a hook, after that, so at most one
-// store is ever open.
+// next hook that is not a plain load's: of an object that is copied the compiler announces the
+// store, then the load, and then does both. A switch to another thread happens only inside a hook,
+// after that, so at most one store is ever open.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ class EventSource {
   }
   void begin_store(unsigned thread, const void* address, std::size_t bytes, const void* pc,
                    Access access);
-  /// The open store has taken place: its value is read now.
+  /// The open store has taken place: its value is read now. Not called at a plain load.
   void settle();
   void add(Event::Kind kind, unsigned thread, std::uint64_t at, unsigned size, const void* pc);
   /// A streaming store of whole words whose values come with the next `settle`.
@@ -132,7 +133,7 @@ class Recorder final : public platform::Observer {
   void called(std::uint32_t operation);
   void returned(std::uint32_t operation);
 
-  void read(const void* address, std::size_t bytes, const void* pc) override;
+  void read(const void*, std::size_t, const void*) override {}
   void write(const void* address, std::size_t bytes, const void* pc) override;
   void atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) override;
   void flush(const void* line, Flush kind, const void* pc) override;

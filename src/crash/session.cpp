@@ -32,6 +32,17 @@ std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> conten
   return content;
 }
 
+/// Whether the pool is, after the run, what the trace makes of it.
+std::optional<Violation> unseen_change(const Recorded& run, std::span<const std::byte> pool) {
+  const std::vector<std::byte> told = applied(run.trace, run.before);
+  if (std::memcmp(pool.data(), told.data(), pool.size()) == 0) return std::nullopt;
+  const auto at = std::ranges::mismatch(pool, told).in1;
+  return Violation{.oracle = "completeness of the hooks",
+                   .what = "byte " + std::to_string(at - pool.begin()) +
+                           " of the pool is not what the run's hooks tell",
+                   .event = static_cast<std::uint32_t>(run.trace.size())};
+}
+
 /// The blocks that the stores of `trace` went to.
 void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
   for (const Event& event : trace)
@@ -134,6 +145,7 @@ Verdict record(const Case& what, Bench& bench) {
   verdict.sites = std::move(prologue.sites);
   verdict.sites.insert(main.sites.begin(), main.sites.end());
   verdict.trace_digest = digest(run.trace);
+  if (!foreign && !run.hung) verdict.violation = unseen_change(run, memory);
   return verdict;
 }
 

@@ -7,7 +7,8 @@
 // E1  an access that reaches shared parts of the machine is made by the thread with the smallest
 //     clock (M1). One that does not may run ahead of the others by at most `lookahead`, so that no
 //     loop, however well cached, keeps the rest from running.
-// E2  between the return of a hook and the access it speaks of nothing else runs.
+// E2  between the return of a hook and the access it speaks of nothing else runs, but for an object
+//     that is copied: the compiler announces the store, then the load, and then does both.
 #pragma once
 
 #include <array>

@@ -76,7 +76,6 @@ void Guard::settle_now() noexcept {
 }
 
 void Guard::accept(const void* address, std::size_t bytes) noexcept {
-  settle();
   const auto* const at = static_cast<const std::byte*>(address);
   Shadow* const shadow = shadow_of(at);
   if (shadow == nullptr) return;

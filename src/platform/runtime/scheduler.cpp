@@ -157,6 +157,7 @@ void Scheduler::call_job(SimulatedThread& thread) noexcept {
 
 void Scheduler::finish(SimulatedThread& thread) {
   thread.finished = true;
+  if (engine.guarded) engine.guard.settle();
   const bool last = waiting_.empty();
   if (!events_.empty() && engine.timed)
     call_events(last ? thread.clock
@@ -164,7 +165,6 @@ void Scheduler::finish(SimulatedThread& thread) {
   SimulatedThread& next = last ? root_ : thread_of(take_smallest());
   set_next_clock();
   if (carrier_ == CarrierKind::threads) {
-    if (engine.guarded) engine.guard.settle();
     next.baton.release();
     return;
   }
@@ -175,6 +175,7 @@ void Scheduler::finish(SimulatedThread& thread) {
 
 void Scheduler::yield(SimulatedThread& thread) {
   if (!engine.timed) return yield_untimed(thread);
+  const Guard::Turn turn(engine.guard, engine.guarded);
   const Time smallest = waiting_.empty() ? thread.clock : waiting_.front() >> number_bits;
   if (!events_.empty() && events_.back().time <= std::min(thread.clock, smallest))
     call_events(std::min(thread.clock, smallest));
@@ -182,6 +183,7 @@ void Scheduler::yield(SimulatedThread& thread) {
 }
 
 void Scheduler::yield_untimed(SimulatedThread& thread) {
+  const Guard::Turn turn(engine.guard, engine.guarded);
   thread.untimed_run = thread.untimed_accesses = 0;
   enter(thread, key_of(++untimed_turn_, thread.number));
 }
@@ -202,8 +204,6 @@ void Scheduler::enter(SimulatedThread& from, Key own_key) {
 
 void Scheduler::switch_to(SimulatedThread& from, SimulatedThread& to) {
   if (carrier_ == CarrierKind::threads) {
-    // The guard awaits stores per OS thread, and the next one may fence what this one has stored.
-    if (engine.guarded) engine.guard.settle();
     to.baton.release();
     from.baton.acquire();
     return;

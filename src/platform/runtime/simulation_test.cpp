@@ -384,6 +384,27 @@ TEST(Guard, SeesStoresOfEveryWidth) {
   });
 }
 
+// The load of a copied object comes between the hook of its store and the store.
+TEST(Guard, AwaitsACopyWhoseLoadLetsAnotherThreadRun) {
+  for (const Carrier carrier : {Carrier::fibers, Carrier::threads}) {
+    in_process([carrier] {
+      expect_nothing_unseen(options_for(3, carrier), [](unsigned thread, std::uint64_t* words) {
+        using Object = Words<5>;
+        constexpr std::size_t objects = 400;
+        const auto object = [&](unsigned part, std::size_t i) {
+          return reinterpret_cast<Object*>(words + 8 * (objects * part + i));
+        };
+        for (std::size_t i = 0; i < objects; ++i) object(thread, i)->word.fill(i + 1);
+        const unsigned neighbour = (thread + 1) % 3;  // whose caches hold what it has filled
+        for (std::size_t i = 0; i < objects; ++i) {
+          copy_to(object(3 + thread, i), *object(neighbour, i));
+          if (i % 3 == thread) pm::persist(object(3 + thread, i), sizeof(Object));
+        }
+      });
+    });
+  }
+}
+
 // One thread's fence compares a line in which another one's last store is still awaited.
 TEST(Guard, HandsOverBetweenThreadsOfTheSystem) {
   in_process([] {
