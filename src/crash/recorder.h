@@ -157,6 +157,10 @@ class Recorder final : public platform::Observer {
   /// Puts the thread behind all others.
   void demote(unsigned thread);
   [[noreturn]] void give_up_transaction(std::uint32_t status);
+  /// A fence or locked instruction.
+  void raise_floors(Event::Kind kind, const void* pc);
+  /// From the mutated place to the thread's next fence preemptions matter.
+  void expose();
   /// For what no transaction survives.
   void forbid_transaction();
   void watch_pool_only();
@@ -171,6 +175,7 @@ class Recorder final : public platform::Observer {
   std::size_t next_preemption_ = 0;
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty
   std::vector<Event> postponed_;     ///< by a mutation
+  std::uint8_t exposed_ = 0;         ///< bit t: thread t did without it, and has not fenced since
 };
 
 }  // namespace perdure::crash
