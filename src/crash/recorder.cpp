@@ -248,6 +248,7 @@ void Recorder::raise_floors(Event::Kind kind, const void* pc) {
 void Recorder::expose() {
   exposed_ |= static_cast<std::uint8_t>(1U << fibers_.running());
   run_.steps.flushes.push_back(run_.steps.count);
+  if (!run_.mutated_from) run_.mutated_from = source_.trace.size();
 }
 
 void Recorder::read(const void*, std::size_t, const void*) { source_.settle(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -121,6 +122,7 @@ class Recorder final : public platform::Observer {
     bool hung = false;
     std::set<Site> sites;
     std::uint32_t last_group = 0;
+    std::optional<std::size_t> mutated_from;  ///< where the trace first differs from a sound one
   };
 
   Recorder(const std::byte* base, std::size_t bytes, Options options);

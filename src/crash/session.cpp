@@ -129,6 +129,11 @@ Verdict record(const Case& what, Bench& bench) {
   }
   run.trace = std::move(prologue.trace);
   run.explored_from = passes_preload(program) ? static_cast<std::uint32_t>(run.trace.size()) : 0;
+  // Up to its place a mutant leaves nothing that the original does not.
+  if (const auto from = prologue.mutated_from ? prologue.mutated_from : main.mutated_from) {
+    const std::size_t before = prologue.mutated_from ? 0 : run.trace.size();
+    run.explored_from = std::max(run.explored_from, static_cast<std::uint32_t>(before + *from));
+  }
   run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
   verdict.steps = main.steps;
   verdict.sites = std::move(prologue.sites);
