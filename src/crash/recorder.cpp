@@ -154,6 +154,7 @@ Recorder::~Recorder() = default;
 
 Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   run_ = {};
+  exposed_ = 0;
   source_.trace.clear();
   next_preemption_ = 0;
   order_ = options_.schedule.order;

@@ -100,8 +100,9 @@ TEST_F(RecorderTest, OfAMutantPreemptionsMatterUntilTheNextFence) {
   const std::uint64_t flush = sound.steps.flushes[0];
   const auto fence = std::ranges::find_if(sound.sites, &Site::is_fence);
   ASSERT_NE(fence, sound.sites.end());
-  Recorder without(reinterpret_cast<const std::byte*>(&memory_), sizeof memory_,
-                   {.mutation = {Mutation::Kind::drop, fence->pc}});
+  Recorder::Options options;
+  options.mutation = {Mutation::Kind::drop, fence->pc};
+  Recorder without(reinterpret_cast<const std::byte*>(&memory_), sizeof memory_, options);
   EXPECT_THAT(without.run(job).steps.flushes,
               testing::ElementsAre(flush + 1, flush + 2, flush + 3));
 }
