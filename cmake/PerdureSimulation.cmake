@@ -26,9 +26,11 @@ find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/detail/fcontext.hpp REQUIRED)
 find_library(BOOST_CONTEXT_LIBRARY boost_context REQUIRED)
 
 # Instrumentation at compile time only. Volatile accesses get hooks of their own names; memory
-# functions stay calls, so that the linker can route them through the runtime.
+# functions stay calls, so that the linker can route them through the runtime. The facade's functions
+# are not cloned: a clone is a local symbol without a name at run time, so all its callers would look
+# like one place (src/crash/callers.h).
 set(perdure_sim_compile_options -fsanitize=thread --param tsan-distinguish-volatile=1 -fno-builtin
-  -fno-omit-frame-pointer)
+  -fno-omit-frame-pointer -fno-ipa-cp)
 string(JOIN " " perdure_crash_compile_options ${perdure_sim_compile_options})
 set(perdure_sim_wrapped memcpy memmove memset memcmp strlen memchr strcmp strncmp)
 set(perdure_sim_link_options -rdynamic -Wl,--wrap=main)

@@ -33,6 +33,16 @@ bool locked_follows(const Trace& trace, std::size_t fence) {
   return false;
 }
 
+/// The fence that a flush waits for, if it is the thread's first to raise a floor; a fence's own.
+/// What is stored in between may be taken along by a later flush, which only leaves fewer states.
+std::size_t fence_of(const Trace& trace, std::size_t site) {
+  for (std::size_t i = site; i < trace.size(); ++i) {
+    if (trace[i].kind == Event::Kind::fence) return i;
+    if (trace[i].kind == Event::Kind::locked || trace[i].kind == Event::Kind::run) break;
+  }
+  return trace.size();
+}
+
 // E2  between this flush or fence and the thread's next flush and fence of the same line, only that
 //     line is stored to, and nothing else waits for the fence: the line's prefix order says the
 //     same.
@@ -68,12 +78,9 @@ void look(const Trace& trace, const Site& site, Mutation::Kind kind, Evidence& e
     const bool fence = trace[i].kind == Event::Kind::fence;
     if (!fence && trace[i].kind != Event::Kind::flush) continue;
     evidence.met = true;
-    std::size_t next_fence = i;
-    while (!fence && next_fence < trace.size() && trace[next_fence].kind == Event::Kind::flush)
-      ++next_fence;
-    const bool at_fence = next_fence < trace.size() && trace[next_fence].kind == Event::Kind::fence;
+    const std::size_t next_fence = fence_of(trace, i);
     const bool only_delays = fence || kind == Mutation::Kind::late;
-    if (!only_delays || !at_fence || !locked_follows(trace, next_fence))
+    if (!only_delays || next_fence == trace.size() || !locked_follows(trace, next_fence))
       evidence.locked_follows = false;
     // A flush aimed elsewhere is one left out, and a needless one besides: fewer states, none new.
     if (!same_line(trace, i)) evidence.same_line = false;
@@ -91,14 +98,16 @@ std::string argument(const Evidence& evidence) {
   return {};
 }
 
-/// The traces of a few sound runs.
-std::vector<Trace> sound_traces(const Plan& plan, Bench& bench) {
+/// A few sound runs: what they meet, whatever there was time to explore.
+std::vector<Trace> sound_traces(const Plan& plan, Bench& bench, std::set<Site>& sites) {
   constexpr std::uint64_t programs = 40;
   std::vector<Trace> traces;
   for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
     what.program = generate(program_plan(plan, seed));
-    traces.push_back(record(what, bench).run.trace);
+    Verdict verdict = record(what, bench);
+    sites.merge(verdict.sites);
+    traces.push_back(std::move(verdict.run.trace));
   }
   return traces;
 }
@@ -133,11 +142,12 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
     told(results.back());
     return results;
   }
-  const std::vector<Trace> traces = sound_traces(plan, bench);
+  std::set<Site> sites = sound.sites;
+  const std::vector<Trace> traces = sound_traces(plan, bench, sites);
   std::vector<const void*> pcs;
-  for (const Site& site : sound.sites) pcs.push_back(site.pc);
+  for (const Site& site : sites) pcs.push_back(site.pc);
   places.prepare(pcs);
-  for (const Site& site : sound.sites)
+  for (const Site& site : sites)
     for (const Mutation::Kind kind :
          {Mutation::Kind::drop, Mutation::Kind::retarget, Mutation::Kind::late}) {
       if (site.is_fence && kind != Mutation::Kind::drop) continue;
@@ -150,9 +160,17 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
         changed.mutation = result.mutation;
         changed.seconds = plan.seconds / 2;
         // Half the time many short programs, then also long ones: what frees a block and uses it
-        // again needs many tries, what fills a large leaf many operations.
-        for (const bool long_programs : {false, true}) {
-          changed.long_programs = long_programs;
+        // again needs many tries, what fills a large leaf many operations. What the release of a
+        // lock shows too early only another thread can see.
+        struct Attempt {
+          unsigned threads;
+          bool long_programs;
+        };
+        std::vector<Attempt> attempts{{plan.threads, false}, {plan.threads, true}};
+        if (plan.threads == 1) attempts.insert(attempts.end(), {{2, false}, {2, true}});
+        for (const Attempt& attempt : attempts) {
+          changed.threads = attempt.threads;
+          changed.long_programs = attempt.long_programs;
           const Summary summary = explore_many(changed, bench, [](const Summary&) {});
           result.states += summary.coverage.states;
           result.killed = summary.violation.has_value();

@@ -154,6 +154,7 @@ Recorder::~Recorder() = default;
 
 Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   run_ = {};
+  exposed_ = 0;
   source_.trace.clear();
   next_preemption_ = 0;
   order_ = options_.schedule.order;
@@ -223,6 +224,7 @@ void Recorder::meet() {
     run_.hung = true;
     fibers_.abandon();
   }
+  if ((exposed_ >> fibers_.running() & 1) != 0) run_.steps.flushes.push_back(run_.steps.count);
   const auto& preemptions = options_.schedule.preemptions;
   while (next_preemption_ < preemptions.size() &&
          preemptions[next_preemption_].step < run_.steps.count)
@@ -237,6 +239,17 @@ void Recorder::meet() {
   } else if (to < fibers_.count() && !fibers_.ended(to)) {
     hand_over(to);
   }
+}
+
+void Recorder::raise_floors(Event::Kind kind, const void* pc) {
+  source_.add(kind, fibers_.running(), 0, 0, pc);
+  exposed_ &= static_cast<std::uint8_t>(~(1U << fibers_.running()));
+}
+
+void Recorder::expose() {
+  exposed_ |= static_cast<std::uint8_t>(1U << fibers_.running());
+  run_.steps.flushes.push_back(run_.steps.count);
+  if (!run_.mutated_from) run_.mutated_from = source_.trace.size();
 }
 
 void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
@@ -254,7 +267,7 @@ void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const
   if (elision_.active() && kind != Atomic::load)
     elision_.remember(address, bytes);
   else if (kind == Atomic::update)
-    source_.add(Event::Kind::locked, fibers_.running(), 0, 0, pc);
+    raise_floors(Event::Kind::locked, pc);
   if (kind != Atomic::load && source_.holds(address))
     source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::access_of(kind));
 }
@@ -265,10 +278,11 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
   meet();
   if (!source_.holds(line)) return;
   run_.sites.insert({pc, false});
-  run_.steps.flushes.push_back(run_.steps.count);
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
   const Mutation& mutation = options_.mutation;
+  if (mutation.kind == Mutation::Kind::none) run_.steps.flushes.push_back(run_.steps.count);
   if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) {
+    expose();
     if (mutation.kind == Mutation::Kind::drop) return;
     if (mutation.kind == Mutation::Kind::retarget) at = at >= line_bytes ? at - 64U : at + 64U;
     if (mutation.kind == Mutation::Kind::late) {
@@ -287,13 +301,14 @@ void Recorder::fence(const void* hook) {
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
   run_.sites.insert({pc, true});
-  if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) return;
-  source_.add(Event::Kind::fence, thread, 0, 0, pc);
-  std::erase_if(postponed_, [&](const Event& event) {
+  if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) return expose();
+  raise_floors(Event::Kind::fence, pc);
+  const auto late = std::erase_if(postponed_, [&](const Event& event) {
     if (event.thread != thread) return false;
     source_.trace.push_back(event);
     return true;
   });
+  if (late > 0) expose();
 }
 
 void Recorder::stream(const void* address, std::size_t bytes, const void* hook) {

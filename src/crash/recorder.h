@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -122,6 +123,7 @@ class Recorder final : public platform::Observer {
     bool hung = false;
     std::set<Site> sites;
     std::uint32_t last_group = 0;
+    std::optional<std::size_t> mutated_from;  ///< where the trace first differs from a sound one
   };
 
   Recorder(const std::byte* base, std::size_t bytes, Options options);
@@ -158,6 +160,10 @@ class Recorder final : public platform::Observer {
   /// Puts the thread behind all others.
   void demote(unsigned thread);
   [[noreturn]] void give_up_transaction(std::uint32_t status);
+  /// A fence or locked instruction.
+  void raise_floors(Event::Kind kind, const void* pc);
+  /// From the mutated place to the thread's next fence preemptions matter.
+  void expose();
   /// For what no transaction survives.
   void forbid_transaction();
   void watch_pool_only();
@@ -172,6 +178,7 @@ class Recorder final : public platform::Observer {
   std::size_t next_preemption_ = 0;
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty
   std::vector<Event> postponed_;     ///< by a mutation
+  std::uint8_t exposed_ = 0;         ///< bit t: thread t did without it, and has not fenced since
 };
 
 }  // namespace perdure::crash

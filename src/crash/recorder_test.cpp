@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,6 +89,28 @@ TEST_F(RecorderTest, AFlushInsideATransactionAbortsIt) {
   });
   EXPECT_EQ(memory_.word[1].load(), 0U);
   EXPECT_TRUE(stores(run.trace).empty());
+}
+
+// Where something is visible and not durable: of a mutant, where its own doing lasts.
+TEST_F(RecorderTest, OfAMutantPreemptionsMatterUntilTheNextFence) {
+  const std::function<void(unsigned)> job = [&](unsigned) {
+    memory_.word[0].store(1, std::memory_order_relaxed);
+    pm::flush(&memory_.word[0], 8);
+    pm::fence();
+    memory_.word[8].store(2, std::memory_order_relaxed);
+    memory_.word[9].fetch_add(1);  // a fence, too
+    memory_.word[10].store(3, std::memory_order_relaxed);
+  };
+  const auto sound = recorder_.run(job);
+  ASSERT_EQ(sound.steps.flushes.size(), 1U);
+  const std::uint64_t flush = sound.steps.flushes[0];
+  const auto fence = std::ranges::find_if(sound.sites, &Site::is_fence);
+  ASSERT_NE(fence, sound.sites.end());
+  Recorder::Options options;
+  options.mutation = {Mutation::Kind::drop, fence->pc};
+  Recorder without(reinterpret_cast<const std::byte*>(&memory_), sizeof memory_, options);
+  EXPECT_THAT(without.run(job).steps.flushes,
+              testing::ElementsAre(flush + 1, flush + 2, flush + 3));
 }
 
 // In functions of their own, so that the compiler copies whole objects and not what it knows.

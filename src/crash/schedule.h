@@ -42,7 +42,9 @@ struct Schedule {
 /// What a run tells about where preemptions matter.
 struct Steps {
   std::uint64_t count = 0;
-  std::vector<std::uint64_t> flushes;  ///< steps between a publish and its fence
+  /// Steps between a flush and its fence; of a mutant, those from the mutated place to the next
+  /// fence of the thread.
+  std::vector<std::uint64_t> flushes;
 };
 
 /// A PCT schedule for bugs of depth `depth` (1 or more): random priorities, `depth` - 1 change

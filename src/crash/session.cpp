@@ -51,9 +51,18 @@ void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
         blocks[line] = instance.block_at(std::uint64_t{line} * line_bytes);
 }
 
-/// False: the creation is explored too, because there is no preload to pass over, or a bulk load.
-bool passes_preload(const Program& program) {
-  return !program.preload.empty() && program.preload[0].action != Action::load;
+/// Behind the preload, unless it is a bulk load; of a mutant not before its place, up to which it
+/// leaves nothing that the original does not.
+std::uint32_t first_explored_event(const Program& program, const Recorder::Run& prologue,
+                                   const Recorder::Run& main) {
+  const std::size_t behind = prologue.trace.size();
+  const bool passes = !program.preload.empty() && program.preload[0].action != Action::load;
+  std::size_t from = passes ? behind : 0;
+  if (prologue.mutated_from)
+    from = std::max(from, *prologue.mutated_from);
+  else if (main.mutated_from)
+    from = std::max(from, behind + *main.mutated_from);
+  return static_cast<std::uint32_t>(from);
 }
 
 // Free memory holds what was there before: whoever relies on zeros must write and flush them.
@@ -138,8 +147,8 @@ Verdict record(const Case& what, Bench& bench) {
     static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
     if (foreign) close_copy(memory.data());
   }
+  run.explored_from = first_explored_event(program, prologue, main);
   run.trace = std::move(prologue.trace);
-  run.explored_from = passes_preload(program) ? static_cast<std::uint32_t>(run.trace.size()) : 0;
   run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
   verdict.steps = main.steps;
   verdict.sites = std::move(prologue.sites);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "index/record/parallel.h"
 #include "index/record/publish_batch.h"
 #include "index/reference/bulk_check.h"
 #include "index/roart/roart.h"
@@ -13,16 +14,24 @@ namespace perdure {
 template <class Keys>
 class Roart<Keys>::Builder {
  public:
-  explicit Builder(Roart& tree)
-      : tree_(tree), fill_(std::max(1U, 3 * tree.entries_ / 4)), batch_(tree.heap_) {}
+  using Records = std::span<const Record>;
+
+  Builder(Roart& tree, unsigned threads)
+      : tree_(tree),
+        fill_(std::max(1U, 3 * tree.entries_ / 4)),
+        threads_(threads),
+        batch_(tree.heap_) {
+    helpers_.reserve(threads);
+    while (helpers_.size() + 1 < threads) helpers_.emplace_back(tree, 1);
+  }
 
   /// The records hang below a node at level `above`, whose path they share. No entry: out of space.
-  [[nodiscard]] Entry build(std::span<const Record> records, unsigned above) {
+  [[nodiscard]] Entry build(Records records, unsigned above) {
     if (records.size() <= fill_) return build_array(records);
     const Path first(records.front().key);
     const unsigned level = roart::fork_of(first, Path(records.back().key), above);
-    std::vector<Entry> entries;
-    if (!part(records, level, entries)) return {};
+    const std::vector<Entry> entries = build_groups(groups_of(records, level), level);
+    if (entries.empty()) return {};
     Kind kind = Kind::n4;
     while (entries.size() > Node::capacity(kind)) kind = kind == Kind::n4 ? Kind::n20 : Kind::n256;
     Entry built = build_node(kind, level, first, entries);
@@ -33,16 +42,20 @@ class Roart<Keys>::Builder {
     return built;
   }
 
+  [[nodiscard]] Error no_room() const {
+    return {ErrorCode::out_of_space, "the pool has no room for the records", tree_.pool_.path(),
+            "create a larger pool"};
+  }
+
   /// Makes the new tree visible in place of the old one.
   void link(std::atomic<std::uint64_t>& word, Entry top) { batch_.publish(&word, top.word()); }
   void give_back() {
+    for (Builder& helper : helpers_) helper.give_back();
     batch_.publish();
     for (const auto& [offset, bytes] : made_) tree_.heap_.free(offset, bytes);
   }
 
  private:
-  using Records = std::span<const Record>;
-
   /// Where the records with the same symbol as the first end.
   [[nodiscard]] static std::size_t end_of_symbol(Records records, unsigned level) {
     const auto symbol = [level](const Record& record) {
@@ -53,7 +66,8 @@ class Roart<Keys>::Builder {
   }
 
   // As many whole symbols as fit go into an array; one that does not fit gets a node.
-  [[nodiscard]] bool part(Records records, unsigned level, std::vector<Entry>& entries) {
+  [[nodiscard]] std::vector<Records> groups_of(Records records, unsigned level) const {
+    std::vector<Records> groups;
     while (!records.empty()) {
       std::size_t taken = end_of_symbol(records, level);
       const bool fits = taken <= fill_;
@@ -62,13 +76,37 @@ class Roart<Keys>::Builder {
         if (taken + more > fill_) break;
         taken += more;
       }
-      const Entry built = build(records.first(taken), level);
-      if (!built) return false;
-      const unsigned symbol = roart::symbol_at(Path(records.front().key), level);
-      entries.push_back(built.from(entries.empty() ? 0 : symbol));
+      groups.push_back(records.first(taken));
       records = records.subspan(taken);
     }
-    return true;
+    return groups;
+  }
+
+  // An entry a group; none: out of space. The groups of the topmost node are shared among threads:
+  // each builds those whose first record lies in its part.
+  [[nodiscard]] std::vector<Entry> build_groups(const std::vector<Records>& groups,
+                                                unsigned level) {
+    std::vector<Entry> entries(groups.size());
+    const Record* const first = groups.front().data();
+    const auto place_of = [first](const Record* record) {
+      return static_cast<std::size_t>(record - first);
+    };
+    const std::size_t count = place_of(groups.back().data() + groups.back().size());
+    const auto build_part = [&](std::size_t begin, std::size_t end,
+                                std::size_t part) -> Result<void> {
+      Builder& builder = part == 0 ? *this : helpers_[part - 1];
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        if (const std::size_t at = place_of(groups[i].data()); at < begin || at >= end) continue;
+        const Entry built = builder.build(groups[i], level);
+        if (!built) return no_room();
+        const unsigned symbol = roart::symbol_at(Path(groups[i].front().key), level);
+        entries[i] = built.from(i == 0 ? 0 : symbol);
+      }
+      if (end - begin < count) builder.batch_.publish();  // this thread's flushes need its fence
+      return {};
+    };
+    const Result<void> done = in_parallel(count, std::exchange(threads_, 1), build_part);
+    return done ? entries : std::vector<Entry>();
   }
 
   [[nodiscard]] Entry build_array(Records records) {
@@ -108,6 +146,8 @@ class Roart<Keys>::Builder {
 
   Roart& tree_;
   const std::size_t fill_;
+  unsigned threads_;              ///< that share the next node's groups
+  std::vector<Builder> helpers_;  ///< of the other threads
   PublishBatch batch_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> made_;  ///< offset, bytes
 };
@@ -117,12 +157,11 @@ template <class Keys>
 Result<void> Roart<Keys>::bulk_load(std::span<const Record> records) {
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
-  Builder builder(*this);
+  Builder builder(*this, threads_);
   const Entry top = builder.build(records, root_->level);
   if (!top) {
     builder.give_back();
-    return Error{ErrorCode::out_of_space, "the pool has no room for the records", pool_.path(),
-                 "create a larger pool"};
+    return builder.no_room();
   }
   const Entry old = root_->next(0);
   builder.link(root_->word_of(old), top.from(old.symbol()));

@@ -1,11 +1,12 @@
-// Roart as a whole, for recovery and for check_invariants: one thread walks the nodes, then all
-// threads judge arrays and records. Media are believed in nothing: every offset is checked before
-// it is followed. What a power cut left unfinished is taken out again (T2); a cut inside recovery
-// leaves the same to do, or less.
+// Roart as a whole, for recovery and for check_invariants: level by level of the tree, all threads
+// walk its nodes, then judge the arrays and records below them. Media are believed in nothing:
+// every offset is checked before it is followed. What a power cut left unfinished is taken out
+// again (T2); a cut inside recovery leaves the same to do, or less.
 #include <algorithm>
 #include <atomic>
-#include <deque>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "index/record/parallel.h"
@@ -22,32 +23,42 @@ class Roart<Keys>::Survey {
       : tree_(tree), pool_(tree.pool_), heap_(tree.heap_), recovers_(purpose == Purpose::recover) {}
 
   [[nodiscard]] Result<void> run() {
-    std::string path;
-    const std::uint64_t root = tree_.offset_of(tree_.root_);
-    if (Result<void> sane = check_node(root, Kind::n4, 0, 0, path); !sane) return sane;
-    if (tree_.root_->level != 0) return corrupt("T1: the root is not at level 0", root);
-    if (Result<void> walked = walk(root, path); !walked) return walked;
-    return in_parallel(arrays_.size(), tree_.threads_,
-                       [&](std::size_t begin, std::size_t end, std::size_t) -> Result<void> {
-                         constexpr std::size_t ahead = 4;
-                         for (std::size_t i = begin; i < end; ++i) {
-                           if (i + ahead < end)
-                             pm::prefetch_range(pool_.at<void>(arrays_[i + ahead].offset),
-                                                sizeof(LeafArray));
-                           if (Result<void> done = judge_array(arrays_[i]); !done) return done;
-                         }
-                         return {};
-                       });
+    std::vector<Branch> level(1);
+    level[0].offset = tree_.offset_of(tree_.root_);
+    if (Result<void> sane = check_node(level[0].offset, Kind::n4, 0, 0, level[0].path); !sane)
+      return sane;
+    if (tree_.root_->level != 0) return corrupt("T1: the root is not at level 0", level[0].offset);
+    // Levels ascend (N1), which ends a walk in a circle.
+    while (!level.empty()) {
+      std::vector<Below> parts(std::max(1U, tree_.threads_));
+      Result<void> done =
+          in_parallel(level.size(), tree_.threads_,
+                      [&](std::size_t begin, std::size_t end, std::size_t part) -> Result<void> {
+                        for (std::size_t i = begin; i < end; ++i)
+                          if (Result<void> sane = descend(level[i], parts[part]); !sane)
+                            return sane;
+                        return {};
+                      });
+      if (done) done = judge_arrays(joined(parts, &Below::arrays));
+      if (!done) return done;
+      level = joined(parts, &Below::nodes);
+    }
+    return {};
   }
   /// Nodes, arrays and records.
   [[nodiscard]] std::uint64_t blocks() const noexcept {
-    return nodes_ + arrays_.size() + records_.load(std::memory_order_relaxed);
+    return blocks_.load(std::memory_order_relaxed);
   }
 
  private:
   static constexpr unsigned deepest_level =
       Keys::kind == KeyKind::integer ? 8 : 1 + unsigned{max_key_bytes};
 
+  /// A node that was checked, and the path to what is below it.
+  struct Branch {
+    std::uint64_t offset;
+    std::string path;
+  };
   /// An array, and what its entry stands for.
   struct Leaf {
     std::uint64_t offset;
@@ -55,7 +66,24 @@ class Roart<Keys>::Survey {
     unsigned low;
     unsigned high;  ///< the first symbol that is not its own
   };
+  /// What one thread finds below nodes of a level.
+  struct Below {
+    std::vector<Branch> nodes;
+    std::vector<Leaf> arrays;
+  };
 
+  template <class Part>
+  [[nodiscard]] static std::vector<Part> joined(std::vector<Below>& all,
+                                                std::vector<Part> Below::*part) {
+    std::vector<Part> whole = std::move(all[0].*part);
+    for (std::size_t i = 1; i < all.size(); ++i)
+      std::ranges::move(all[i].*part, std::back_inserter(whole));
+    return whole;
+  }
+
+  void count_blocks(std::uint64_t more) noexcept {
+    blocks_.fetch_add(more, std::memory_order_relaxed);
+  }
   [[nodiscard]] Error corrupt(const char* what, std::uint64_t offset) const {
     return detail::corrupt_record(what, offset, pool_);
   }
@@ -82,7 +110,7 @@ class Roart<Keys>::Survey {
       node.lock.reset();
     else if (node.lock.peek() % pm::VersionLock::version_step != 0)
       return corrupt("T4: a node is locked at rest", offset);
-    ++nodes_;
+    count_blocks(1);
     return {};
   }
 
@@ -114,38 +142,50 @@ class Roart<Keys>::Survey {
     return entries;
   }
 
-  // Levels ascend (N1), which ends a walk in a circle.
-  [[nodiscard]] Result<void> walk(std::uint64_t offset, const std::string& path) {
-    Node& node = *pool_.at<Node>(offset);
+  [[nodiscard]] Result<void> descend(const Branch& from, Below& below) {
+    Node& node = *pool_.at<Node>(from.offset);
     const Result<std::vector<Entry>> read = entries_of(node);
     if (!read) return read.error();
     const std::vector<Entry>& entries = *read;
-    const std::string* shared = nullptr;
+    for (const Entry entry : entries)
+      if (!entry.is_array() && pool_.contains(entry.offset(), sizeof(Node)))
+        pm::prefetch(pool_.at<void>(entry.offset()));
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Entry entry = entries[i];
+      const std::uint64_t at = entry.offset();
       const unsigned high =
           i + 1 < entries.size() ? entries[i + 1].symbol() : roart::last_symbol + 1;
       if (entry.is_array()) {
-        const std::uint64_t at = entry.offset();
         if (!pool_.contains(at, sizeof(LeafArray)) || at % alignof(LeafArray) != 0)
           return corrupt("N4: an entry leads to no leaf array", at);
         if (recovers_ && !heap_.mark(at, sizeof(LeafArray)))
           return corrupt("N4: a leaf array is no block of the heap, or is linked twice", at);
-        if (shared == nullptr) shared = &paths_.emplace_back(path);
-        arrays_.push_back({at, shared, entry.symbol(), high});
+        below.arrays.push_back({at, &from.path, entry.symbol(), high});
         continue;
       }
-      std::string below = path;
-      if (Result<void> sane =
-              check_node(entry.offset(), entry.kind(), node.level, node.level + 1, below);
-          !sane)
+      std::string path = from.path;
+      if (Result<void> sane = check_node(at, entry.kind(), node.level, node.level + 1, path); !sane)
         return sane;
-      const unsigned own = static_cast<std::uint8_t>(below[node.level]) + 1U;
+      const unsigned own = static_cast<std::uint8_t>(path[node.level]) + 1U;
       if (own < entry.symbol() || own >= high)
-        return corrupt("T2: a node is below another's entry", entry.offset());
-      if (Result<void> walked = walk(entry.offset(), below); !walked) return walked;
+        return corrupt("T2: a node is below another's entry", at);
+      below.nodes.push_back({at, std::move(path)});
     }
     return {};
+  }
+
+  [[nodiscard]] Result<void> judge_arrays(const std::vector<Leaf>& arrays) {
+    return in_parallel(arrays.size(), tree_.threads_,
+                       [&](std::size_t begin, std::size_t end, std::size_t) -> Result<void> {
+                         constexpr std::size_t ahead = 4;
+                         for (std::size_t i = begin; i < end; ++i) {
+                           if (i + ahead < end)
+                             pm::prefetch_range(pool_.at<void>(arrays[i + ahead].offset),
+                                                sizeof(LeafArray));
+                           if (Result<void> done = judge_array(arrays[i]); !done) return done;
+                         }
+                         return {};
+                       });
   }
 
   [[nodiscard]] Result<void> judge_array(const Leaf& leaf) {
@@ -155,6 +195,7 @@ class Roart<Keys>::Survey {
     else if (array.lock.peek() % pm::VersionLock::version_step != 0)
       return corrupt("T4: a leaf array is locked at rest", leaf.offset);
     bool cut = false;
+    std::uint64_t records = 0;
     std::vector<Key> keys;
     for (unsigned i = 0; i < LeafArray::most_entries; ++i)
       if (const Slot slot = array.slot(i); pool_.contains(slot.offset(), sizeof(LeafRecord)))
@@ -184,8 +225,9 @@ class Roart<Keys>::Survey {
       } else {
         keys.push_back(key);
       }
-      records_.fetch_add(1, std::memory_order_relaxed);
+      ++records;
     }
+    count_blocks(1 + records);
     if (cut) pm::persist(array.word.data(), sizeof array.word);
     std::ranges::sort(keys);
     if (std::ranges::adjacent_find(keys) != keys.end())
@@ -203,10 +245,7 @@ class Roart<Keys>::Survey {
   Pool& pool_;
   Heap& heap_;
   const bool recovers_;
-  std::deque<std::string> paths_;
-  std::vector<Leaf> arrays_;
-  std::uint64_t nodes_ = 0;
-  std::atomic<std::uint64_t> records_{0};
+  std::atomic<std::uint64_t> blocks_{0};
 };
 
 template <class Keys>

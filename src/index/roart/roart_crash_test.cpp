@@ -225,9 +225,10 @@ TYPED_TEST(RoartCrash, ReclaimingIsOneWordAStep) {
 
 TYPED_TEST(RoartCrash, BulkLoadIsOneWord) {
   using Keys = TypeParam;
+  constexpr unsigned count = 2000;  // shared among two threads
   Store<Keys> store({"leaf_entries=8"});
   std::vector<decltype(key_of<Keys>(0))> keys;
-  for (unsigned i = 0; i < 1000; ++i) keys.push_back(key_of<Keys>(i * 3));
+  for (unsigned i = 0; i < count; ++i) keys.push_back(key_of<Keys>(i * 3));
   Model<Keys> model;
   std::vector<typename Keys::Record> records;
   for (const auto& key : keys) {

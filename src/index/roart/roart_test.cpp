@@ -154,6 +154,36 @@ TEST(Roart, AnotherArraySizeIsForeign) {
   EXPECT_EQ(other.error().code, ErrorCode::foreign);
 }
 
+// Two threads build the topmost node's groups, and judge the nodes of a level when there are
+// enough.
+TEST(Roart, ThreadsShareALoadAndARecovery) {
+  constexpr std::uint64_t prefixes = 1500;
+  Store<IntegerKeys> store({"leaf_entries=4"}, HeapKind::slab, 4 * Pool::min_pool_bytes);
+  IntegerModel model;
+  std::vector<IntegerRecord> records;
+  for (std::uint64_t i = 0; i < prefixes; ++i)
+    for (std::uint64_t j = 0; j < 6; ++j) records.push_back({i * 43 << 48 | j, i + j});
+  for (const IntegerRecord& record : records) model.emplace(record.key, record.value);
+  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  for (std::uint64_t i = 0; i < prefixes; i += 7)
+    ASSERT_NO_FATAL_FAILURE(insert(store, model, (i * 43 << 48) + 77));
+  ASSERT_TRUE(succeeds(store.crash()));
+  expect_equal(store.index(), model);
+}
+
+// Out of space in a load of several threads: each gives back what it took.
+TEST(Roart, ALoadWithoutRoomLeavesNothing) {
+  Store<IntegerKeys> store;
+  std::vector<IntegerRecord> records;
+  for (std::uint64_t i = 0; i < Pool::min_pool_bytes / sizeof(LeafRecord); ++i)
+    records.push_back({i, i});
+  const Result<void> loaded = store.index().bulk_load(records);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().code, ErrorCode::out_of_space);
+  expect_equal(store.index(), IntegerModel{});
+}
+
 // T3: threads that split, fork and reclaim all the time lose nothing that others hold.
 TEST(Roart, ReadersFindWhatStays) {
   Store<IntegerKeys> store({"leaf_entries=2"}, HeapKind::slab, std::uint64_t{64} << 20);
