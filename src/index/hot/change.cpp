@@ -1,6 +1,4 @@
 // The changing half of Hot: insert, upsert, update, remove, and the nodes that are replaced.
-#include <array>
-#include <memory_resource>
 #include <new>
 
 #include "index/hot/hot.h"
@@ -13,10 +11,7 @@ namespace perdure {
 template <class Keys>
 class Hot<Keys>::Change {
  public:
-  Change(Hot& hot, const Route& route) : hot_(hot), route_(route) {
-    locked_.reserve(16);
-    made_.reserve(16);
-  }
+  Change(Hot& hot, const Route& route) noexcept : hot_(hot), route_(route) {}
   ~Change() {
     for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
     free_made();
@@ -28,24 +23,21 @@ class Hot<Keys>::Change {
   /// is locked or obsolete, or leads somewhere else by now.
   [[nodiscard]] bool lock_place(std::size_t level) {
     pm::VersionLock& lock = level == 0 ? hot_.root_lock_ : route_.steps[level - 1].node->lock;
-    if (!lock.try_lock()) return false;
-    locked_.push_back(&lock);
-    return place(level).load(std::memory_order_relaxed) == on_route(level);
+    return take(lock) && place(level).load(std::memory_order_relaxed) == on_route(level);
   }
   /// Locks a node that is to be replaced.
-  [[nodiscard]] bool lock_node(Node& node) {
-    if (!node.lock.try_lock()) return false;
-    locked_.push_back(&node.lock);
-    return true;
-  }
+  [[nodiscard]] bool lock_node(Node& node) { return take(node.lock); }
   [[nodiscard]] Entry make(hot::Trie& trie) {
+    made_.make_room();
     const Entry entry = trie.make_entry(hot_.arena_);
     if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
     return entry;
   }
   /// A new node from `hot::extend`, or none.
-  [[nodiscard]] Entry extend(const Node& node, const Branch& branch, unsigned index, Entry entry) {
-    Node* const made = hot::extend(hot_.arena_, node, branch.position, index, branch.one, entry);
+  [[nodiscard]] Entry extend(const Node& node, const Branch& branch, Entry entry) {
+    made_.make_room();
+    Node* const made =
+        hot::extend(hot_.arena_, node, branch.position, branch.range, branch.one, entry);
     if (made == nullptr) return hot::no_entry;
     made_.push_back(made);
     return hot::entry_of(made);
@@ -56,9 +48,12 @@ class Hot<Keys>::Change {
     place(level).store(entry, std::memory_order_release);
     made_.clear();
     const std::size_t count = end - level + (beside == nullptr ? 0 : 1);
-    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(count);
-    for (auto lock = locked_.begin(); lock != replaced; ++lock) (*lock)->unlock_obsolete();  // H3
-    locked_.erase(locked_.begin(), replaced);
+    for (std::size_t i = 0; i < locked_.size(); ++i)
+      if (i < count)
+        locked_[i]->unlock_obsolete();  // H3
+      else
+        locked_[i]->unlock_unchanged();
+    locked_.clear();
     for (std::size_t i = level; i < end; ++i)
       hot_.retire(route_.steps[i].node, route_.steps[i].node->bytes());
     if (beside != nullptr) hot_.retire(beside, beside->bytes());
@@ -74,16 +69,20 @@ class Hot<Keys>::Change {
     const Step& above = route_.steps[level - 1];
     return above.node->entry(above.index);
   }
+  [[nodiscard]] bool take(pm::VersionLock& lock) {
+    locked_.make_room();
+    if (!lock.try_lock()) return false;
+    locked_.push_back(&lock);
+    return true;
+  }
   [[nodiscard]] Entry on_route(std::size_t level) const noexcept {
     return level < route_.steps.size() ? hot::entry_of(route_.steps[level].node) : route_.leaf;
   }
 
   Hot& hot_;
   const Route& route_;
-  std::array<std::byte, 512> room_;  // for what a change of few nodes notes
-  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
-  std::pmr::vector<pm::VersionLock*> locked_{&memory_};
-  std::pmr::vector<Node*> made_{&memory_};
+  hot::ShortList<pm::VersionLock*, usual_depth> locked_;
+  hot::ShortList<Node*, usual_depth> made_;
 };
 
 template <class Keys>
@@ -102,12 +101,30 @@ Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
 }
 
 template <class Keys>
+Outcome Hot<Keys>::update(Key key, Value value) {
+  if constexpr (Keys::kind == KeyKind::bytes) {
+    return put(key, value, Put::update);
+  } else {
+    const Epochs::Guard guard(epochs_);
+    const Entry leaf = find(KeyBits(key));
+    if (leaf == hot::no_entry || hot::is_dead(leaf) || record_of(leaf)->key() != key)
+      return Outcome::not_found;
+    // Without a lock: a record that is taken out meanwhile was changed before that.
+    record_of(leaf)->value.store(value, std::memory_order_release);
+    return Outcome::ok;
+  }
+}
+
+template <class Keys>
 std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& route,
                                           Draft& draft) {
   const auto ok_if = [](bool done) { return done ? std::optional(Outcome::ok) : std::nullopt; };
   find(key, route);
   if (route.leaf == hot::no_entry)
     return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
+  // The record is on its way from memory, and the old node's successor may come beside it.
+  prefetch(route.leaf);
+  if (!route.steps.empty()) arena_.prefetch(route.steps.back().node->bytes_with_one_more());
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
     if (kind == Put::update) return Outcome::not_found;
@@ -122,7 +139,6 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
   }
   if (kind == Put::insert) return Outcome::exists;
   if constexpr (Keys::kind == KeyKind::integer) {
-    // Without a lock: a record that is taken out meanwhile was changed before that.
     record_of(route.leaf)->value.store(draft.value(), std::memory_order_release);
     return Outcome::ok;
   } else {
@@ -183,8 +199,7 @@ bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
   }
   std::size_t level = branch.level;
   if (!change.lock_node(*route.steps[level].node)) return false;
-  if (const Entry made =
-          change.extend(*route.steps[level].node, branch, route.steps[level].index, entry);
+  if (const Entry made = change.extend(*route.steps[level].node, branch, entry);
       made != hot::no_entry) {
     if (!change.lock_place(level)) return false;
     draft.taken();
@@ -299,6 +314,8 @@ void Hot<Keys>::retire(const void* object, std::size_t bytes) {
 
 template Outcome Hot<IntegerKeys>::put(Key, Value, Put);
 template Outcome Hot<ByteKeys>::put(Key, Value, Put);
+template Outcome Hot<IntegerKeys>::update(Key, Value);
+template Outcome Hot<ByteKeys>::update(Key, Value);
 template Outcome Hot<IntegerKeys>::remove(Key);
 template Outcome Hot<ByteKeys>::remove(Key);
 

@@ -120,12 +120,16 @@ class Node {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return bytes_of(groups_, key_width_, entries_);
   }
+  /// What a node with one entry more most often takes.
+  [[nodiscard]] std::size_t bytes_with_one_more() const noexcept {
+    return bytes_of(groups_, key_width_, entries_ + 1U);
+  }
 
   mutable pm::VersionLock lock;
 
  private:
   friend class Trie;
-  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
@@ -154,7 +158,7 @@ class Node {
       const std::uint64_t mask = masks()[group];
       // 31 bits at most, so no shift is by 32 or more.
       dense =
-          dense << std::popcount(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
+          dense << pm::count_bits(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
     }
     return dense;
   }
@@ -164,16 +168,16 @@ class Node {
     if (groups_ == 0) {
       if (position <= 8U * window_) return 0;
       const unsigned bits = position - 8U * window_;
-      return bits >= 64 ? bits_ : static_cast<unsigned>(std::popcount(masks()[0] >> (64 - bits)));
+      return bits >= 64 ? bits_ : pm::count_bits(masks()[0] >> (64 - bits));
     }
     unsigned count = 0;
     for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
       const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
       const unsigned byte = offsets()[place];
       if (byte < position / 8)
-        count += static_cast<unsigned>(std::popcount(mask & 0xff));
+        count += pm::count_bits(mask & 0xff);
       else if (byte == position / 8)
-        count += static_cast<unsigned>(std::popcount((mask & 0xff) >> (8 - position % 8)));
+        count += pm::count_bits((mask & 0xff) >> (8 - position % 8));
     }
     return count;
   }

@@ -79,9 +79,10 @@ class Trie {
 };
 
 /// What `Trie(node)`, `insert` and `make_node` come to, in one go, for the most frequent case: a
-/// record more in a node of records, with a single mask and partial keys that stay as wide as they
-/// are. Null: it is not that case. No memory: std::bad_alloc.
-[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
-                           bool one, Entry entry);
+/// record more in a node of records with a single mask. `range`: the entries on the other side of
+/// the branch. The caller has locked the node. Null: it is not that case. No memory:
+/// std::bad_alloc.
+[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position,
+                           Node::Range range, bool one, Entry entry);
 
 }  // namespace perdure::hot
