@@ -9,7 +9,6 @@
 #include <immintrin.h>
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -110,14 +109,6 @@ template <unsigned n>
   // As assembly, so that it is inlined into code for processors without it.
   asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
   return bits;
-}
-
-/// How many bits of `word` are set.
-[[nodiscard]] inline unsigned count_bits(std::uint64_t word) noexcept {
-  if (!detail::has_pext) return static_cast<unsigned>(std::popcount(word));
-  std::uint64_t count = 0;
-  asm("popcnt %1, %0" : "=r"(count) : "rm"(word) : "cc");  // as above; older than pext
-  return static_cast<unsigned>(count);
 }
 
 /// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.

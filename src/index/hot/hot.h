@@ -117,6 +117,16 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] static Branch branch_of(const Route& route, const KeyBits& key,
                                         unsigned position) noexcept;
 
+  /// What leads to what is at `level` of the route: the entry above, or the root; and its lock.
+  [[nodiscard]] std::atomic<Entry>& place_of(const Route& route, std::size_t level) noexcept {
+    if (level == 0) return root_;
+    const Step& above = route.steps[level - 1];
+    return above.node->entry(above.index);
+  }
+  [[nodiscard]] pm::VersionLock& lock_of(const Route& route, std::size_t level) noexcept {
+    return level == 0 ? root_lock_ : route.steps[level - 1].node->lock;
+  }
+
   // Changing (change.cpp). False or nothing: something changed meanwhile, start again.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(const KeyBits& key, Put kind, Route& route,
@@ -124,6 +134,8 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool insert_first(Draft& draft);
   [[nodiscard]] bool replace_record(const Route& route, Draft& draft);
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
+  enum class Attempt : std::uint8_t { done, beaten, unfit };
+  [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
   /// False: nothing is done, what `rest` holds remains to be put in place.

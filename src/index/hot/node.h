@@ -157,27 +157,30 @@ class Node {
         word = word << 8 | key.byte(offsets()[group * group_bytes + i]);
       const std::uint64_t mask = masks()[group];
       // 31 bits at most, so no shift is by 32 or more.
-      dense =
-          dense << pm::count_bits(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
+      dense = dense << ones(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
     }
     return dense;
   }
 
+  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call there.
+  [[nodiscard]] static unsigned ones(std::uint64_t mask) noexcept {
+    return static_cast<unsigned>(std::bit_width(pm::extract_bits(~std::uint64_t{0}, mask)));
+  }
   /// How many of the discriminative bits come before `position`.
   [[nodiscard]] unsigned bits_before(unsigned position) const noexcept {
     if (groups_ == 0) {
       if (position <= 8U * window_) return 0;
       const unsigned bits = position - 8U * window_;
-      return bits >= 64 ? bits_ : pm::count_bits(masks()[0] >> (64 - bits));
+      return bits >= 64 ? bits_ : ones(masks()[0] >> (64 - bits));
     }
     unsigned count = 0;
     for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
       const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
       const unsigned byte = offsets()[place];
       if (byte < position / 8)
-        count += pm::count_bits(mask & 0xff);
+        count += ones(mask & 0xff);
       else if (byte == position / 8)
-        count += pm::count_bits((mask & 0xff) >> (8 - position % 8));
+        count += ones((mask & 0xff) >> (8 - position % 8));
     }
     return count;
   }

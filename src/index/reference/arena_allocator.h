@@ -123,7 +123,7 @@ class StripedArena {
     return found;
   }
 
-  [[nodiscard]] void* carve(Stripe& stripe, std::size_t bytes) {
+  [[nodiscard, gnu::noinline]] void* carve(Stripe& stripe, std::size_t bytes) {
     if (bytes > run_bytes / 8) return arena_.allocate(bytes);
     const std::size_t alignment = bytes < line_bytes ? granule_bytes : line_bytes;
     const auto misplaced = reinterpret_cast<std::uintptr_t>(stripe.fresh) % alignment;
