@@ -10,8 +10,8 @@ template <class Keys>
 auto Hot<Keys>::find(const KeyBits& key) const noexcept -> Entry {
   Entry entry = root_.load(std::memory_order_acquire);
   while (!hot::is_record(entry) && entry != hot::no_entry) {
+    hot::prefetch_node(entry);
     const Node& node = *hot::node_of(entry);
-    node.prefetch();
     entry = node.entry(node.find(key)).load(std::memory_order_acquire);
   }
   return entry;
@@ -22,8 +22,8 @@ void Hot<Keys>::find(const KeyBits& key, Route& route) const {
   route.steps.clear();
   Entry entry = root_.load(std::memory_order_acquire);
   while (!hot::is_record(entry) && entry != hot::no_entry) {
+    hot::prefetch_node(entry);
     Node& node = *hot::node_of(entry);
-    node.prefetch();
     const unsigned index = node.find(key);
     route.steps.push_back({&node, index});
     entry = node.entry(index).load(std::memory_order_acquire);

@@ -86,7 +86,8 @@ void extend_keys(const std::byte* old_keys, const Extension& by, std::byte* new_
 
 }  // namespace
 
-Trie::Trie(const Node& node) noexcept : entries_(node.entries_), bits_(node.bits_) {
+Trie::Trie(const Node& node) noexcept
+    : entries_(node.entries_), bits_(node.bits_), height_(node.height_) {
   if (node.groups_ == 0) {
     list_positions(node.masks()[0], positions_.data(),
                    [&](unsigned i) { return node.window_ + i; });
@@ -140,6 +141,7 @@ void Trie::insert(unsigned position, unsigned near, bool one, Entry entry) noexc
   keys_[at] = one ? path | value : path;
   entry_[at] = entry;
   ++entries_;
+  if (height_ != 0) height_ = std::max(height_, height_of(entry) + 1);
 }
 
 // The branch above an entry is the lower of those to its neighbours.
@@ -171,6 +173,7 @@ void Trie::erase(unsigned i) noexcept {
   std::copy(&keys_[i + 1], &keys_[entries_], &keys_[i]);
   std::copy(&entry_[i + 1], &entry_[entries_], &entry_[i]);
   --entries_;
+  height_ = 0;  // the highest may be gone
 }
 
 Trie Trie::join(unsigned position, const Trie& zero, const Trie& one) noexcept {
@@ -272,12 +275,10 @@ Node* Trie::make_node(StripedArena& arena) {
     narrow<std::uint16_t>(keys_.data(), entries_, node->keys_begin());
   else
     narrow<std::uint32_t>(keys_.data(), entries_, node->keys_begin());
-  unsigned height = 0;
-  for (unsigned i = 0; i < entries_; ++i) {
-    height = std::max(height, height_of(entry_[i]));
-    new (&node->entry(i)) std::atomic<Entry>(entry_[i]);
-  }
-  node->height_ = static_cast<std::uint16_t>(height + 1);
+  for (unsigned i = 0; i < entries_; ++i) new (&node->entry(i)) std::atomic<Entry>(entry_[i]);
+  if (height_ == 0)
+    for (unsigned i = 0; i < entries_; ++i) height_ = std::max(height_, height_of(entry_[i]) + 1);
+  node->height_ = static_cast<std::uint16_t>(height_);
   return node;
 }
 

@@ -73,6 +73,7 @@ class Trie {
 
   unsigned entries_ = 0;
   unsigned bits_ = 0;
+  unsigned height_ = 0;  ///< of the node; 0 until it is counted, which touches all nodes below
   std::array<std::uint16_t, max_entries> positions_;  ///< ascending
   std::array<std::uint32_t, max_entries + 1> keys_;   ///< sparse; bit i at 1 << (bits_ - 1 - i)
   std::array<Entry, max_entries + 1> entry_;

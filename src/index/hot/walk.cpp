@@ -24,7 +24,7 @@ void Hot<Keys>::prefetch(Entry entry) noexcept {
   if (hot::is_record(entry))
     pm::prefetch(record_of(entry));
   else
-    hot::node_of(entry)->prefetch();
+    hot::prefetch_node(entry);
 }
 
 // The records of a node lie anywhere; together they come sooner.
