@@ -33,7 +33,8 @@ std::size_t thread_slot() noexcept {
     const std::size_t simulated = detail::instruction::thread_slot();
     if (simulated != detail::instruction::no_slot) return simulated;
   }
-  thread_local const Slot slot;
+  // A load instead of a call: every operation asks several times.
+  [[gnu::tls_model("initial-exec")]] thread_local const Slot slot;
   return slot.number;
 }
 

@@ -1,22 +1,39 @@
 // The changing half of Hot: insert, upsert, update, remove, and the nodes that are replaced.
-#include <array>
-#include <memory_resource>
 #include <new>
+#include <utility>
 
 #include "index/hot/hot.h"
 #include "index/reference/bulk_check.h"
 
 namespace perdure {
 
+namespace {
+
+// A lock that was free, until the end of a scope.
+class Held {
+ public:
+  explicit Held(pm::VersionLock& lock) noexcept : lock_(lock.try_lock() ? &lock : nullptr) {}
+  ~Held() {
+    if (lock_ != nullptr) lock_->unlock_unchanged();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  explicit operator bool() const noexcept { return lock_ != nullptr; }
+  void unlock_obsolete() noexcept { std::exchange(lock_, nullptr)->unlock_obsolete(); }
+
+ private:
+  pm::VersionLock* lock_;
+};
+
+}  // namespace
+
 // Unless it is committed it leaves everything as it was: locks are released, what was made is
 // freed.
 template <class Keys>
 class Hot<Keys>::Change {
  public:
-  Change(Hot& hot, const Route& route) : hot_(hot), route_(route) {
-    locked_.reserve(16);
-    made_.reserve(16);
-  }
+  Change(Hot& hot, const Route& route) noexcept : hot_(hot), route_(route) {}
   ~Change() {
     for (pm::VersionLock* const lock : locked_) lock->unlock_unchanged();
     free_made();
@@ -27,38 +44,29 @@ class Hot<Keys>::Change {
   /// Locks the place of what is at `level` of the route: the entry above, or the root. False: it
   /// is locked or obsolete, or leads somewhere else by now.
   [[nodiscard]] bool lock_place(std::size_t level) {
-    pm::VersionLock& lock = level == 0 ? hot_.root_lock_ : route_.steps[level - 1].node->lock;
-    if (!lock.try_lock()) return false;
-    locked_.push_back(&lock);
-    return place(level).load(std::memory_order_relaxed) == on_route(level);
+    return take(hot_.lock_of(route_, level)) &&
+           hot_.place_of(route_, level).load(std::memory_order_relaxed) == on_route(level);
   }
   /// Locks a node that is to be replaced.
-  [[nodiscard]] bool lock_node(Node& node) {
-    if (!node.lock.try_lock()) return false;
-    locked_.push_back(&node.lock);
-    return true;
-  }
+  [[nodiscard]] bool lock_node(Node& node) { return take(node.lock); }
   [[nodiscard]] Entry make(hot::Trie& trie) {
+    made_.make_room();
     const Entry entry = trie.make_entry(hot_.arena_);
     if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
     return entry;
   }
-  /// A new node from `hot::extend`, or none.
-  [[nodiscard]] Entry extend(const Node& node, const Branch& branch, unsigned index, Entry entry) {
-    Node* const made = hot::extend(hot_.arena_, node, branch.position, index, branch.one, entry);
-    if (made == nullptr) return hot::no_entry;
-    made_.push_back(made);
-    return hot::entry_of(made);
-  }
   /// Puts `entry` in the place of what is at `level`, and retires the nodes of the route from there
   /// to before `end`, and the node `beside`. They were locked first, in this order.
   void commit(std::size_t level, Entry entry, std::size_t end, Node* beside = nullptr) {
-    place(level).store(entry, std::memory_order_release);
+    hot_.place_of(route_, level).store(entry, std::memory_order_release);
     made_.clear();
     const std::size_t count = end - level + (beside == nullptr ? 0 : 1);
-    const auto replaced = locked_.begin() + static_cast<std::ptrdiff_t>(count);
-    for (auto lock = locked_.begin(); lock != replaced; ++lock) (*lock)->unlock_obsolete();  // H3
-    locked_.erase(locked_.begin(), replaced);
+    for (std::size_t i = 0; i < locked_.size(); ++i)
+      if (i < count)
+        locked_[i]->unlock_obsolete();  // H3
+      else
+        locked_[i]->unlock_unchanged();
+    locked_.clear();
     for (std::size_t i = level; i < end; ++i)
       hot_.retire(route_.steps[i].node, route_.steps[i].node->bytes());
     if (beside != nullptr) hot_.retire(beside, beside->bytes());
@@ -69,10 +77,11 @@ class Hot<Keys>::Change {
   }
 
  private:
-  [[nodiscard]] std::atomic<Entry>& place(std::size_t level) const noexcept {
-    if (level == 0) return hot_.root_;
-    const Step& above = route_.steps[level - 1];
-    return above.node->entry(above.index);
+  [[nodiscard]] bool take(pm::VersionLock& lock) {
+    locked_.make_room();
+    if (!lock.try_lock()) return false;
+    locked_.push_back(&lock);
+    return true;
   }
   [[nodiscard]] Entry on_route(std::size_t level) const noexcept {
     return level < route_.steps.size() ? hot::entry_of(route_.steps[level].node) : route_.leaf;
@@ -80,10 +89,8 @@ class Hot<Keys>::Change {
 
   Hot& hot_;
   const Route& route_;
-  std::array<std::byte, 512> room_;  // for what a change of few nodes notes
-  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
-  std::pmr::vector<pm::VersionLock*> locked_{&memory_};
-  std::pmr::vector<Node*> made_{&memory_};
+  hot::ShortList<pm::VersionLock*, usual_depth> locked_;
+  hot::ShortList<Node*, usual_depth> made_;
 };
 
 template <class Keys>
@@ -102,19 +109,39 @@ Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
 }
 
 template <class Keys>
+Outcome Hot<Keys>::update(Key key, Value value) {
+  if constexpr (Keys::kind == KeyKind::bytes) {
+    return put(key, value, Put::update);
+  } else {
+    const Epochs::Guard guard(epochs_);
+    const Entry leaf = find(KeyBits(key));
+    if (leaf == hot::no_entry || hot::is_dead(leaf) || record_of(leaf)->key() != key)
+      return Outcome::not_found;
+    // Without a lock: a record that is taken out meanwhile was changed before that.
+    record_of(leaf)->value.store(value, std::memory_order_release);
+    return Outcome::ok;
+  }
+}
+
+template <class Keys>
 std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& route,
                                           Draft& draft) {
   const auto ok_if = [](bool done) { return done ? std::optional(Outcome::ok) : std::nullopt; };
   find(key, route);
   if (route.leaf == hot::no_entry)
     return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
+  // The record is on its way from memory, and the old node's successor may come beside it.
+  prefetch(route.leaf);
+  if (!route.steps.empty()) arena_.prefetch(route.steps.back().node->bytes_with_one_more());
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
     if (kind == Put::update) return Outcome::not_found;
     const Branch branch = branch_of(route, key, position);
-    return ok_if(branch.at_record && route.steps[branch.level].node->height() > 1
-                     ? push_down(route, branch, draft)
-                     : add(route, branch, draft));
+    if (branch.at_record && route.steps[branch.level].node->height() > 1)
+      return ok_if(push_down(route, branch, draft));
+    const Attempt attempt =
+        route.steps.empty() ? Attempt::unfit : insert_into(route, branch, draft);
+    return ok_if(attempt == Attempt::unfit ? add(route, branch, draft) : attempt == Attempt::done);
   }
   if (hot::is_dead(route.leaf)) {
     if (kind == Put::update) return Outcome::not_found;
@@ -122,7 +149,6 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
   }
   if (kind == Put::insert) return Outcome::exists;
   if constexpr (Keys::kind == KeyKind::integer) {
-    // Without a lock: a record that is taken out meanwhile was changed before that.
     record_of(route.leaf)->value.store(draft.value(), std::memory_order_release);
     return Outcome::ok;
   } else {
@@ -165,6 +191,29 @@ bool Hot<Keys>::push_down(const Route& route, const Branch& branch, Draft& draft
   return true;
 }
 
+// Normal insert into a node of records, without what the others have to note.
+template <class Keys>
+auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& draft) -> Attempt {
+  Node& node = *route.steps[branch.level].node;
+  if (node.height() > 1 || node.entries() == hot::max_entries) return Attempt::unfit;
+  const Entry entry = entry_of(draft.record());
+  Held held(node.lock);
+  if (!held) return Attempt::beaten;
+  Node* const made = hot::extend(arena_, node, branch.position, branch.range, branch.one, entry);
+  if (made == nullptr) return Attempt::unfit;
+  const Held above(lock_of(route, branch.level));
+  std::atomic<Entry>& place = place_of(route, branch.level);
+  if (!above || place.load(std::memory_order_relaxed) != hot::entry_of(&node)) {
+    arena_.free(made, made->bytes());
+    return Attempt::beaten;
+  }
+  place.store(hot::entry_of(made), std::memory_order_release);
+  held.unlock_obsolete();  // H3
+  draft.taken();
+  retire(&node, node.bytes());
+  return Attempt::done;
+}
+
 // Normal insert; or, where the node overflows, what its two halves become: two entries of the node
 // above, which may overflow in turn (parent pull up), or of a node of their own between the two
 // (intermediate node creation) where that is higher than need be, or is none.
@@ -183,14 +232,6 @@ bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
   }
   std::size_t level = branch.level;
   if (!change.lock_node(*route.steps[level].node)) return false;
-  if (const Entry made =
-          change.extend(*route.steps[level].node, branch, route.steps[level].index, entry);
-      made != hot::no_entry) {
-    if (!change.lock_place(level)) return false;
-    draft.taken();
-    change.commit(level, made, level + 1);
-    return true;
-  }
   hot::Trie trie(*route.steps[level].node);
   trie.insert(branch.position, route.steps[level].index, branch.one, entry);
   while (trie.entries() > hot::max_entries) {
@@ -299,6 +340,8 @@ void Hot<Keys>::retire(const void* object, std::size_t bytes) {
 
 template Outcome Hot<IntegerKeys>::put(Key, Value, Put);
 template Outcome Hot<ByteKeys>::put(Key, Value, Put);
+template Outcome Hot<IntegerKeys>::update(Key, Value);
+template Outcome Hot<ByteKeys>::update(Key, Value);
 template Outcome Hot<IntegerKeys>::remove(Key);
 template Outcome Hot<ByteKeys>::remove(Key);
 

@@ -10,8 +10,8 @@ template <class Keys>
 auto Hot<Keys>::find(const KeyBits& key) const noexcept -> Entry {
   Entry entry = root_.load(std::memory_order_acquire);
   while (!hot::is_record(entry) && entry != hot::no_entry) {
+    hot::prefetch_node(entry);
     const Node& node = *hot::node_of(entry);
-    node.prefetch();
     entry = node.entry(node.find(key)).load(std::memory_order_acquire);
   }
   return entry;
@@ -22,8 +22,8 @@ void Hot<Keys>::find(const KeyBits& key, Route& route) const {
   route.steps.clear();
   Entry entry = root_.load(std::memory_order_acquire);
   while (!hot::is_record(entry) && entry != hot::no_entry) {
+    hot::prefetch_node(entry);
     Node& node = *hot::node_of(entry);
-    node.prefetch();
     const unsigned index = node.find(key);
     route.steps.push_back({&node, index});
     entry = node.entry(index).load(std::memory_order_acquire);
@@ -35,17 +35,17 @@ void Hot<Keys>::find(const KeyBits& key, Route& route) const {
 template <class Keys>
 auto Hot<Keys>::branch_of(const Route& route, const KeyBits& key, unsigned position) noexcept
     -> Branch {
-  Branch branch{0, position, hot::bit_at(key, position), false};
+  Branch branch{0, position, hot::bit_at(key, position), false, {0, 0}};
   const auto& steps = route.steps;
-  while (branch.level + 1 < steps.size() && steps[branch.level + 1].node->first_bit() < position)
-    ++branch.level;
-  // All of a node's keys that share the way, of which there is at least one.
-  while (branch.level < steps.size() &&
-         steps[branch.level].node->sharing(steps[branch.level].index, position).size() == 1) {
-    branch.at_record = branch.level + 1 >= steps.size();
-    if (branch.at_record) return branch;
-    ++branch.level;
-  }
+  if (steps.empty()) return branch;
+  branch.level = steps.size() - 1;
+  while (branch.level > 0 && steps[branch.level].node->first_bit() > position) --branch.level;
+  const Step& step = steps[branch.level];
+  branch.range = step.node->sharing(step.index, position);
+  if (branch.range.size() > 1) return branch;
+  // No branch of that node is below: all of the next node shares the way.
+  branch.at_record = branch.level + 1 == steps.size();
+  if (!branch.at_record) branch.range = {0, steps[++branch.level].node->entries()};
   return branch;
 }
 

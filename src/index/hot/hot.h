@@ -18,14 +18,13 @@
 // H4  memory that a thread may still read is freed only after a grace period.
 #pragma once
 
-#include <array>
-#include <memory_resource>
+#include <cstddef>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/result.h"
 #include "index/hot/node.h"
+#include "index/hot/short_list.h"
 #include "index/hot/trie.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
@@ -47,7 +46,7 @@ class Hot final : public OrderedIndex<Keys> {
 
   Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
   Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome update(Key key, Value value) override;
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -76,6 +75,8 @@ class Hot final : public OrderedIndex<Keys> {
   using Entry = hot::Entry;
   using Node = hot::Node;
 
+  static constexpr std::size_t usual_depth = 24;
+
   /// A node on the way to a record, and the entry that leads on.
   struct Step {
     Node* node;
@@ -84,11 +85,7 @@ class Hot final : public OrderedIndex<Keys> {
 
   /// The way from the root to a record.
   struct Route {
-    Route() { steps.reserve(usual_depth); }
-    static constexpr std::size_t usual_depth = 24;
-    std::array<std::byte, usual_depth * sizeof(Step)> room;
-    std::pmr::monotonic_buffer_resource memory{room.data(), room.size()};
-    std::pmr::vector<Step> steps{&memory};
+    hot::ShortList<Step, usual_depth> steps;
     Entry leaf = hot::no_entry;  ///< the record, none only in an empty trie
   };
 
@@ -98,6 +95,7 @@ class Hot final : public OrderedIndex<Keys> {
     unsigned position;  ///< the bit
     bool one;           ///< the new key's bit there
     bool at_record;     ///< all that shares the way up to there is the record at the route's end
+    Node::Range range;  ///< the entries of that node that share it
   };
 
   /// A change in the making: what it has locked and made.
@@ -119,6 +117,16 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] static Branch branch_of(const Route& route, const KeyBits& key,
                                         unsigned position) noexcept;
 
+  /// What leads to what is at `level` of the route: the entry above, or the root; and its lock.
+  [[nodiscard]] std::atomic<Entry>& place_of(const Route& route, std::size_t level) noexcept {
+    if (level == 0) return root_;
+    const Step& above = route.steps[level - 1];
+    return above.node->entry(above.index);
+  }
+  [[nodiscard]] pm::VersionLock& lock_of(const Route& route, std::size_t level) noexcept {
+    return level == 0 ? root_lock_ : route.steps[level - 1].node->lock;
+  }
+
   // Changing (change.cpp). False or nothing: something changed meanwhile, start again.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(const KeyBits& key, Put kind, Route& route,
@@ -126,6 +134,8 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool insert_first(Draft& draft);
   [[nodiscard]] bool replace_record(const Route& route, Draft& draft);
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
+  enum class Attempt : std::uint8_t { done, beaten, unfit };
+  [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
   /// False: nothing is done, what `rest` holds remains to be put in place.

@@ -41,10 +41,12 @@ namespace hot {
 
 inline constexpr unsigned max_entries = 32;
 
-/// An entry: a node's address, or a record's with `record_bit`.
+/// An entry: a node's address and how many lines it has, less one, from `lines_shift` on; or a
+/// record's address with `record_bit`.
 using Entry = std::uint64_t;
 inline constexpr Entry no_entry = 0;
 inline constexpr Entry record_bit = 1;
+inline constexpr unsigned lines_shift = 2;
 /// With `record_bit`: taken out, but there was no memory for a node without it.
 inline constexpr Entry dead_bit = 2;
 [[nodiscard]] constexpr bool is_record(Entry entry) noexcept { return (entry & record_bit) != 0; }
@@ -74,9 +76,6 @@ class Node {
     const auto in_group = static_cast<unsigned>(std::countl_zero(masks()[0]));
     return groups_ == 0 ? 8U * window_ + in_group : 8U * offsets()[in_group / 8] + in_group % 8;
   }
-
-  /// Asks for the whole node, before its size is known.
-  void prefetch() const noexcept { pm::prefetch_range(this, 6 * pm::cache_line_bytes); }
 
   /// The entry under which `key` would lie.
   template <class Keys>
@@ -117,15 +116,20 @@ class Node {
     return reinterpret_cast<const std::uint32_t*>(keys)[i];
   }
 
+  /// At most eight lines.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return bytes_of(groups_, key_width_, entries_);
+  }
+  /// What a node with one entry more most often takes.
+  [[nodiscard]] std::size_t bytes_with_one_more() const noexcept {
+    return bytes_of(groups_, key_width_, entries_ + 1U);
   }
 
   mutable pm::VersionLock lock;
 
  private:
   friend class Trie;
-  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
@@ -153,27 +157,30 @@ class Node {
         word = word << 8 | key.byte(offsets()[group * group_bytes + i]);
       const std::uint64_t mask = masks()[group];
       // 31 bits at most, so no shift is by 32 or more.
-      dense =
-          dense << std::popcount(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
+      dense = dense << ones(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
     }
     return dense;
   }
 
+  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call there.
+  [[nodiscard]] static unsigned ones(std::uint64_t mask) noexcept {
+    return static_cast<unsigned>(std::bit_width(pm::extract_bits(~std::uint64_t{0}, mask)));
+  }
   /// How many of the discriminative bits come before `position`.
   [[nodiscard]] unsigned bits_before(unsigned position) const noexcept {
     if (groups_ == 0) {
       if (position <= 8U * window_) return 0;
       const unsigned bits = position - 8U * window_;
-      return bits >= 64 ? bits_ : static_cast<unsigned>(std::popcount(masks()[0] >> (64 - bits)));
+      return bits >= 64 ? bits_ : ones(masks()[0] >> (64 - bits));
     }
     unsigned count = 0;
     for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
       const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
       const unsigned byte = offsets()[place];
       if (byte < position / 8)
-        count += static_cast<unsigned>(std::popcount(mask & 0xff));
+        count += ones(mask & 0xff);
       else if (byte == position / 8)
-        count += static_cast<unsigned>(std::popcount((mask & 0xff) >> (8 - position % 8)));
+        count += ones((mask & 0xff) >> (8 - position % 8));
     }
     return count;
   }
@@ -213,10 +220,23 @@ class Node {
 
 static_assert(sizeof(Node) == 24);
 
+// The arena aligns to a line what takes one, as the smallest node does; so six bits of an address
+// are free.
 [[nodiscard]] inline Entry entry_of(const Node* node) noexcept {
-  return reinterpret_cast<Entry>(node);
+  return reinterpret_cast<Entry>(node) | (node->bytes() - 1) / pm::cache_line_bytes << lines_shift;
 }
-[[nodiscard]] inline Node* node_of(Entry entry) noexcept { return reinterpret_cast<Node*>(entry); }
+[[nodiscard]] inline Node* node_of(Entry entry) noexcept {
+  return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));
+}
+/// Asks for the node's lines at once, and for no others. Longer ones than those of integers, for
+/// the first of them. Without a branch: it could be foretold no better than the node's size.
+inline void prefetch_node(Entry entry) noexcept {
+  const auto* const node = reinterpret_cast<const std::byte*>(node_of(entry));
+  const Entry last = entry >> lines_shift & 7;
+  pm::prefetch(node);
+  for (Entry line = 1; line < 6; ++line)
+    pm::prefetch(node + std::min(line, last) * pm::cache_line_bytes);
+}
 [[nodiscard]] inline unsigned height_of(Entry entry) noexcept {
   return is_record(entry) ? 0 : node_of(entry)->height();
 }

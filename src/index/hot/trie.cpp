@@ -2,9 +2,11 @@
 #include "index/hot/trie.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace perdure::hot {
 namespace {
@@ -39,34 +41,53 @@ void narrow(const std::uint32_t* from, unsigned count, std::byte* to) noexcept {
 
 /// How partial keys make room for a bit, and where the new entry goes among them.
 struct Extension {
-  std::uint32_t low;    ///< the bits behind the new one, which stay where they are
-  std::uint32_t value;  ///< of the new bit
-  bool is_new;          ///< else the node has it already, and nothing moves
+  std::uint32_t high;   ///< the bits that move up by one place
+  std::uint32_t value;  ///< of the new entry's branch
   bool one;
   Node::Range range;  ///< the entries on the other side of the branch
+  [[nodiscard]] unsigned at() const noexcept { return one ? range.end : range.first; }
 };
 
-template <class Word>
-void extend_keys(const std::byte* old_keys, unsigned count, const Extension& by,
-                 std::byte* new_keys) noexcept {
-  const auto* const from = reinterpret_cast<const Word*>(old_keys);
-  auto* const to = reinterpret_cast<Word*>(new_keys);
-  const auto high = static_cast<Word>(by.is_new ? ~by.low : 0);
-  const auto value = static_cast<Word>(by.value);
-  const unsigned at = by.one ? by.range.end : by.range.first;
-  const auto wider = [&](Word key) { return static_cast<Word>(key + (key & high)); };
-  for (unsigned i = 0; i < at; ++i) to[i] = wider(from[i]);
-  for (unsigned i = at; i < count; ++i) to[i + 1] = wider(from[i]);
-  const Word way = wider(from[by.range.first]);
-  to[at] = static_cast<Word>((way & ~(value | (value - 1))) | (by.one ? value : 0));
-  if (!by.one)
-    for (unsigned i = by.range.first; i < by.range.end; ++i)
-      to[i + 1] = static_cast<Word>(to[i + 1] | value);
+template <class Lane>
+constexpr auto lanes = [] {
+  std::array<Lane, max_entries> numbers{};
+  for (unsigned i = 0; i < max_entries; ++i) numbers[i] = static_cast<Lane>(i);
+  return numbers;
+}();
+
+// All places, whatever is behind the last key, and by masks in place of branches: the compiler
+// makes it vector instructions. Reads one key before the first, which are the masks' bytes, and
+// writes behind the last, where the entries go after it.
+template <class Old, class New>
+void extend_keys(const std::byte* old_keys, const Extension& by, std::byte* new_keys) noexcept {
+  using Lane = std::make_signed_t<New>;
+  const auto* const here = reinterpret_cast<const Old*>(old_keys);
+  const auto* const before = here - 1;
+  auto* const __restrict to = reinterpret_cast<New*>(new_keys);
+  const auto mask = [](bool condition) { return static_cast<New>(-condition); };
+  const auto high = static_cast<New>(by.high);
+  const auto value = static_cast<New>(by.value);
+  const auto wider = [&](New key) { return static_cast<New>(key + (key & high)); };
+  const auto above = static_cast<New>(~(value | (value - 1)));
+  const auto fresh = static_cast<New>((wider(here[by.range.first]) & above) | (by.one ? value : 0));
+  const auto at = static_cast<Lane>(by.at());
+  // Behind a new zero the others get a one.
+  const auto last = static_cast<Lane>(by.one ? 0 : by.range.end);
+  for (unsigned i = 0; i < max_entries; ++i) {
+    const Lane lane = lanes<Lane>[i];
+    const New left = mask(lane < at);
+    const New is_fresh = mask(lane == at);
+    const auto ones = static_cast<New>(mask(lane > at) & mask(lane <= last) & value);
+    const auto old = static_cast<New>((New{here[i]} & left) | (New{before[i]} & New(~left)));
+    const auto key = static_cast<New>(wider(old) | ones);
+    to[i] = static_cast<New>((key & New(~is_fresh)) | (fresh & is_fresh));
+  }
 }
 
 }  // namespace
 
-Trie::Trie(const Node& node) noexcept : entries_(node.entries_), bits_(node.bits_) {
+Trie::Trie(const Node& node) noexcept
+    : entries_(node.entries_), bits_(node.bits_), height_(node.height_) {
   if (node.groups_ == 0) {
     list_positions(node.masks()[0], positions_.data(),
                    [&](unsigned i) { return node.window_ + i; });
@@ -120,6 +141,7 @@ void Trie::insert(unsigned position, unsigned near, bool one, Entry entry) noexc
   keys_[at] = one ? path | value : path;
   entry_[at] = entry;
   ++entries_;
+  if (height_ != 0) height_ = std::max(height_, height_of(entry) + 1);
 }
 
 // The branch above an entry is the lower of those to its neighbours.
@@ -151,6 +173,7 @@ void Trie::erase(unsigned i) noexcept {
   std::copy(&keys_[i + 1], &keys_[entries_], &keys_[i]);
   std::copy(&entry_[i + 1], &entry_[entries_], &entry_[i]);
   --entries_;
+  height_ = 0;  // the highest may be gone
 }
 
 Trie Trie::join(unsigned position, const Trie& zero, const Trie& one) noexcept {
@@ -252,16 +275,14 @@ Node* Trie::make_node(StripedArena& arena) {
     narrow<std::uint16_t>(keys_.data(), entries_, node->keys_begin());
   else
     narrow<std::uint32_t>(keys_.data(), entries_, node->keys_begin());
-  unsigned height = 0;
-  for (unsigned i = 0; i < entries_; ++i) {
-    height = std::max(height, height_of(entry_[i]));
-    new (&node->entry(i)) std::atomic<Entry>(entry_[i]);
-  }
-  node->height_ = static_cast<std::uint16_t>(height + 1);
+  for (unsigned i = 0; i < entries_; ++i) new (&node->entry(i)) std::atomic<Entry>(entry_[i]);
+  if (height_ == 0)
+    for (unsigned i = 0; i < entries_; ++i) height_ = std::max(height_, height_of(entry_[i]) + 1);
+  node->height_ = static_cast<std::uint16_t>(height_);
   return node;
 }
 
-Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near, bool one,
+Node* extend(StripedArena& arena, const Node& node, unsigned position, Node::Range range, bool one,
              Entry entry) {
   const unsigned in_window = position - 8U * node.window_;  // huge where it is before the window
   if (node.height_ > 1 || node.groups_ != 0 || node.entries_ == max_entries || in_window >= 64)
@@ -269,11 +290,10 @@ Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned 
   const std::uint64_t mask = node.masks()[0] | std::uint64_t{1} << (63 - in_window);
   const bool is_new = mask != node.masks()[0];
   const unsigned bits = node.bits_ + (is_new ? 1U : 0U);
-  const unsigned width = node.key_width_;
-  if (width_for(bits) != width) return nullptr;
+  const unsigned width = width_for(bits);
   const unsigned behind = bits - 1 - node.bits_before(position);
   const std::uint32_t value = std::uint32_t{1} << behind;
-  const Extension by{value - 1, value, is_new, one, node.sharing(near, position)};
+  const Extension by{is_new ? ~(value - 1) : 0, value, one, range};
   const unsigned count = node.entries_ + 1U;
   Node* const made = new (arena.allocate(Node::bytes_of(0, width, count))) Node;
   made->height_ = 1;
@@ -283,13 +303,19 @@ Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned 
   made->bits_ = static_cast<std::uint8_t>(bits);
   made->key_width_ = static_cast<std::uint8_t>(width);
   made->masks()[0] = mask;
+  const std::byte* const from = node.keys_begin();
+  std::byte* const to = made->keys_begin();
   if (width == 1)
-    extend_keys<std::uint8_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
-  else if (width == 2)
-    extend_keys<std::uint16_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
+    extend_keys<std::uint8_t, std::uint8_t>(from, by, to);
+  else if (width == 4 && node.key_width_ == 4)
+    extend_keys<std::uint32_t, std::uint32_t>(from, by, to);
+  else if (width == 4)
+    extend_keys<std::uint16_t, std::uint32_t>(from, by, to);
+  else if (node.key_width_ == 2)
+    extend_keys<std::uint16_t, std::uint16_t>(from, by, to);
   else
-    extend_keys<std::uint32_t>(node.keys_begin(), node.entries_, by, made->keys_begin());
-  const unsigned at = one ? by.range.end : by.range.first;
+    extend_keys<std::uint8_t, std::uint16_t>(from, by, to);
+  const unsigned at = by.at();
   // Entries change under the lock only, which the caller holds.
   std::memcpy(static_cast<void*>(&made->entry(0)), &node.entry(0), at * sizeof(Entry));
   std::memcpy(static_cast<void*>(&made->entry(at + 1)), &node.entry(at),

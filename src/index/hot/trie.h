@@ -73,15 +73,17 @@ class Trie {
 
   unsigned entries_ = 0;
   unsigned bits_ = 0;
+  unsigned height_ = 0;  ///< of the node; 0 until it is counted, which touches all nodes below
   std::array<std::uint16_t, max_entries> positions_;  ///< ascending
   std::array<std::uint32_t, max_entries + 1> keys_;   ///< sparse; bit i at 1 << (bits_ - 1 - i)
   std::array<Entry, max_entries + 1> entry_;
 };
 
 /// What `Trie(node)`, `insert` and `make_node` come to, in one go, for the most frequent case: a
-/// record more in a node of records, with a single mask and partial keys that stay as wide as they
-/// are. Null: it is not that case. No memory: std::bad_alloc.
-[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position, unsigned near,
-                           bool one, Entry entry);
+/// record more in a node of records with a single mask. `range`: the entries on the other side of
+/// the branch. The caller has locked the node. Null: it is not that case. No memory:
+/// std::bad_alloc.
+[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position,
+                           Node::Range range, bool one, Entry entry);
 
 }  // namespace perdure::hot

@@ -13,9 +13,8 @@ void Hot<Keys>::seek(const KeyBits& from, Route& route) const {
   const unsigned position = KeyBits::first_difference(from, bits_of(route.leaf));
   if (position != hot::no_bit) {
     const Branch branch = branch_of(route, from, position);
-    steps.resize(branch.level + 1);
-    const Node::Range range = steps.back().node->sharing(steps.back().index, position);
-    steps.back().index = branch.one ? range.end : range.first;
+    steps.shrink(branch.level + 1);
+    steps.back().index = branch.one ? branch.range.end : branch.range.first;
   }
   for (std::size_t above = 0; above + 1 < steps.size(); ++above) ++steps[above].index;
 }
@@ -25,7 +24,7 @@ void Hot<Keys>::prefetch(Entry entry) noexcept {
   if (hot::is_record(entry))
     pm::prefetch(record_of(entry));
   else
-    hot::node_of(entry)->prefetch();
+    hot::prefetch_node(entry);
 }
 
 // The records of a node lie anywhere; together they come sooner.

@@ -33,8 +33,16 @@ TEST(StripedArena, GivesEveryLengthARoomThatFits) {
     ASSERT_GE(room, bytes);
     ASSERT_EQ(StripedArena::class_of(room), number) << bytes;
     ASSERT_TRUE(number == before || number == before + 1) << bytes;
-    ASSERT_LE(room, bytes + std::max<std::size_t>(16, bytes / 4 + 1)) << bytes;
+    ASSERT_LE(room, bytes + (bytes <= 64 ? 16 : std::max<std::size_t>(64, bytes / 4 + 1))) << bytes;
     before = number;
+  }
+}
+
+TEST(StripedArena, AlignsWhatTakesALine) {
+  StripedArena arena(false);
+  for (std::size_t bytes = 1; bytes <= 5'000; bytes += 7) {
+    const auto at = reinterpret_cast<std::uintptr_t>(arena.allocate(bytes));
+    ASSERT_EQ(at % (bytes > 48 ? 64 : 16), 0U) << bytes;
   }
 }
 
