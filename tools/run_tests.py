@@ -19,6 +19,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -119,7 +120,8 @@ class Stage:
         self.closing += [line for line in output[-30:] if CLOSING.search(line)]
         if code != 0:
             self.passed = False
-            say(f"{self.name}: exit code {code} from: {shlex.join(arguments)}")
+            command = textwrap.shorten(shlex.join(arguments), 300, placeholder=" ...")
+            say(f"{self.name}: exit code {code} from: {command}")
             print("\n".join(output[-60:]), file=sys.stderr)
 
     def fail(self, what: str) -> None:

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "index/record/leaf_order.h"
 #include "index/record/batch.h"
 #include "index/record/index_root.h"
+#include "index/record/leaf_order.h"
 
 namespace perdure::fptree {
 namespace {
