@@ -148,7 +148,7 @@ target_link_options(perdure_crash INTERFACE ${perdure_sim_link_options})
 target_include_directories(perdure_crash INTERFACE
   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/perdure>")
 target_link_libraries(perdure_crash INTERFACE Threads::Threads
-  "$<INSTALL_INTERFACE:pmemobj;pmem2;pmem;boost_context;gomp;${CMAKE_DL_LIBS}>")
+  "$<INSTALL_INTERFACE:pmemobj;pmem2;pmem;memkind;boost_context;gomp;${CMAKE_DL_LIBS}>")
 
 perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
 target_link_libraries(perdure-sim PRIVATE perdure_sim_cli)

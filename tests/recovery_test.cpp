@@ -8,6 +8,7 @@ namespace perdure::testing {
 namespace {
 
 class Recovery : public HistoryTest {};
+class SuddenEnd : public ::testing::TestWithParam<Target> {};
 
 TEST_P(Recovery, reopens_at_another_address_in_the_middle_of_a_history) {
   run({.seed = 31, .shape = Shape::dense, .keys = 300, .operations = 4000, .reopen = true});
@@ -45,7 +46,7 @@ TEST_P(Recovery, reopens_an_empty_index) {
   });
 }
 
-TEST_P(Recovery, survives_kills_at_random_moments) {
+TEST_P(SuddenEnd, survives_kills_at_random_moments) {
   // Small nodes and default ones take turns; the sum over both is what a target must survive.
   const bool disk = GetParam().info->index_class == IndexClass::on_disk;
   const bool one_kind = GetParam().info->create_bytes == nullptr;
@@ -77,6 +78,10 @@ TEST_P(Recovery, survives_kills_at_random_moments) {
 INSTANTIATE_TEST_SUITE_P(Indexes, Recovery, ::testing::ValuesIn(recovering_targets()),
                          [](const auto& test) { return test.param.name(); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Recovery);
+
+INSTANTIATE_TEST_SUITE_P(Indexes, SuddenEnd, ::testing::ValuesIn(killable_targets()),
+                         [](const auto& test) { return test.param.name(); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SuddenEnd);
 
 }  // namespace
 }  // namespace perdure::testing

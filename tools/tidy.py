@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "pm": {"core"},
     "pool": {"core", "pm"},
     "index": {"core", "pm", "pool"},
-    "structure": {"core", "pm", "pool"},
+    "structure": {"core", "pm", "pool", "index"},
     "workload": {"core"},
     "platform": {"core", "pm"},
     # The explorer creates and recovers whatever is registered, on pool images: so it stands above
@@ -45,7 +45,7 @@ LAYERS: dict[str, set[str]] = {
 LAYERS["cli"] = LAYERS["driver"] | {"driver"}
 
 # Folders that hold what several indexes share; they are no index themselves.
-SHARED_INDEX_FOLDERS = {"inner_tree", "record", "reference"}
+SHARED_INDEX_FOLDERS = {"inner_tree", "record", "reference", "memory"}
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 75

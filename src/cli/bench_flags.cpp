@@ -6,6 +6,9 @@ namespace {
 
 void declare_what(CLI::App& app, BenchFlags& flags) {
   app.add_option("--index", flags.index, "the index, see `list indexes`")->group("What");
+  app.add_option("--mode", flags.mode,
+                 "of a structure: dram, pmem-volatile, pmem-persist or pmem-trans (default)")
+      ->group("What");
   app.add_option("--plugin", flags.plugin, "a PiBench wrapper (shared library) as the index")
       ->group("What");
   app.add_option("--option", flags.options, "name=value, an option of the index; repeatable")
@@ -28,8 +31,8 @@ void declare_workload(CLI::App& app, BenchFlags& flags) {
       "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");
   add("--keys", flags.keys,
       "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH");
-  add("--key-kind", flags.key_kind, "integer or bytes; --keys says it more exactly");
-  add("--value-bytes", flags.value_bytes, "length of the values of byte-string keys (8)");
+  add("--key-kind", flags.key_kind, "integer, bytes or slots; --keys says it more exactly");
+  add("--value-bytes", flags.value_bytes, "length of the values; beside integer keys only of slots (8)");
   add("--scan-count", flags.scan_count, "records per scan: 100 or 1-100");
   add("--load-order", flags.load_order, "random or sequential");
   add("--seed", flags.seed, "a whole number; the same seed gives the same operations");
@@ -61,7 +64,7 @@ void declare_memory(CLI::App& app, BenchFlags& flags) {
   };
   add("--pool", flags.pool, "file or device of the pool (on-disk indexes: a directory)");
   add("--pool-bytes", flags.pool_bytes, "size of a new pool: 4GiB (chosen from the workload)");
-  add("--heap", flags.heap, "slab (default), pmdk or dram");
+  add("--heap", flags.heap, "slab (default), pmdk or dram; a structure takes the one of its mode");
   add("--durability", flags.durability, "adr (default), eadr or none");
   app.add_flag("--reuse", flags.reuse, "open and recover an existing pool, load nothing")
       ->group("Memory");

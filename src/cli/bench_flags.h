@@ -15,7 +15,7 @@ namespace perdure::cli {
 struct BenchFlags {
   using Text = std::optional<std::string>;
 
-  Text index, plugin, target;
+  Text index, mode, plugin, target;
   std::vector<std::string> options;
 
   Text workload, records, mix, distribution, keys, key_kind, value_bytes, scan_count, load_order;

@@ -52,7 +52,7 @@ void declare(CLI::App& app, Flags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--heap", flags.heap, "slab (default) or pmdk (libpmemobj itself is trusted)");
   app.add_option("--domain", flags.domain, "adr (default) or eadr");
-  app.add_option("--key-kind", flags.key_kind, "integer (default) or bytes");
+  app.add_option("--key-kind", flags.key_kind, "integer (default), bytes or slots");
   app.add_option("--threads", flags.threads, "1 to 8 (1)");
   app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
   app.add_option("--keys", flags.keys, "keys of one program (32)");
@@ -110,14 +110,16 @@ Result<crash::Plan> plan_of(const Flags& flags) {
   if (std::ranges::find(switches, flags.transactions) == switches.end())
     return not_one_of(flags.transactions, "--transactions", switches);
   plan.transactions = flags.transactions == "on";
-  const std::vector<std::string> kinds{"integer", "bytes"};
+  const std::vector<std::string> kinds{"integer", "bytes", "slots"};
   if (std::ranges::find(kinds, flags.key_kind) == kinds.end())
     return not_one_of(flags.key_kind, "--key-kind", kinds);
   plan.domain = flags.domain == "adr" ? crash::Domain::adr : crash::Domain::eadr;
-  plan.key_kind = flags.key_kind == "integer" ? KeyKind::integer : KeyKind::bytes;
-  if (plan.key_kind == KeyKind::bytes && (*found)->create_bytes == nullptr)
-    return Error{ErrorCode::usage, "'" + name + "' has no byte-string keys", "--key-kind",
-                 "use integer"};
+  plan.key_kind = flags.key_kind == "integer" ? KeyKind::integer
+                  : flags.key_kind == "bytes" ? KeyKind::bytes
+                                              : KeyKind::slots;
+  if (!(*found)->recovers(plan.key_kind))
+    return Error{ErrorCode::usage, "'" + name + "' has no " + flags.key_kind + " keys",
+                 "--key-kind", "give another, see `list indexes`"};
   plan.subject.info = *found;
   if (flags.heap == "pmdk") {
     // To open a pool of libpmemobj takes milliseconds: fewer states of a point or a recovery.

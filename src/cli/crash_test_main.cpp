@@ -30,8 +30,8 @@ std::vector<std::string> values_of(const Arguments& given, const char* flag,
 
 int explore(const IndexInfo& info, const Arguments& given) {
   std::vector<std::string> kinds;
-  if (info.recover_integer != nullptr) kinds.emplace_back(perdure::name_of(KeyKind::integer));
-  if (info.recover_bytes != nullptr) kinds.emplace_back(perdure::name_of(KeyKind::bytes));
+  for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes, KeyKind::slots})
+    if (info.recovers(kind)) kinds.emplace_back(perdure::name_of(kind));
   for (const std::string& kind : values_of(given, "--key-kind", kinds))
     for (const std::string& domain : values_of(given, "--domain", {"adr", "eadr"}))
       for (const std::string& threads : values_of(given, "--threads", {"1", "2"})) {
@@ -39,7 +39,7 @@ int explore(const IndexInfo& info, const Arguments& given) {
         const auto choose = [&](const char* flag, const std::string& value) {
           if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
         };
-        choose("--index", info.name);
+        choose("--index", info.full_name());
         choose("--key-kind", kind);
         choose("--domain", domain);
         choose("--threads", threads);

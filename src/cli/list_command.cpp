@@ -19,15 +19,18 @@ struct Heap {
   const char* name;
   const char* description;
 };
-constexpr std::array<Heap, 3> heaps = {
+constexpr std::array<Heap, 4> heaps = {
     {{"slab", "blocks from a mapped file, allocation state rebuilt at recovery (default)"},
      {"pmdk", "libpmemobj reserve and publish"},
-     {"dram", "an anonymous mapping, gone at the end: no --pool"}}};
+     {"dram", "an anonymous mapping, gone at the end: no --pool"},
+     {"memkind", "memory of the pool's medium used as volatile memory, gone at the end"}}};
+
+constexpr std::array kinds_of_keys{KeyKind::integer, KeyKind::bytes, KeyKind::slots};
 
 Json json_of(const IndexInfo& info) {
   Json kinds = Json::array();
-  if (info.create_integer != nullptr) kinds.push_back("integer");
-  if (info.create_bytes != nullptr) kinds.push_back("bytes");
+  for (const KeyKind kind : kinds_of_keys)
+    if (info.offers(kind)) kinds.push_back(name_of(kind));
   Json options = Json::array();
   for (const IndexOption& option : info.options)
     options.push_back({{"name", option.name},
@@ -35,14 +38,14 @@ Json json_of(const IndexInfo& info) {
                        {"default", option.fallback},
                        {"least", option.least},
                        {"most", option.most}});
-  return {{"name", info.name},
+  return {{"name", info.full_name()},
           {"title", info.title},
           {"index_class", name_of(info.index_class)},
           {"key_kinds", std::move(kinds)},
           {"ordered", info.ordered},
           {"verifiable", info.verifiable},
           {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},
-          {"recovers", info.recover_integer != nullptr || info.recover_bytes != nullptr},
+          {"recovers", std::ranges::any_of(kinds_of_keys, [&](KeyKind kind) { return info.recovers(kind); })},
           {"options", std::move(options)}};
 }
 
@@ -57,7 +60,7 @@ Json options() {
   for (const IndexInfo& info : IndexRegistry::all()) {
     const Json described = json_of(info);
     for (const Json& option : described["options"]) {
-      Json entry = {{"index", info.name}};
+      Json entry = {{"index", info.full_name()}};
       entry.update(option);
       list.push_back(std::move(entry));
     }

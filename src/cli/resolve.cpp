@@ -96,7 +96,7 @@ class BenchResolver {
     if (flags_.plugin) return resolve_plugin();
     if (!flags_.index)
       return usage("an index is missing", "--index", "`perdure list indexes` shows them");
-    auto info = IndexRegistry::find(*flags_.index);
+    auto info = IndexRegistry::find(flags_.mode ? *flags_.index + ":" + *flags_.mode : *flags_.index);
     if (!info) return info.error();
     config_.index = **info;
     return resolve_options();
@@ -158,10 +158,13 @@ class BenchResolver {
       workload.keys = *keys;
     }
     std::optional<KeyKind> kind;
-    static constexpr std::array<Choice<KeyKind>, 2> kinds = {
-        {{"integer", KeyKind::integer}, {"bytes", KeyKind::bytes}}};
+    static constexpr std::array<Choice<KeyKind>, 3> kinds = {
+        {{"integer", KeyKind::integer}, {"bytes", KeyKind::bytes}, {"slots", KeyKind::slots}}};
     if (auto chosen = choose(flags_.key_kind, "--key-kind", kinds, kind); !chosen) return chosen;
-    if (kind && *kind != config_.key_kind()) {
+    std::uint64_t value_bytes = workload.value_bytes;
+    if (auto set = count(flags_.value_bytes, "--value-bytes", value_bytes); !set) return set;
+    workload.value_bytes = value_bytes;
+    if (kind && (*kind == KeyKind::bytes) != workload.is_bytes()) {
       if (flags_.keys)
         return usage(
             "--keys " + *flags_.keys + " makes " + perdure::name_of(config_.key_kind()) + " keys",
@@ -170,9 +173,6 @@ class BenchResolver {
       workload.keys.form =
           *kind == KeyKind::bytes ? workload::Keys::Form::random : workload::Keys::Form::mixed;
     }
-    std::uint64_t value_bytes = workload.value_bytes;
-    if (auto set = count(flags_.value_bytes, "--value-bytes", value_bytes); !set) return set;
-    workload.value_bytes = value_bytes;
     return {};
   }
 
@@ -268,9 +268,17 @@ class BenchResolver {
                      "give " + std::to_string(Pool::min_pool_bytes >> 20) + "MiB or more");
       config_.pool_bytes = *bytes;
     }
-    static constexpr std::array<Choice<HeapKind>, 3> heaps = {
-        {{"slab", HeapKind::slab}, {"pmdk", HeapKind::pmdk}, {"dram", HeapKind::dram}}};
-    return choose(flags_.heap, "--heap", heaps, config_.heap);
+    static constexpr std::array<Choice<HeapKind>, 4> heaps = {{{"slab", HeapKind::slab},
+                                                               {"pmdk", HeapKind::pmdk},
+                                                               {"dram", HeapKind::dram},
+                                                               {"memkind", HeapKind::memkind}}};
+    const std::vector<HeapKind>& suitable = config_.index.heaps;
+    if (!suitable.empty()) config_.heap = suitable.front();
+    if (auto chosen = choose(flags_.heap, "--heap", heaps, config_.heap); !chosen) return chosen;
+    if (!suitable.empty() && std::ranges::find(suitable, config_.heap) == suitable.end())
+      return usage(config_.index.full_name() + " needs another heap", "--heap " + *flags_.heap,
+                   "leave it out");
+    return {};
   }
 
   Result<void> resolve_machine() {
@@ -322,28 +330,44 @@ class BenchResolver {
       return usage("replaces what --reuse would open", "--force", "give one of the two");
     if (config_.bulk_load)
       return usage("--reuse loads nothing", "--bulk-load", "give one of the two");
-    const bool integer = config_.key_kind() == KeyKind::integer;
-    const bool recovers =
-        integer ? config_.index.recover_integer != nullptr : config_.index.recover_bytes != nullptr;
-    if (!config_.uses_path() || !recovers)
+    if (!config_.uses_path() || !config_.index.recovers(config_.key_kind()))
       return usage("nothing of " + config_.index.name +
                        (config_.uses_pool() ? " with --heap dram" : "") + " outlives a run",
                    "--reuse", "leave it out");
     return {};
   }
 
+  Result<void> check_kind(KeyKind kind) const {
+    const IndexInfo& index = config_.index;
+    if (!index.offers(kind) && kind == KeyKind::slots)
+      return Error{ErrorCode::unsupported,
+                   index.name + " has values of 8 bytes beside integer keys",
+                   "--value-bytes " + std::to_string(config_.workload.value_bytes),
+                   "leave it out, or give --keys prefixed, random or file"};
+    if (!index.offers(kind))
+      return Error{ErrorCode::unsupported,
+                   index.name + " has no " + perdure::name_of(kind) + " keys",
+                   flags_.keys ? "--keys" : "--key-kind",
+                   std::string("give --key-kind ") +
+                       (kind == KeyKind::bytes ? "integer" : "bytes")};
+    if (kind == KeyKind::slots && config_.workload.value_bytes > max_slot_value_bytes)
+      return usage("longer than a slot holds",
+                   "--value-bytes " + std::to_string(config_.workload.value_bytes),
+                   "at most " + std::to_string(max_slot_value_bytes) + " bytes");
+    return {};
+  }
+
   Result<void> check_together() {
     if (auto valid = workload::validate(config_.workload); !valid) return valid;
     if (auto opened = workload::open_key_file(config_.workload); !opened) return opened;
-    const bool integer = config_.key_kind() == KeyKind::integer;
-    const bool offered =
-        integer ? config_.index.create_integer != nullptr : config_.index.create_bytes != nullptr;
+    const KeyKind kind = config_.key_kind();
     if (auto suits = check_plugin(); !suits) return suits;
-    if (!offered && config_.plugin.empty())
-      return Error{ErrorCode::unsupported,
-                   config_.index.name + " has no " + perdure::name_of(config_.key_kind()) + " keys",
-                   flags_.keys ? "--keys" : "--key-kind",
-                   std::string("give --key-kind ") + (integer ? "bytes" : "integer")};
+    if (config_.plugin.empty()) {
+      if (auto offered = check_kind(kind); !offered) return offered;
+    } else if (kind == KeyKind::slots) {
+      return usage("a wrapper's integer keys have values of 8 bytes", "--value-bytes",
+                   "leave it out");
+    }
     if (config_.workload.mix.has(Operation::scan) && !config_.index.ordered)
       return usage(config_.index.name + " is unordered and cannot scan", "--mix",
                    "take scan out of the mix");

@@ -9,13 +9,16 @@ namespace perdure::crash {
 struct Vocabulary::Both {
   std::optional<Universe<IntegerKeys>> integers;
   std::optional<Universe<ByteKeys>> bytes;
+  std::optional<Universe<SlotKeys>> slots;
 
   template <class Keys>
   [[nodiscard]] const Universe<Keys>& of() const {
     if constexpr (Keys::kind == KeyKind::integer)
       return *integers;
-    else
+    else if constexpr (Keys::kind == KeyKind::bytes)
       return *bytes;
+    else
+      return *slots;
   }
 };
 
@@ -23,13 +26,17 @@ Vocabulary::Vocabulary(const Program& program)
     : kind_(program.key_kind), keys_(program.keys), both_(std::make_unique<Both>()) {
   if (kind_ == KeyKind::integer)
     both_->integers.emplace(program);
-  else
+  else if (kind_ == KeyKind::bytes)
     both_->bytes.emplace(program);
+  else
+    both_->slots.emplace(program);
 }
 Vocabulary::~Vocabulary() = default;
 
 std::string Vocabulary::show(std::uint16_t key) const {
-  return kind_ == KeyKind::integer ? both_->integers->show(key) : both_->bytes->show(key);
+  return kind_ == KeyKind::integer ? both_->integers->show(key)
+         : kind_ == KeyKind::bytes ? both_->bytes->show(key)
+                                   : both_->slots->show(key);
 }
 
 namespace {
@@ -149,7 +156,7 @@ class IndexInstance final : public Instance {
   }
 
   void load(const Operation& operation, Answer& answer) {
-    using Text = std::conditional_t<Keys::kind == KeyKind::integer, std::uint64_t, std::string>;
+    using Text = std::conditional_t<has_text_values<Keys>, std::string, std::uint64_t>;
     std::vector<Text> values;  // records of byte strings refer to them
     for (std::uint16_t key = 0; key < operation.count; ++key)
       values.push_back(universe_.value(operation.stamp + key));
@@ -220,6 +227,9 @@ Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabu
   if (vocabulary.kind() == KeyKind::integer)
     return std::unique_ptr<Instance>(std::make_unique<IndexInstance<IntegerKeys>>(
         subject, both.of<IntegerKeys>(), keys, std::move(pool).value()));
+  if (vocabulary.kind() == KeyKind::slots)
+    return std::unique_ptr<Instance>(std::make_unique<IndexInstance<SlotKeys>>(
+        subject, both.of<SlotKeys>(), keys, std::move(pool).value()));
   return std::unique_ptr<Instance>(std::make_unique<IndexInstance<ByteKeys>>(
       subject, both.of<ByteKeys>(), keys, std::move(pool).value()));
 }
@@ -232,6 +242,8 @@ Recovered recover(const Subject& subject, const Vocabulary& vocabulary, const Me
   const std::uint16_t keys = vocabulary.keys();
   if (vocabulary.kind() == KeyKind::integer)
     return recover_as(subject, both.of<IntegerKeys>(), keys, std::move(pool).value());
+  if (vocabulary.kind() == KeyKind::slots)
+    return recover_as(subject, both.of<SlotKeys>(), keys, std::move(pool).value());
   return recover_as(subject, both.of<ByteKeys>(), keys, std::move(pool).value());
 }
 

@@ -139,7 +139,7 @@ int Universe<ByteKeys>::number_of(std::string_view key, std::size_t guess) const
   return place_of(keys_, key, guess);
 }
 
-std::string Universe<ByteKeys>::value(std::uint64_t stamp) const {
+std::string text_of(std::uint64_t stamp) {
   std::string value = std::to_string(stamp) + ':';
   Rng rng(stamp, 4);
   for (std::uint64_t length = rng.below(90); length > 0; --length)
@@ -147,14 +147,14 @@ std::string Universe<ByteKeys>::value(std::uint64_t stamp) const {
   return value;
 }
 
-std::uint64_t Universe<ByteKeys>::stamp_of(std::string_view value) const {
+std::uint64_t stamp_in(std::string_view value) {
   std::uint64_t stamp = 0;
   for (const char c : value) {
     if (c == ':') break;
     if (c < '0' || c > '9') return bad_stamp;
     stamp = stamp * 10 + static_cast<std::uint64_t>(c - '0');
   }
-  return this->value(stamp) == value ? stamp : bad_stamp;
+  return text_of(stamp) == value ? stamp : bad_stamp;
 }
 
 std::string Universe<ByteKeys>::show(std::uint16_t number) const {

@@ -67,6 +67,11 @@ struct ProgramPlan {
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};
 inline constexpr std::uint64_t bad_stamp = absent - 1;
 
+/// A value whose length and content follow from its stamp, so that a torn mixture of two is
+/// recognised, and the stamp of such a value.
+[[nodiscard]] std::string text_of(std::uint64_t stamp);
+[[nodiscard]] std::uint64_t stamp_in(std::string_view value);
+
 /// The universe in the vocabulary of a kind of key.
 template <class Keys>
 class Universe;
@@ -88,15 +93,31 @@ class Universe<IntegerKeys> {
 };
 
 template <>
+class Universe<SlotKeys> {
+ public:
+  explicit Universe(const Program& program) : keys_(program) {}
+  [[nodiscard]] std::uint64_t key(std::uint16_t number) const { return keys_.key(number); }
+  [[nodiscard]] int number_of(std::uint64_t key, std::size_t guess) const {
+    return keys_.number_of(key, guess);
+  }
+  [[nodiscard]] std::uint64_t lowest() const { return 0; }
+  [[nodiscard]] std::string value(std::uint64_t stamp) const { return text_of(stamp); }
+  [[nodiscard]] std::uint64_t stamp_of(std::string_view value) const { return stamp_in(value); }
+  [[nodiscard]] std::string show(std::uint16_t number) const { return keys_.show(number); }
+
+ private:
+  Universe<IntegerKeys> keys_;
+};
+
+template <>
 class Universe<ByteKeys> {
  public:
   explicit Universe(const Program& program);
   [[nodiscard]] std::string_view key(std::uint16_t number) const { return keys_[number]; }
   [[nodiscard]] int number_of(std::string_view key, std::size_t guess) const;
   [[nodiscard]] std::string_view lowest() const { return {}; }
-  /// Length and content follow from the stamp, so that a torn mixture of two is recognised.
-  [[nodiscard]] std::string value(std::uint64_t stamp) const;
-  [[nodiscard]] std::uint64_t stamp_of(std::string_view value) const;
+  [[nodiscard]] std::string value(std::uint64_t stamp) const { return text_of(stamp); }
+  [[nodiscard]] std::uint64_t stamp_of(std::string_view value) const { return stamp_in(value); }
   [[nodiscard]] std::string show(std::uint16_t number) const;
 
  private:

@@ -148,7 +148,7 @@ class Session {
     options.pool_path = config_.pool_path;
     options.pool_bytes = site_->bytes();
     options.threads = config_.threads;
-    if constexpr (Keys::kind == KeyKind::bytes) {
+    if constexpr (has_text_keys<Keys>) {
       options.key_bytes = workload::KeySpace(config_.workload).longest();
       options.value_bytes = config_.workload.value_bytes;
     }
@@ -287,7 +287,7 @@ class Session {
     std::string text(keys.longest(), '\0');
     typename Keys::ValueOut value{};
     for (std::uint64_t id = 0; id < records; id += step) {
-      if constexpr (Keys::kind == KeyKind::integer)
+      if constexpr (!has_text_keys<Keys>)
         found += index_->lookup(keys.word(id), value) == Outcome::ok ? 1 : 0;
       else
         found += index_->lookup(std::string_view(text.data(), keys.write(id, text.data())),
@@ -453,6 +453,7 @@ Result<void> configure_pm(const BenchConfig& config) {
 Result<BenchResult> run_bench(const BenchConfig& config, Progress& progress) {
   if (auto configured = configure_pm(config); !configured) return configured.error();
   if (config.key_kind() == KeyKind::integer) return Session<IntegerKeys>(config, progress).run();
+  if (config.key_kind() == KeyKind::slots) return Session<SlotKeys>(config, progress).run();
   return Session<ByteKeys>(config, progress).run();
 }
 

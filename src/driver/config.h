@@ -76,11 +76,14 @@ struct BenchConfig {
 
   [[nodiscard]] bool open_loop() const noexcept { return rate_ops_s > 0; }
   [[nodiscard]] KeyKind key_kind() const noexcept {
-    return workload.is_bytes() ? KeyKind::bytes : KeyKind::integer;
+    if (workload.is_bytes()) return KeyKind::bytes;
+    const bool only_slots = index.offers(KeyKind::slots) && !index.offers(KeyKind::integer);
+    return only_slots || workload.value_bytes != sizeof(std::uint64_t) ? KeyKind::slots
+                                                                       : KeyKind::integer;
   }
   /// True when the index lives in a Pool (of whatever heap).
   [[nodiscard]] bool uses_pool() const noexcept {
-    return index.index_class == IndexClass::persistent && plugin.empty();
+    return perdure::uses_pool(index.index_class) && plugin.empty();
   }
   /// True when --pool names something this run creates or opens.
   [[nodiscard]] bool uses_path() const noexcept {

@@ -14,30 +14,49 @@ SortedRecords<IntegerKeys>::SortedRecords(const workload::Workload& workload) {
   std::ranges::sort(records_, {}, &IntegerRecord::key);
 }
 
-SortedRecords<ByteKeys>::SortedRecords(const workload::Workload& workload) {
+namespace {
+
+/// The parts of a record's text, of which there may be no key.
+std::string_view text_of_key(std::string_view key) noexcept { return key; }
+std::string_view text_of_key(std::uint64_t) noexcept { return {}; }
+
+}  // namespace
+
+template <class Keys>
+  requires has_text_values<Keys>
+SortedRecords<Keys>::SortedRecords(const workload::Workload& workload) {
   // Lengths first, views last: the text moves while it grows.
-  struct Lengths {
-    std::size_t key;
-    std::size_t value;
+  struct Place {
+    typename Keys::Key key;  // of text, only the length is right
+    std::size_t value_bytes;
   };
-  std::vector<Lengths> lengths;
-  lengths.reserve(workload.records);
+  std::vector<Place> places;
+  places.reserve(workload.records);
   workload::LoadStream stream(workload, 0, 1);
-  StepBuffer<ByteKeys> buffer(workload);
+  StepBuffer<Keys> buffer(workload);
   while (const std::size_t size = buffer.fill(stream))
     for (std::size_t i = 0; i < size; ++i) {
-      const workload::BytesStep& step = buffer.data()[i];
-      lengths.push_back({step.key.size(), step.value.size()});
-      text_.append(step.key).append(step.value);
+      const auto& step = buffer.data()[i];
+      places.push_back({step.key, step.value.size()});
+      text_.append(text_of_key(step.key)).append(step.value);
     }
-  records_.reserve(lengths.size());
+  records_.reserve(places.size());
   std::string_view rest = text_;
-  for (const Lengths& length : lengths) {
-    records_.push_back({rest.substr(0, length.key), rest.substr(length.key, length.value)});
-    rest.remove_prefix(length.key + length.value);
+  for (const Place& place : places) {
+    const std::size_t key_bytes = text_of_key(place.key).size();
+    Record& record = records_.emplace_back();
+    if constexpr (has_text_keys<Keys>)
+      record.key = rest.substr(0, key_bytes);
+    else
+      record.key = place.key;
+    record.value = rest.substr(key_bytes, place.value_bytes);
+    rest.remove_prefix(key_bytes + place.value_bytes);
   }
   // string_view compares as unsigned bytes, a prefix first: true byte order.
-  std::ranges::sort(records_, {}, &BytesRecord::key);
+  std::ranges::sort(records_, {}, &Record::key);
 }
+
+template class SortedRecords<ByteKeys>;
+template class SortedRecords<SlotKeys>;
 
 }  // namespace perdure::driver

@@ -81,15 +81,17 @@ class SortedRecords<IntegerKeys> {
   std::vector<IntegerRecord> records_;
 };
 
-template <>
-class SortedRecords<ByteKeys> {
+template <class Keys>
+  requires has_text_values<Keys>
+class SortedRecords<Keys> {
  public:
+  using Record = typename Keys::Record;
   explicit SortedRecords(const workload::Workload& workload);
-  [[nodiscard]] const std::vector<BytesRecord>& records() const noexcept { return records_; }
+  [[nodiscard]] const std::vector<Record>& records() const noexcept { return records_; }
 
  private:
   std::string text_;
-  std::vector<BytesRecord> records_;
+  std::vector<Record> records_;
 };
 
 }  // namespace perdure::driver

@@ -66,6 +66,8 @@ std::uint64_t expected_inserts(const BenchConfig& config) noexcept {
 std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   // A 16-byte record in leaves split in half takes about 40 bytes with its share of the header.
   if (config.key_kind() == KeyKind::integer) return 64;
+  // Nodes of 128-byte slots half full, and the widest pointers.
+  if (config.key_kind() == KeyKind::slots) return 512;
   const workload::Keys& keys = config.workload.keys;
   std::uint64_t key = 24 + keys.prefix.size();
   if (keys.form == workload::Keys::Form::random) key = keys.max_bytes;

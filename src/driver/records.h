@@ -14,7 +14,7 @@ namespace perdure::driver {
 template <class Keys, class Visit>
 std::uint64_t for_each_record(OrderedIndex<Keys>& index, Visit&& visit) {
   constexpr std::size_t piece = 4096;
-  using Owned = std::conditional_t<Keys::kind == KeyKind::integer, std::uint64_t, std::string>;
+  using Owned = std::conditional_t<has_text_keys<Keys>, std::string, std::uint64_t>;
   typename Keys::Scan scan;
   scan.reserve(piece);
   Owned last{};

@@ -116,7 +116,7 @@ Json settings_of(const BenchConfig& config) {
   for (const IndexOptions::Choice& choice : config.options.choices())
     options[choice.name] = choice.value;
   const bool by_operations = config.workload.operations != 0;
-  Json record = {{"index", config.index.name},
+  Json record = {{"index", config.index.full_name()},
                  {"options", std::move(options)},
                  {"plugin", nullptr},
                  {"pool", nullptr},
@@ -174,7 +174,7 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
                     {"wrong", result.verification->wrong},
                     {"examples", result.verification->examples}};
   return {{"schema", "perdure-run/1"},
-          {"index", config.index.name},
+          {"index", config.index.full_name()},
           {"index_class", name_of(config.index.index_class)},
           {"target", target_of(config)},
           {"platform", platform_record(config)},

@@ -45,10 +45,12 @@ class StepBuffer<IntegerKeys> {
   std::vector<Step> steps_;
 };
 
-template <>
-class StepBuffer<ByteKeys> {
+template <class Keys>
+  requires has_text_values<Keys>
+class StepBuffer<Keys> {
  public:
-  using Step = workload::BytesStep;
+  using Step =
+      std::conditional_t<has_text_keys<Keys>, workload::BytesStep, workload::SlotStep>;
   static constexpr std::size_t capacity = std::size_t{1} << 16;
   static constexpr std::size_t arena_bytes = std::size_t{8} << 20;
 
@@ -61,7 +63,7 @@ class StepBuffer<ByteKeys> {
   [[nodiscard]] const Step* data() const noexcept { return block_.steps().data(); }
 
  private:
-  workload::BytesBlock block_;
+  workload::TextBlock<Step> block_;
 };
 
 template <class Keys>
@@ -83,7 +85,7 @@ class Worker {
         keeps_answers_(!config.answers_path.empty()) {
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     scan_.reserve(config.workload.scan.max);
-    if constexpr (Keys::kind == KeyKind::bytes) {
+    if constexpr (has_text_values<Keys>) {
       value_.reserve(config.workload.value_bytes);
       written_.resize(config.workload.value_bytes);
     }
@@ -250,7 +252,7 @@ class Worker {
   [[nodiscard]] typename Keys::Value begin_verified(const Step& step, workload::Ticket& ticket) {
     const Unmeasured free;
     ticket = verifier_->begin(step);
-    if constexpr (Keys::kind == KeyKind::integer) {
+    if constexpr (!has_text_values<Keys>) {
       return ticket.value_word;
     } else {
       codec_.write(ticket.value_word, written_.data());

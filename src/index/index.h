@@ -1,7 +1,9 @@
 // What every index offers: the operations, their outcomes, and what a reader may rely on.
 //
-// Two kinds of keys, two interfaces from one template:
+// Three kinds of records, three interfaces from one template:
 //   IntegerIndex  8-byte unsigned keys in numeric order, 8-byte values.
+//   SlotIndex     the same keys; values are byte strings of 0 .. max_slot_value_bytes, which lie in
+//                 slots of slot_bytes.
 //   BytesIndex    byte strings of 0 .. max_key_bytes, any content, in true byte order (memcmp, a
 //                 prefix first); values are byte strings of 0 .. max_value_bytes.
 //
@@ -15,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/result.h"
@@ -23,6 +26,8 @@ namespace perdure {
 
 inline constexpr std::size_t max_key_bytes = 2048;
 inline constexpr std::size_t max_value_bytes = 64 * 1024;
+inline constexpr std::size_t slot_bytes = 128;
+inline constexpr std::size_t max_slot_value_bytes = slot_bytes - 8;
 
 /// What an operation came to. Everything but `ok` leaves the index as it was.
 enum class Outcome : std::uint8_t {
@@ -34,13 +39,20 @@ enum class Outcome : std::uint8_t {
 };
 [[nodiscard]] const char* name_of(Outcome outcome) noexcept;
 
-enum class KeyKind : std::uint8_t { integer, bytes };
+/// The kind of record, named after what tells it from the others.
+enum class KeyKind : std::uint8_t { integer, bytes, slots };
 [[nodiscard]] const char* name_of(KeyKind kind) noexcept;
 
 struct IntegerRecord {
   std::uint64_t key;
   std::uint64_t value;
   friend bool operator==(const IntegerRecord&, const IntegerRecord&) = default;
+};
+
+struct SlotRecord {
+  std::uint64_t key;
+  std::string_view value;
+  friend bool operator==(const SlotRecord&, const SlotRecord&) = default;
 };
 
 struct BytesRecord {
@@ -96,6 +108,35 @@ class BytesScan {
   std::string text_;
 };
 
+class SlotScan {
+ public:
+  void clear() noexcept {
+    entries_.clear();
+    text_.clear();
+  }
+  void append(std::uint64_t key, std::string_view value) {
+    entries_.push_back({key, text_.size(), value.size()});
+    text_.append(value);
+  }
+  void truncate(std::size_t size) { entries_.resize(size); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  /// Valid until the next append or clear.
+  [[nodiscard]] SlotRecord operator[](std::size_t i) const noexcept {
+    const Entry& entry = entries_[i];
+    return {entry.key, std::string_view(text_).substr(entry.at, entry.value_bytes)};
+  }
+  void reserve(std::size_t records) { entries_.reserve(records); }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    std::size_t at;
+    std::size_t value_bytes;
+  };
+  std::vector<Entry> entries_;
+  std::string text_;
+};
+
 struct IntegerKeys {
   using Key = std::uint64_t;
   using Value = std::uint64_t;
@@ -103,6 +144,15 @@ struct IntegerKeys {
   using Record = IntegerRecord;
   using Scan = IntegerScan;
   static constexpr KeyKind kind = KeyKind::integer;
+};
+
+struct SlotKeys {
+  using Key = std::uint64_t;
+  using Value = std::string_view;
+  using ValueOut = std::string;  ///< reuse one: no allocation once it has grown
+  using Record = SlotRecord;
+  using Scan = SlotScan;
+  static constexpr KeyKind kind = KeyKind::slots;
 };
 
 struct ByteKeys {
@@ -113,6 +163,17 @@ struct ByteKeys {
   using Scan = BytesScan;
   static constexpr KeyKind kind = KeyKind::bytes;
 };
+
+template <class Keys>
+inline constexpr bool has_text_keys = std::is_same_v<typename Keys::Key, std::string_view>;
+template <class Keys>
+inline constexpr bool has_text_values = std::is_same_v<typename Keys::Value, std::string_view>;
+/// The most bytes a value may have.
+template <class Keys>
+inline constexpr std::size_t longest_value =
+    Keys::kind == KeyKind::bytes   ? max_value_bytes
+    : Keys::kind == KeyKind::slots ? max_slot_value_bytes
+                                   : sizeof(std::uint64_t);
 
 /// The part that does not depend on the kind of key.
 class Index {
@@ -182,5 +243,6 @@ class OrderedIndex : public Index {
 
 using IntegerIndex = OrderedIndex<IntegerKeys>;
 using BytesIndex = OrderedIndex<ByteKeys>;
+using SlotIndex = OrderedIndex<SlotKeys>;
 
 }  // namespace perdure

@@ -43,7 +43,27 @@ const char* name_of(Outcome outcome) noexcept {
 }
 
 const char* name_of(KeyKind kind) noexcept {
-  return kind == KeyKind::integer ? "integer" : "bytes";
+  switch (kind) {
+    case KeyKind::integer:
+      return "integer";
+    case KeyKind::bytes:
+      return "bytes";
+    case KeyKind::slots:
+      return "slots";
+  }
+  return "?";
+}
+
+const char* name_of(Tearing tearing) noexcept {
+  switch (tearing) {
+    case Tearing::nothing:
+      return "nothing";
+    case Tearing::values:
+      return "values";
+    case Tearing::structure:
+      return "structure";
+  }
+  return "?";
 }
 
 const char* name_of(IndexClass index_class) noexcept {
@@ -52,6 +72,8 @@ const char* name_of(IndexClass index_class) noexcept {
       return "persistent";
     case IndexClass::in_memory:
       return "in_memory";
+    case IndexClass::volatile_pm:
+      return "volatile_pm";
     case IndexClass::on_disk:
       return "on_disk";
     case IndexClass::harness:
@@ -78,10 +100,25 @@ std::span<const IndexInfo> IndexRegistry::all() { return registered(); }
 
 Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
   const auto& list = registered();
-  const auto found = std::ranges::find(list, name, &IndexInfo::name);
-  if (found != list.end()) return &*found;
+  // The last of a name is its default mode.
+  const auto found = std::ranges::find_if(list.rbegin(), list.rend(), [&](const IndexInfo& info) {
+    return info.name == name || info.full_name() == name;
+  });
+  if (found != list.rend()) return &*found;
   std::vector<std::string> names;
-  for (const IndexInfo& info : list) names.push_back(info.name);
+  const std::string_view structure = name.substr(0, name.find(':'));
+  const auto known = std::ranges::find(list, structure, &IndexInfo::name);
+  if (structure != name && known != list.end()) {
+    for (const IndexInfo& info : list)
+      if (info.name == structure && !info.mode.empty()) names.push_back(info.mode);
+    return usage(std::string(structure) + " has no mode '" +
+                     std::string(name.substr(structure.size() + 1)) + "'",
+                 "--mode",
+                 suggestion(name.substr(structure.size() + 1), names,
+                            names.empty() ? "leave it out" : "`perdure list indexes` shows them"));
+  }
+  for (const IndexInfo& info : list)
+    if (names.empty() || names.back() != info.name) names.push_back(info.name);
   return usage("no index is named '" + std::string(name) + "'", "--index",
                suggestion(name, names, "`perdure list indexes` shows them"));
 }
@@ -117,8 +154,33 @@ Result<IndexOptions> IndexRegistry::options(const IndexInfo& info,
   return chosen;
 }
 
+bool IndexInfo::offers(KeyKind kind) const noexcept {
+  return kind == KeyKind::integer ? create_integer != nullptr
+         : kind == KeyKind::bytes ? create_bytes != nullptr
+                                  : create_slots != nullptr;
+}
+
+bool IndexInfo::recovers(KeyKind kind) const noexcept {
+  return kind == KeyKind::integer ? recover_integer != nullptr
+         : kind == KeyKind::bytes ? recover_bytes != nullptr
+                                  : recover_slots != nullptr;
+}
+
 bool IndexRegistry::add(IndexInfo info) {
   auto& list = registered();
+  const std::vector<IndexMode> modes = std::move(info.modes);
+  info.modes.clear();
+  for (const IndexMode& mode : modes) {
+    IndexInfo with = info;
+    with.mode = mode.name;
+    with.index_class = mode.index_class;
+    with.tearing = mode.tearing;
+    with.heaps = mode.heaps;
+    with.create_slots = mode.create_slots;
+    with.recover_slots = mode.recover_slots;
+    add(std::move(with));
+  }
+  if (!modes.empty()) return true;
   list.insert(std::ranges::upper_bound(list, info.name, {}, &IndexInfo::name), std::move(info));
   return true;
 }
@@ -138,6 +200,13 @@ Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info
 }
 
 template <>
+Result<std::unique_ptr<SlotIndex>> create_index<SlotKeys>(const IndexInfo& info,
+                                                       const IndexPlace& place) {
+  if (info.create_slots == nullptr) return lacks<SlotKeys>(info, "creation");
+  return info.create_slots(place);
+}
+
+template <>
 Result<std::unique_ptr<IntegerIndex>> recover_index<IntegerKeys>(const IndexInfo& info,
                                                                  const IndexPlace& place) {
   if (info.recover_integer == nullptr) return lacks<IntegerKeys>(info, "recovery");
@@ -149,6 +218,13 @@ Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& inf
                                                             const IndexPlace& place) {
   if (info.recover_bytes == nullptr) return lacks<ByteKeys>(info, "recovery");
   return info.recover_bytes(place);
+}
+
+template <>
+Result<std::unique_ptr<SlotIndex>> recover_index<SlotKeys>(const IndexInfo& info,
+                                                       const IndexPlace& place) {
+  if (info.recover_slots == nullptr) return lacks<SlotKeys>(info, "recovery");
+  return info.recover_slots(place);
 }
 
 }  // namespace perdure

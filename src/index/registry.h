@@ -46,11 +46,35 @@ class IndexOptions {
 /// Where an index keeps its records.
 enum class IndexClass : std::uint8_t {
   persistent,  ///< in a Pool; recovers
-  in_memory,   ///< DRAM reference; needs no pool and keeps nothing
+  in_memory,   ///< in DRAM; needs no pool and keeps nothing
+  volatile_pm, ///< in a Pool used as volatile memory; keeps nothing
   on_disk,     ///< a foreign storage engine with files of its own below `IndexPlace::path`
   harness,     ///< does nothing: measures the harness
 };
 [[nodiscard]] const char* name_of(IndexClass index_class) noexcept;
+[[nodiscard]] constexpr bool uses_pool(IndexClass index_class) noexcept {
+  return index_class == IndexClass::persistent || index_class == IndexClass::volatile_pm;
+}
+
+struct IndexPlace;
+
+/// What a power cut in the middle of an operation may leave of it, by design.
+enum class Tearing : std::uint8_t {
+  nothing,    ///< an operation is whole or absent
+  values,     ///< of a value being replaced, a mixture of the old one and the new one
+  structure,  ///< besides, nodes half changed: recovery may find records missing, or `corrupt`
+};
+[[nodiscard]] const char* name_of(Tearing tearing) noexcept;
+
+/// One of the ways a structure can keep its nodes, as `--mode` on the command line.
+struct IndexMode {
+  std::string name;  ///< "pmem-trans"
+  IndexClass index_class = IndexClass::persistent;
+  Tearing tearing = Tearing::nothing;
+  std::vector<HeapKind> heaps{};  ///< the pools it works on; empty: all, or none needed
+  Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
+  Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
+};
 
 /// What an index is created or recovered with.
 struct IndexPlace {
@@ -64,8 +88,9 @@ struct IndexPlace {
 };
 
 struct IndexInfo {
-  std::string name;   ///< "fptree"
-  std::string title;  ///< "FPTree (Oukid et al., SIGMOD 2016)"
+  std::string name;    ///< "fptree"
+  std::string mode{};  ///< "pmem-trans" for a structure, filled in by the registry
+  std::string title;   ///< "FPTree (Oukid et al., SIGMOD 2016)"
   IndexClass index_class = IndexClass::persistent;
   bool ordered = true;       ///< scans work
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
@@ -75,20 +100,34 @@ struct IndexInfo {
   /// Makes an empty index. Null where the kind of key is not offered.
   Result<std::unique_ptr<IntegerIndex>> (*create_integer)(const IndexPlace&) = nullptr;
   Result<std::unique_ptr<BytesIndex>> (*create_bytes)(const IndexPlace&) = nullptr;
+  Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
   /// Recovers from what `place` holds, clean or crashed. Null for in_memory and harness.
   /// Errors: not_found (no such root), foreign (another index, kind of key or options), corrupt,
   /// newer, out_of_space.
   Result<std::unique_ptr<IntegerIndex>> (*recover_integer)(const IndexPlace&) = nullptr;
   Result<std::unique_ptr<BytesIndex>> (*recover_bytes)(const IndexPlace&) = nullptr;
+  Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
 
   /// Describes what lies on media with these options, for counterexamples. Null: shown as bytes.
   std::vector<MediaStruct> (*media)(const IndexOptions&) = nullptr;
+
+  /// A structure: its modes, the one it has by default last. Registered once, it is listed once for
+  /// each mode, with what the mode says in place of the fields above and below.
+  std::vector<IndexMode> modes{};
+  Tearing tearing = Tearing::nothing;
+  std::vector<HeapKind> heaps{};  ///< empty: all
+
+  /// "fptree", "hashtable:pmem-trans": what `IndexRegistry::find` takes.
+  [[nodiscard]] std::string full_name() const { return mode.empty() ? name : name + ":" + mode; }
+  [[nodiscard]] bool offers(KeyKind kind) const noexcept;
+  [[nodiscard]] bool recovers(KeyKind kind) const noexcept;
 };
 
 class IndexRegistry {
  public:
-  /// All registered indexes, by name.
+  /// All registered indexes, by name; structures once for each mode.
   [[nodiscard]] static std::span<const IndexInfo> all();
+  /// `name` may end in ":mode"; a structure without one is found in its default mode.
   /// Errors: usage, with the nearest name as the remedy ("did you mean").
   [[nodiscard]] static Result<const IndexInfo*> find(std::string_view name);
   /// Checks `name=value` pairs against what the index declares. Errors: usage.

@@ -209,4 +209,14 @@ PluginViolations plugin_violations<ByteKeys>(const BytesIndex& index) {
   return violations_of<ByteKeys>(index);
 }
 
+template <>
+Result<std::unique_ptr<SlotIndex>> load_plugin<SlotKeys>(const PluginOptions& options) {
+  return Error{ErrorCode::unsupported, "values of another length than 8 beside integer keys",
+               options.library, "leave --value-bytes out"};
+}
+template <>
+PluginViolations plugin_violations<SlotKeys>(const SlotIndex&) {
+  return {};
+}
+
 }  // namespace perdure

@@ -81,12 +81,7 @@ Result<void> PmdkHeap::register_classes() {
 PMEMoid PmdkHeap::object_at(std::uint64_t offset) const noexcept { return {pool_id_, offset}; }
 
 void PmdkHeap::count(std::int64_t blocks, std::size_t bytes) noexcept {
-  Slot& mine = slot_[pm::thread_slot()];
-  const auto class_bytes = static_cast<std::int64_t>(block_bytes(bytes));
-  mine.live_blocks.store(mine.live_blocks.load(std::memory_order_relaxed) + blocks,
-                         std::memory_order_relaxed);
-  mine.live_bytes.store(mine.live_bytes.load(std::memory_order_relaxed) + blocks * class_bytes,
-                        std::memory_order_relaxed);
+  live_.add(blocks, block_bytes(bytes));
 }
 
 Reservation PmdkHeap::reserve(std::size_t bytes) noexcept {
@@ -188,8 +183,7 @@ Result<std::uint64_t> PmdkHeap::sweep() {
                      " reachable blocks are not allocated",
                  "pmdk heap", "restore the pool from a copy, or create a new one"};
   for (PMEMoid& object : leaked) pmemobj_free(&object);
-  slot_[0].live_blocks.store(static_cast<std::int64_t>(matched), std::memory_order_relaxed);
-  slot_[0].live_bytes.store(live_bytes, std::memory_order_relaxed);
+  live_.set(static_cast<std::int64_t>(matched), live_bytes);
   marks_ = Mapping();
   // libpmemobj looks at its runs when memory is first asked for; until then it reports none in use.
   pobj_action first_look;
@@ -201,16 +195,9 @@ Result<std::uint64_t> PmdkHeap::sweep() {
 
 HeapUsage PmdkHeap::usage() const noexcept {
   HeapUsage usage;
-  std::int64_t blocks = 0;
-  std::int64_t bytes = 0;
-  for (const Slot& slot : slot_) {
-    blocks += slot.live_blocks.load(std::memory_order_relaxed);
-    bytes += slot.live_bytes.load(std::memory_order_relaxed);
-  }
+  live_.report(usage);
   std::uint64_t in_runs = 0;
   pmemobj_ctl_get(objects_, "stats.heap.run_active", &in_runs);
-  usage.live_blocks = static_cast<std::uint64_t>(blocks);
-  usage.live_bytes = static_cast<std::uint64_t>(bytes);
   usage.reserved_bytes = heap_offset_ + in_runs;
   usage.capacity_bytes = pool_bytes_ - heap_offset_;
   usage.dram_bytes = sizeof *this;

@@ -15,8 +15,8 @@
 #include <array>
 #include <atomic>
 
-#include "pm/pm.h"
 #include "pool/heap.h"
+#include "pool/live_count.h"
 #include "pool/mapping.h"
 
 namespace perdure {
@@ -40,10 +40,7 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] const char* name() const noexcept override { return "pmdk"; }
 
  private:
-  struct alignas(64) Slot {
-    std::atomic<std::int64_t> live_blocks{0};
-    std::atomic<std::int64_t> live_bytes{0};
-  };
+  friend class PmdkTransaction;
 
   PmdkHeap(PMEMobjpool* objects, std::uint64_t heap_offset, std::uint64_t pool_bytes);
   Result<void> register_classes();
@@ -56,7 +53,7 @@ class PmdkHeap final : public Heap {
   std::uint64_t heap_offset_;
   std::uint64_t pool_bytes_;
   std::array<std::uint64_t, size_classes::count> class_flag_{};
-  std::array<Slot, pm::max_threads> slot_;
+  LiveCount live_;
 
   // Until `sweep`: one byte per 16 of the pool, the size class + 1 of the marked block there.
   Mapping marks_;

@@ -6,6 +6,7 @@
 
 #include "pool/file_pool.h"
 #include "pool/header.h"
+#include "pool/memkind_pool.h"
 #include "pool/pmdk_pool.h"
 
 namespace perdure {
@@ -18,6 +19,8 @@ const char* name_of(HeapKind kind) noexcept {
       return "slab";
     case HeapKind::dram:
       return "dram";
+    case HeapKind::memkind:
+      return "memkind";
   }
   return "?";
 }
@@ -50,6 +53,8 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
       return PmdkPool::create(options);
     case HeapKind::slab:
       return FilePool::create(options);
+    case HeapKind::memkind:
+      return MemkindPool::create(options);
     case HeapKind::dram:
       break;
   }

@@ -6,7 +6,8 @@
 // With heap `pmdk` the file is a libpmemobj pool and the same header is its root object. Off DAX
 // the environment variable PMEM_IS_PMEM_FORCE is set to 1, unless it is set, so that libpmemobj
 // flushes with instructions as we do, instead of calling msync for every store. With heap `dram`
-// there is no file: an anonymous mapping, gone at close.
+// there is no file: an anonymous mapping, gone at close. With heap `memkind` there is a file without
+// a name: memory of its medium, used as volatile memory, gone at close.
 //
 // P1  checksums cover every field but the clean-shutdown flag, which has only two valid values;
 //     each root has its own (pool/header.h).
@@ -29,7 +30,7 @@
 
 namespace perdure {
 
-enum class HeapKind : std::uint8_t { pmdk, slab, dram };
+enum class HeapKind : std::uint8_t { pmdk, slab, dram, memkind };
 [[nodiscard]] const char* name_of(HeapKind kind) noexcept;
 
 struct PoolOptions {

@@ -113,6 +113,10 @@ class ValueCodec {
   void write(std::uint64_t word, char* out) const noexcept;
   /// The word of a byte-string value, or nothing if its length or any byte is wrong.
   [[nodiscard]] std::optional<std::uint64_t> word_of(std::string_view value) const noexcept;
+  /// A value of 8 bytes is its word.
+  [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t value) const noexcept {
+    return value;
+  }
 
  private:
   [[nodiscard]] std::uint64_t pad(std::uint64_t id) const noexcept;

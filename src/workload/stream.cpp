@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "core/assert.h"
 
@@ -25,19 +26,15 @@ constexpr std::uint64_t part_of(std::uint64_t count, unsigned thread, unsigned t
 
 }  // namespace
 
-BytesBlock::BytesBlock(const Workload& workload, std::size_t steps, std::size_t arena_bytes)
+template <class Step>
+TextBlock<Step>::TextBlock(const Workload& workload, std::size_t steps, std::size_t arena_bytes)
     : steps_(std::max<std::size_t>(steps, 1)),
       step_bytes_(KeySpace(workload).longest() + workload.value_bytes),
       arena_bytes_(std::max(arena_bytes, step_bytes_)),
       arena_(new char[arena_bytes_]) {}
 
-void BytesBlock::append(const KeySpace& keys, const ValueCodec& values, Operation operation,
-                        std::uint64_t id, std::uint64_t value_word,
-                        std::uint32_t scan_count) noexcept {
-  BytesStep& step = steps_[size_++];
-  step.operation = operation;
-  step.scan_count = scan_count;
-  step.value = {};
+template <class Step>
+void TextBlock<Step>::set_key(BytesStep& step, const KeySpace& keys, std::uint64_t id) noexcept {
   char* const start = arena_.get() + used_;
   if (const auto line = keys.view(id)) {
     step.key = *line;
@@ -45,6 +42,22 @@ void BytesBlock::append(const KeySpace& keys, const ValueCodec& values, Operatio
     step.key = {start, keys.write(id, start)};
     used_ += step.key.size();
   }
+}
+
+template <class Step>
+void TextBlock<Step>::set_key(SlotStep& step, const KeySpace& keys, std::uint64_t id) noexcept {
+  step.key = keys.word(id);
+}
+
+template <class Step>
+void TextBlock<Step>::append(const KeySpace& keys, const ValueCodec& values, Operation operation,
+                             std::uint64_t id, std::uint64_t value_word,
+                             std::uint32_t scan_count) noexcept {
+  Step& step = steps_[size_++];
+  step.operation = operation;
+  step.scan_count = scan_count;
+  step.value = {};
+  set_key(step, keys, id);
   if (writes_value(operation)) {
     char* const value = arena_.get() + used_;
     values.write(value_word, value);
@@ -52,6 +65,9 @@ void BytesBlock::append(const KeySpace& keys, const ValueCodec& values, Operatio
     used_ += values.bytes();
   }
 }
+
+template class TextBlock<BytesStep>;
+template class TextBlock<SlotStep>;
 
 OperationStream::OperationStream(const Workload& workload, Place place)
     : workload_(workload),
@@ -196,8 +212,9 @@ std::size_t OperationStream::fill(std::span<IntegerStep> block) noexcept {
   return size;
 }
 
-std::size_t OperationStream::fill(BytesBlock& block) noexcept {
-  PERDURE_ASSERT(workload_.is_bytes());
+template <class Step>
+std::size_t OperationStream::fill(TextBlock<Step>& block) noexcept {
+  PERDURE_ASSERT(workload_.is_bytes() == (std::is_same_v<Step, BytesStep>));
   block_start_ = state_;
   block.clear();
   while (block.has_room() && !ended()) {
@@ -206,6 +223,9 @@ std::size_t OperationStream::fill(BytesBlock& block) noexcept {
   }
   return block.size_;
 }
+
+template std::size_t OperationStream::fill(BytesBlock&) noexcept;
+template std::size_t OperationStream::fill(SlotBlock&) noexcept;
 
 void OperationStream::settle(std::size_t executed) noexcept {
   state_ = block_start_;
@@ -244,8 +264,9 @@ std::size_t LoadStream::fill(std::span<IntegerStep> block) noexcept {
   return size;
 }
 
-std::size_t LoadStream::fill(BytesBlock& block) noexcept {
-  PERDURE_ASSERT(workload_.is_bytes());
+template <class Step>
+std::size_t LoadStream::fill(TextBlock<Step>& block) noexcept {
+  PERDURE_ASSERT(workload_.is_bytes() == (std::is_same_v<Step, BytesStep>));
   block.clear();
   while (block.has_room() && remaining() != 0) {
     const std::uint64_t id = next_id();
@@ -253,5 +274,8 @@ std::size_t LoadStream::fill(BytesBlock& block) noexcept {
   }
   return block.size_;
 }
+
+template std::size_t LoadStream::fill(BytesBlock&) noexcept;
+template std::size_t LoadStream::fill(SlotBlock&) noexcept;
 
 }  // namespace perdure::workload

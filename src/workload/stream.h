@@ -57,13 +57,23 @@ struct BytesStep {
   Operation operation;
 };
 
-/// Steps of byte-string keys and the text they point to; allocated once, refilled for ever.
-class BytesBlock {
+/// One operation on integer keys whose values are byte strings; the view points into the block's
+/// arena.
+struct SlotStep {
+  std::uint64_t key;
+  std::string_view value;    ///< insert, upsert, update
+  std::uint32_t scan_count;  ///< scan
+  Operation operation;
+};
+
+/// Steps with text and the text they point to; allocated once, refilled for ever.
+template <class Step>
+class TextBlock {
  public:
   /// Room for `steps` steps and `arena_bytes` of text, or for one step if that is more.
-  BytesBlock(const Workload& workload, std::size_t steps, std::size_t arena_bytes);
+  TextBlock(const Workload& workload, std::size_t steps, std::size_t arena_bytes);
 
-  [[nodiscard]] std::span<const BytesStep> steps() const noexcept { return {steps_.data(), size_}; }
+  [[nodiscard]] std::span<const Step> steps() const noexcept { return {steps_.data(), size_}; }
 
  private:
   friend class OperationStream;
@@ -74,14 +84,18 @@ class BytesBlock {
   }
   void append(const KeySpace& keys, const ValueCodec& values, Operation operation, std::uint64_t id,
               std::uint64_t value_word, std::uint32_t scan_count) noexcept;
+  void set_key(BytesStep& step, const KeySpace& keys, std::uint64_t id) noexcept;
+  void set_key(SlotStep& step, const KeySpace& keys, std::uint64_t id) noexcept;
 
-  std::vector<BytesStep> steps_;
+  std::vector<Step> steps_;
   std::size_t size_ = 0;
   std::size_t step_bytes_;  ///< the most text one step needs
   std::size_t arena_bytes_;
   std::size_t used_ = 0;
   std::unique_ptr<char[]> arena_;
 };
+using BytesBlock = TextBlock<BytesStep>;
+using SlotBlock = TextBlock<SlotStep>;
 
 /// Which of the threads this is, and where fresh ids begin.
 struct Place {
@@ -108,8 +122,10 @@ class OperationStream {
   /// Writes the next steps into `block`; returns how many: block.size(), fewer at the end of the
   /// operations, then 0. Integer keys only.
   [[nodiscard]] std::size_t fill(std::span<IntegerStep> block) noexcept;
-  /// The same for byte-string keys; also stops when the arena is full.
-  [[nodiscard]] std::size_t fill(BytesBlock& block) noexcept;
+  /// The same with text; also stops when the arena is full. The step's kind of key must be the
+  /// workload's.
+  template <class Step>
+  [[nodiscard]] std::size_t fill(TextBlock<Step>& block) noexcept;
 
   /// Takes back all but the first `executed` steps of the last fill(): inserts that were never run
   /// are fresh again. For a run that stops by the clock.
@@ -172,7 +188,8 @@ class LoadStream {
 
   /// As OperationStream::fill; every step is an insert.
   [[nodiscard]] std::size_t fill(std::span<IntegerStep> block) noexcept;
-  [[nodiscard]] std::size_t fill(BytesBlock& block) noexcept;
+  template <class Step>
+  [[nodiscard]] std::size_t fill(TextBlock<Step>& block) noexcept;
   [[nodiscard]] std::uint64_t remaining() const noexcept;
 
  private:

@@ -31,6 +31,10 @@ std::string printable(std::string_view key) {
 
 std::string printable(std::uint64_t key) { return std::to_string(key); }
 
+std::string printable(std::optional<std::uint64_t> word) {
+  return word ? "value " + std::to_string(*word) : "a value of another length or torn";
+}
+
 std::string range(std::uint32_t low, std::uint32_t high) {
   return low == high ? "version " + std::to_string(low)
                      : "a version from " + std::to_string(low) + " to " + std::to_string(high);
@@ -103,23 +107,22 @@ void Verifier::forget_loaded() {
   fresh_texts_.clear();
 }
 
-void Verifier::adopt(std::uint64_t key, std::uint64_t value) {
+void Verifier::adopt_word(std::uint64_t key, std::optional<std::uint64_t> word) {
   const std::uint64_t id = keys_.id_of(key);
-  const bool good = is_tracked(id) && adopt_id(id, value);
+  const bool good = word && is_tracked(id) && adopt_id(id, *word);
   if (!good)
-    report("adopted key " + printable(key) + ": expected a record of this workload, got value " +
-           std::to_string(value));
+    report("adopted key " + printable(key) + ": expected a record of this workload, got " +
+           printable(word));
   else if (threads_ == 1 && id >= workload_.records)
     fresh_words_.insert(key);
 }
 
-void Verifier::adopt(std::string_view key, std::string_view value) {
+void Verifier::adopt_word(std::string_view key, std::optional<std::uint64_t> word) {
   const auto id = keys_.id_of(key);
-  const auto word = values_.word_of(value);
   const bool good = id && word && is_tracked(*id) && adopt_id(*id, *word);
   if (!good)
     report("adopted key " + printable(key) + ": expected a record of this workload, got " +
-           std::to_string(value.size()) + " bytes");
+           printable(word));
   else if (threads_ == 1 && *id >= workload_.records)
     fresh_texts_.emplace(key);
 }
@@ -133,7 +136,11 @@ bool Verifier::adopt_id(std::uint64_t id, std::uint64_t word) {
   });
 }
 
-Ticket Verifier::begin(const IntegerStep& step) {
+Ticket Verifier::begin(const IntegerStep& step) { return begin_word(step); }
+Ticket Verifier::begin(const SlotStep& step) { return begin_word(step); }
+
+template <class Step>
+Ticket Verifier::begin_word(const Step& step) {
   Ticket ticket;
   ticket.operation = step.operation;
   ticket.scan_count = step.scan_count;
@@ -278,29 +285,27 @@ Verifier::Summary Verifier::summary() const {
 FinalCheck::FinalCheck(Verifier& verifier)
     : verifier_(verifier), seen_(verifier.states_.end(), false) {}
 
-void FinalCheck::accept(std::uint64_t key, std::uint64_t value) {
+void FinalCheck::accept_word(std::uint64_t key, std::optional<std::uint64_t> word) {
   if (records_ != 0 && key <= last_word_) {
     verifier_.report("full scan key " + printable(key) + ": expected one above " +
                      printable(last_word_));
     all_right_ = false;
   }
   last_word_ = key;
-  accept_id(true, verifier_.keys_.id_of(key), true, value, printable(key));
+  accept_id(verifier_.keys_.id_of(key), word, printable(key));
 }
 
-void FinalCheck::accept(std::string_view key, std::string_view value) {
+void FinalCheck::accept_word(std::string_view key, std::optional<std::uint64_t> word) {
   if (records_ != 0 && key <= last_text_) {
     verifier_.report("full scan key " + printable(key) + ": expected one above " +
                      printable(last_text_));
     all_right_ = false;
   }
   last_text_ = key;
-  const auto id = verifier_.keys_.id_of(key);
-  const auto word = verifier_.values_.word_of(value);
-  accept_id(id.has_value(), id.value_or(0), word.has_value(), word.value_or(0), printable(key));
+  accept_id(verifier_.keys_.id_of(key), word, printable(key));
 }
 
-void FinalCheck::accept_id(bool known, std::uint64_t id, bool decodes, std::uint64_t word,
+void FinalCheck::accept_id(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
                            const std::string& name) {
   ++records_;
   verifier_.checked_.fetch_add(1, std::memory_order_relaxed);
@@ -308,13 +313,13 @@ void FinalCheck::accept_id(bool known, std::uint64_t id, bool decodes, std::uint
     verifier_.report("full scan key " + name + ": " + what);
     all_right_ = false;
   };
-  if (!known || id >= seen_.size()) return fault("expected no such key: it was never inserted");
-  seen_[id] = true;
-  const KeyState state = verifier_.states_.snapshot(id);
+  if (!id || *id >= seen_.size()) return fault("expected no such key: it was never inserted");
+  seen_[*id] = true;
+  const KeyState state = verifier_.states_.snapshot(*id);
   PERDURE_ASSERT(state.pending == 0);  // the threads rest
   if (!state.possibly_present()) return fault("expected it removed");
-  if (!decodes) return fault("expected a whole value, got one of another length or torn");
-  const std::string wrong_value = verifier_.value_fault(id, word, state, state);
+  if (!word) return fault("expected a whole value, got one of another length or torn");
+  const std::string wrong_value = verifier_.value_fault(*id, *word, state, state);
   if (!wrong_value.empty()) fault(wrong_value);
 }
 

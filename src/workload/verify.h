@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -81,10 +82,13 @@ class Verifier {
   /// A reused pool holds what earlier runs left: forget_loaded(), then adopt() each record of a
   /// full scan, before the threads start. A record no run of this workload wrote counts as wrong.
   void forget_loaded();
-  void adopt(std::uint64_t key, std::uint64_t value);
-  void adopt(std::string_view key, std::string_view value);
+  template <class Key, class Value>
+  void adopt(Key key, Value value) {
+    adopt_word(key, values_.word_of(value));
+  }
 
   [[nodiscard]] Ticket begin(const IntegerStep& step);
+  [[nodiscard]] Ticket begin(const SlotStep& step);
   [[nodiscard]] Ticket begin(const BytesStep& step);
 
   /// insert, upsert, update, remove. Returns whether the answer was right; so do the others.
@@ -98,7 +102,8 @@ class Verifier {
     using Key = std::remove_cvref_t<decltype(scan[0].key)>;
     std::vector<Entry<Key>> entries;
     entries.reserve(scan.size());
-    for (std::size_t i = 0; i < scan.size(); ++i) entries.push_back({scan[i].key, scan[i].value});
+    for (std::size_t i = 0; i < scan.size(); ++i)
+      entries.push_back({scan[i].key, values_.word_of(scan[i].value)});
     return check_scan(ticket, std::span<const Entry<Key>>(entries));
   }
 
@@ -114,12 +119,16 @@ class Verifier {
   template <class Key>
   struct Entry {
     Key key;
-    Key value;  // a word or a view, as the key is
+    std::optional<std::uint64_t> word;  // nothing: the value is torn
   };
   [[nodiscard]] bool is_tracked(std::uint64_t id) const noexcept {
     return id < KeyStates::capacity;
   }
+  template <class Step>
+  [[nodiscard]] Ticket begin_word(const Step& step);
   void begin_id(Ticket& ticket);
+  void adopt_word(std::uint64_t key, std::optional<std::uint64_t> word);
+  void adopt_word(std::string_view key, std::optional<std::uint64_t> word);
   [[nodiscard]] bool adopt_id(std::uint64_t id, std::uint64_t word);
   bool end_read(const Ticket& ticket, Answer answer, std::uint64_t word, bool decodes);
   bool check_scan(const Ticket& ticket, std::span<const Entry<std::uint64_t>> entries);
@@ -153,14 +162,18 @@ class Verifier {
 class FinalCheck {
  public:
   explicit FinalCheck(Verifier& verifier);
-  void accept(std::uint64_t key, std::uint64_t value);
-  void accept(std::string_view key, std::string_view value);
+  template <class Key, class Value>
+  void accept(Key key, Value value) {
+    accept_word(key, verifier_.values().word_of(value));
+  }
   /// Returns whether all was right.
   bool finish();
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
 
  private:
-  void accept_id(bool known, std::uint64_t id, bool decodes, std::uint64_t word,
+  void accept_word(std::uint64_t key, std::optional<std::uint64_t> word);
+  void accept_word(std::string_view key, std::optional<std::uint64_t> word);
+  void accept_id(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
                  const std::string& name);
 
   Verifier& verifier_;

@@ -76,17 +76,9 @@ bool Verifier::check_entries(const Ticket& ticket, std::span<const Entry<Key>> e
     };
     if (i == 0 ? entry.key < start_of(ticket, Key{}) : entry.key <= entries[i - 1].key)
       return fault("expected an ascending key from the start key on");
-    std::optional<std::uint64_t> id;
-    std::optional<std::uint64_t> word;
-    if constexpr (std::is_same_v<Key, std::uint64_t>) {
-      id = keys_.id_of(entry.key);
-      word = entry.value;
-    } else {
-      id = keys_.id_of(entry.key);
-      word = values_.word_of(entry.value);
-    }
+    const std::optional<std::uint64_t> id = keys_.id_of(entry.key);
     if (!id || !is_tracked(*id)) return fault("expected no such key: it was never inserted");
-    if (!word) return fault("expected a whole value, got one of another length or torn");
+    if (!entry.word) return fault("expected a whole value, got one of another length or torn");
     const KeyState after = states_.snapshot(*id);
     // One thread: nothing happened since the scan began. Several: loaded keys have their state of
     // then; of fresh keys only the ceiling is known.
@@ -107,7 +99,7 @@ bool Verifier::check_entries(const Ticket& ticket, std::span<const Entry<Key>> e
     }
     if (!possibly_present_between(before, after, Operation::scan))
       return fault("expected no such key: it was removed or never inserted");
-    const std::string wrong_value = value_fault(*id, *word, before, after);
+    const std::string wrong_value = value_fault(*id, *entry.word, before, after);
     if (!wrong_value.empty()) return fault(wrong_value);
   }
   return check_none_skipped(ticket, entries);

@@ -128,9 +128,6 @@ Result<void> validate(const Workload& workload) {
       workload.scan.max > longest_scan)
     return usage("the scan count is out of range", "scan.count",
                  "use 1 to 16_777_216, the smaller number first");
-  if (!workload.is_bytes() && workload.value_bytes != 8)
-    return usage("integer keys have values of 8 bytes", "values.bytes",
-                 "leave it out, or use prefixed, random or file keys");
   if (workload.value_bytes < shortest_value_bytes || workload.value_bytes > longest_value_bytes)
     return usage("values of " + std::to_string(workload.value_bytes) + " bytes are out of range",
                  "values.bytes", "use 8 to 65536: 8 of them say whose value it is");

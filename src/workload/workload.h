@@ -91,7 +91,8 @@ struct Workload {
   Mix mix = Mix::lookups_only();
   Distribution distribution;
   Keys keys;
-  std::size_t value_bytes = 8;  ///< byte-string keys: length of every value; integer keys: 8
+  /// Length of every value. Integer keys with another one than 8 need an index of slots.
+  std::size_t value_bytes = 8;
   ScanCount scan;
   LoadOrder load_order = LoadOrder::random;
 

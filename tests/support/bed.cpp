@@ -146,5 +146,6 @@ void Bed<Keys>::drop() {
 
 template class Bed<IntegerKeys>;
 template class Bed<ByteKeys>;
+template class Bed<SlotKeys>;
 
 }  // namespace perdure::testing

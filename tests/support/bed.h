@@ -74,6 +74,7 @@ class Bed {
 
 extern template class Bed<IntegerKeys>;
 extern template class Bed<ByteKeys>;
+extern template class Bed<SlotKeys>;
 
 /// An address where `bytes` can be mapped now, other than where anything is.
 [[nodiscard]] std::uint64_t free_address(std::uint64_t bytes);

@@ -419,11 +419,15 @@ Result<void> check_scans_during(Bed<Keys>& bed, Churn churn, const ConcurrentPla
 
 template Result<void> check_owned_keys(Bed<IntegerKeys>&, const ConcurrentPlan&);
 template Result<void> check_owned_keys(Bed<ByteKeys>&, const ConcurrentPlan&);
+template Result<void> check_owned_keys(Bed<SlotKeys>&, const ConcurrentPlan&);
 template Result<void> check_contended_keys(Bed<IntegerKeys>&, const ConcurrentPlan&);
 template Result<void> check_contended_keys(Bed<ByteKeys>&, const ConcurrentPlan&);
+template Result<void> check_contended_keys(Bed<SlotKeys>&, const ConcurrentPlan&);
 template Result<void> check_refused_changes(Bed<IntegerKeys>&, const ConcurrentPlan&);
 template Result<void> check_refused_changes(Bed<ByteKeys>&, const ConcurrentPlan&);
+template Result<void> check_refused_changes(Bed<SlotKeys>&, const ConcurrentPlan&);
 template Result<void> check_scans_during(Bed<IntegerKeys>&, Churn, const ConcurrentPlan&);
 template Result<void> check_scans_during(Bed<ByteKeys>&, Churn, const ConcurrentPlan&);
+template Result<void> check_scans_during(Bed<SlotKeys>&, Churn, const ConcurrentPlan&);
 
 }  // namespace perdure::testing

@@ -170,5 +170,6 @@ Result<CorruptionReport> check_corruption(const Target& target, const Corruption
 template Result<CorruptionReport> check_corruption<IntegerKeys>(const Target&,
                                                                 const CorruptionPlan&);
 template Result<CorruptionReport> check_corruption<ByteKeys>(const Target&, const CorruptionPlan&);
+template Result<CorruptionReport> check_corruption<SlotKeys>(const Target&, const CorruptionPlan&);
 
 }  // namespace perdure::testing

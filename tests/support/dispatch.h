@@ -5,10 +5,12 @@
 
 namespace perdure::testing {
 
-/// Calls `work(IntegerKeys{})` or `work(ByteKeys{})`.
+/// Calls `work(IntegerKeys{})`, `work(ByteKeys{})` or `work(SlotKeys{})`.
 template <class Work>
 auto for_kind(KeyKind kind, Work&& work) {
-  return kind == KeyKind::integer ? work(IntegerKeys{}) : work(ByteKeys{});
+  return kind == KeyKind::integer ? work(IntegerKeys{})
+         : kind == KeyKind::bytes ? work(ByteKeys{})
+                                  : work(SlotKeys{});
 }
 
 }  // namespace perdure::testing

@@ -64,7 +64,7 @@ pid_t start_child(const Target& target, const BedOptions& options, const std::st
   std::vector<std::string> words{"/proc/self/exe",
                                  "--kill-worker",
                                  log,
-                                 target.info->name,
+                                 target.info->full_name(),
                                  std::to_string(static_cast<int>(target.heap)),
                                  std::to_string(options.pool_bytes),
                                  path,
@@ -138,7 +138,8 @@ Outcome take_effect(const KillEntry& entry, Stamps& stamps) {
 
 /// Replays the log on `stamps`; the operation in flight is decided by what the index holds.
 template <class Keys>
-Result<void> settle(OrderedIndex<Keys>& index, MappedLog& log, Stamps& stamps, KillReport& report) {
+Result<void> settle(OrderedIndex<Keys>& index, bool tears_values, MappedLog& log, Stamps& stamps,
+                    KillReport& report) {
   bool in_flight = false;
   for (unsigned t = 0; t < log->threads; ++t) {
     for (const KillEntry& entry : log->entries[t]) {
@@ -161,7 +162,13 @@ Result<void> settle(OrderedIndex<Keys>& index, MappedLog& log, Stamps& stamps, K
         const std::uint64_t stamp = candidate[entry.key];
         return stamp == absent ? !found : found && Samples<Keys>::stamp_of(value) == stamp;
       };
-      if (matches(after))
+      const bool torn = found && Samples<Keys>::stamp_of(value) == bad_stamp;
+      const auto write_again = [&] {
+        return index.update(Samples<Keys>::numbered(entry.key),
+                            Samples<Keys>::stamped(after[entry.key])) == Outcome::ok;
+      };
+      const bool replaces = stamps[entry.key] != absent && after[entry.key] != absent;
+      if (matches(after) || (tears_values && torn && replaces && write_again()))
         stamps = std::move(after);
       else if (!matches(stamps))
         return wrong("the operation in flight on key " + std::to_string(entry.key) +
@@ -240,7 +247,7 @@ Result<void> run_round(const Target& target, const BedOptions& options, const st
   }
   OrderedIndex<Keys>& index = bed.value()->index();
   const bool ordered = target.info->ordered;
-  if (auto done = settle(index, log, stamps, report); !done) return done;
+  if (auto done = settle(index, target.info->tearing == Tearing::values, log, stamps, report); !done) return done;
   if (auto done = compare(index, ordered, stamps, plan.keys); !done) return done;
   if (auto done = go_on(index, stamps, round, plan.keys, rng); !done) return done;
   if (round % 8 != 7) return {};  // the pool is left as if this process had crashed too
@@ -279,5 +286,6 @@ Result<KillReport> run_kill_rounds(const Target& target, const KillPlan& plan) {
 
 template Result<KillReport> run_kill_rounds<IntegerKeys>(const Target&, const KillPlan&);
 template Result<KillReport> run_kill_rounds<ByteKeys>(const Target&, const KillPlan&);
+template Result<KillReport> run_kill_rounds<SlotKeys>(const Target&, const KillPlan&);
 
 }  // namespace perdure::testing

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "support/dispatch.h"
 #include "support/kill.h"
 #include "support/samples.h"
 
@@ -95,11 +96,13 @@ void run_kill_worker(int argc, char** argv) {
   options.pool_bytes = std::strtoull(argv[5], nullptr, 10);
   options.threads = 2;
   const std::string path = argv[6];
-  const bool integer = std::strcmp(argv[7], "integer") == 0;
+  const auto is = [&](KeyKind kind) { return std::strcmp(argv[7], name_of(kind)) == 0; };
+  const KeyKind kind = is(KeyKind::integer) ? KeyKind::integer
+                       : is(KeyKind::bytes) ? KeyKind::bytes
+                                            : KeyKind::slots;
   for (int i = 8; i < argc; ++i) options.options.emplace_back(argv[i]);
-  const Target target{info.value(), heap, integer ? KeyKind::integer : KeyKind::bytes};
-  if (integer) live<IntegerKeys>(target, options, path, log);
-  live<ByteKeys>(target, options, path, log);
+  const Target target{info.value(), heap, kind};
+  for_kind(kind, [&](auto keys) { live<decltype(keys)>(target, options, path, log); });
 }
 
 }  // namespace perdure::testing

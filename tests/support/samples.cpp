@@ -47,6 +47,21 @@ std::vector<std::string> hard_strings() {
   return keys;
 }
 
+/// The stamp in digits and a colon, then `fill` letters that follow from it.
+std::string filled(std::uint64_t stamp, std::size_t fill) {
+  std::string text = std::to_string(stamp) + ":";
+  text.append(fill, static_cast<char>('a' + mix64(stamp) % 26));
+  return text;
+}
+
+std::uint64_t stamp_before_colon(std::string_view value) {
+  std::uint64_t stamp = 0;
+  const auto colon = value.find(':');
+  if (colon == std::string_view::npos) return bad_stamp;
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + colon, stamp);
+  return failure == std::errc{} && end == value.data() + colon ? stamp : bad_stamp;
+}
+
 }  // namespace
 
 const char* name_of(Shape shape) noexcept {
@@ -127,21 +142,30 @@ std::string Samples<ByteKeys>::value(Rng& rng) {
 }
 
 std::string Samples<ByteKeys>::stamped(std::uint64_t stamp) {
-  std::string text = std::to_string(stamp) + ":";
   const std::uint64_t mixed = mix64(stamp);
-  const std::size_t fill = mixed % 100 == 0 ? mixed % 3000 : mixed % 40;
-  text.append(fill, static_cast<char>('a' + mixed % 26));
-  return text;
+  return filled(stamp, mixed % 100 == 0 ? mixed % 3000 : mixed % 40);
 }
 
 std::uint64_t Samples<ByteKeys>::stamp_of(std::string_view value) {
-  std::uint64_t stamp = 0;
-  const auto colon = value.find(':');
-  if (colon == std::string_view::npos) return bad_stamp;
-  const auto [end, failure] = std::from_chars(value.data(), value.data() + colon, stamp);
-  return failure == std::errc{} && end == value.data() + colon && stamped(stamp) == value
-             ? stamp
-             : bad_stamp;
+  const std::uint64_t stamp = stamp_before_colon(value);
+  return stamp != bad_stamp && stamped(stamp) == value ? stamp : bad_stamp;
+}
+
+std::string Samples<SlotKeys>::value(Rng& rng) {
+  std::string text(rng.below(4) == 0 ? max_slot_value_bytes : rng.below(max_slot_value_bytes),
+                   '\0');
+  for (char& c : text) c = static_cast<char>(rng.below(256));
+  return text;
+}
+
+std::string Samples<SlotKeys>::stamped(std::uint64_t stamp) {
+  const std::uint64_t mixed = mix64(stamp);
+  return filled(stamp, mixed % 4 == 0 ? 0 : 40 + mixed % 50);
+}
+
+std::uint64_t Samples<SlotKeys>::stamp_of(std::string_view value) {
+  const std::uint64_t stamp = stamp_before_colon(value);
+  return stamp != bad_stamp && stamped(stamp) == value ? stamp : bad_stamp;
 }
 
 std::string Samples<ByteKeys>::show(std::string_view key) {

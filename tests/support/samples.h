@@ -38,6 +38,16 @@ struct Samples<IntegerKeys> {
   [[nodiscard]] static std::string show(Key key) { return std::to_string(key); }
 };
 
+/// The keys of IntegerKeys, values as of ByteKeys, as long as a slot takes.
+template <>
+struct Samples<SlotKeys> : Samples<IntegerKeys> {
+  using Value = std::string;
+
+  [[nodiscard]] static Value value(Rng& rng);
+  [[nodiscard]] static Value stamped(std::uint64_t stamp);
+  [[nodiscard]] static std::uint64_t stamp_of(std::string_view value);
+};
+
 template <>
 struct Samples<ByteKeys> {
   using Key = std::string;

@@ -168,5 +168,6 @@ Result<void> check_out_of_space(const Target& target, std::uint64_t pool_bytes) 
 
 template Result<void> check_out_of_space<IntegerKeys>(const Target&, std::uint64_t);
 template Result<void> check_out_of_space<ByteKeys>(const Target&, std::uint64_t);
+template Result<void> check_out_of_space<SlotKeys>(const Target&, std::uint64_t);
 
 }  // namespace perdure::testing

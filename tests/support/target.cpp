@@ -6,8 +6,14 @@
 namespace perdure::testing {
 namespace {
 
-bool offers(const IndexInfo& info, KeyKind kind) {
-  return kind == KeyKind::integer ? info.create_integer != nullptr : info.create_bytes != nullptr;
+/// The heaps of the list that the index works on; any one where it needs none.
+std::vector<HeapKind> suitable(const IndexInfo& info, std::vector<HeapKind> heaps) {
+  if (!uses_pool(info.index_class)) return {HeapKind::dram};
+  if (!info.heaps.empty())
+    std::erase_if(heaps, [&](HeapKind heap) {
+      return std::ranges::find(info.heaps, heap) == info.heaps.end();
+    });
+  return heaps;
 }
 
 template <class Wanted>
@@ -15,10 +21,9 @@ std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
   std::vector<Target> list;
   for (const IndexInfo& info : IndexRegistry::all()) {
     if (!info.verifiable || !wanted(info)) continue;
-    const bool pool = info.index_class == IndexClass::persistent;
-    for (const HeapKind heap : pool ? heaps : std::vector{HeapKind::dram})
-      for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes})
-        if (offers(info, kind)) list.push_back({&info, heap, kind});
+    for (const HeapKind heap : suitable(info, heaps))
+      for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes, KeyKind::slots})
+        if (info.offers(kind)) list.push_back({&info, heap, kind});
   }
   return list;
 }
@@ -26,7 +31,7 @@ std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
 }  // namespace
 
 std::string Target::name() const {
-  std::string text = info->name;
+  std::string text = info->full_name();
   if (uses_pool()) text += std::string("_") + name_of(heap);
   text += std::string("_") + name_of(kind);
   std::ranges::replace_if(
@@ -37,7 +42,7 @@ std::string Target::name() const {
 std::ostream& operator<<(std::ostream& out, const Target& target) { return out << target.name(); }
 
 std::vector<Target> all_targets() {
-  return targets({HeapKind::slab, HeapKind::pmdk, HeapKind::dram},
+  return targets({HeapKind::slab, HeapKind::pmdk, HeapKind::dram, HeapKind::memkind},
                  [](const IndexInfo&) { return true; });
 }
 
@@ -45,6 +50,14 @@ std::vector<Target> recovering_targets() {
   return targets({HeapKind::slab, HeapKind::pmdk}, [](const IndexInfo& info) {
     return info.index_class == IndexClass::persistent || info.index_class == IndexClass::on_disk;
   });
+}
+
+std::vector<Target> killable_targets() {
+  auto list = recovering_targets();
+  std::erase_if(list, [](const Target& target) {
+    return target.info->tearing == Tearing::structure;
+  });
+  return list;
 }
 
 std::vector<Target> pool_targets() {

@@ -16,10 +16,8 @@ struct Target {
   HeapKind heap = HeapKind::dram;  ///< meaningless for indexes without a pool
   KeyKind kind = KeyKind::integer;
 
-  [[nodiscard]] bool uses_pool() const { return info->index_class == IndexClass::persistent; }
-  [[nodiscard]] bool recovers() const {
-    return info->index_class == IndexClass::persistent || info->index_class == IndexClass::on_disk;
-  }
+  [[nodiscard]] bool uses_pool() const { return perdure::uses_pool(info->index_class); }
+  [[nodiscard]] bool recovers() const { return info->recovers(kind); }
   /// "fptree_slab_integer": a gtest parameter name.
   [[nodiscard]] std::string name() const;
 };
@@ -30,6 +28,8 @@ std::ostream& operator<<(std::ostream& out, const Target& target);
 [[nodiscard]] std::vector<Target> all_targets();
 /// Those whose content outlives the process: persistent on slab and pmdk, and on_disk.
 [[nodiscard]] std::vector<Target> recovering_targets();
+/// Of these, those of which a kill leaves no operation half done but for torn values.
+[[nodiscard]] std::vector<Target> killable_targets();
 /// Persistent ones on slab and pmdk.
 [[nodiscard]] std::vector<Target> pool_targets();
 
