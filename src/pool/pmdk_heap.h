@@ -39,6 +39,9 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return "pmdk"; }
 
+  /// The pool's number in libpmemobj's object ids.
+  [[nodiscard]] std::uint64_t pool_id() const noexcept { return pool_id_; }
+
  private:
   friend class PmdkTransaction;
 

@@ -1,0 +1,75 @@
+// The four modes of a structure, instantiated in one place: what its registration lists.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "index/registry.h"
+#include "structure/memory/structure_index.h"
+
+namespace perdure::structure {
+
+/// A family whose member on a memory is the class template itself.
+template <template <class> class S>
+struct Family {
+  template <class Memory>
+  [[nodiscard]] static std::unique_ptr<Structure> make(const IndexPlace& place) {
+    return std::make_unique<S<Memory>>(place.pool);
+  }
+};
+
+/// A persistent memory with the kind of refs that the options ask for.
+template <class Family, template <class> class Memory>
+[[nodiscard]] std::unique_ptr<Structure> make_persistent(const IndexPlace& place) {
+  return place.options.get("offsets") != 0 ? Family::template make<Memory<Offsets>>(place)
+                                           : Family::template make<Memory<ObjectIds>>(place);
+}
+
+template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
+[[nodiscard]] Result<std::unique_ptr<SlotIndex>> create(const IndexPlace& place) {
+  std::unique_ptr<Structure> structure = make(place);
+  if (auto done = structure->create(place); !done) return done.error();
+  return std::unique_ptr<SlotIndex>(std::move(structure));
+}
+
+template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
+[[nodiscard]] Result<std::unique_ptr<SlotIndex>> recover(const IndexPlace& place) {
+  std::unique_ptr<Structure> structure = make(place);
+  if (auto done = structure->recover(place); !done) return done.error();
+  return std::unique_ptr<SlotIndex>(std::move(structure));
+}
+
+/// `tearing`: what pmem-persist leaves of an operation that a power cut meets.
+template <class Family>
+[[nodiscard]] std::vector<IndexMode> modes(Tearing tearing) {
+  constexpr auto persist = make_persistent<Family, PmemPersistMemory>;
+  constexpr auto trans = make_persistent<Family, PmemTransMemory>;
+  return {{.name = DramMemory::mode,
+           .index_class = IndexClass::in_memory,
+           .create_slots = create<Family::template make<DramMemory>>},
+          {.name = PmemVolatileMemory::mode,
+           .index_class = IndexClass::volatile_pm,
+           .heaps = {HeapKind::memkind},
+           .create_slots = create<Family::template make<PmemVolatileMemory>>},
+          {.name = PmemPersistMemory<ObjectIds>::mode,
+           .tearing = tearing,
+           .heaps = {HeapKind::pmdk},
+           .create_slots = create<persist>,
+           .recover_slots = recover<persist>},
+          {.name = PmemTransMemory<ObjectIds>::mode,
+           .heaps = {HeapKind::pmdk},
+           .create_slots = create<trans>,
+           .recover_slots = recover<trans>}};
+}
+
+/// What every structure can be asked for, then its own.
+[[nodiscard]] inline std::vector<IndexOption> options(std::vector<IndexOption> own = {}) {
+  own.insert(own.begin(), {.name = "offsets",
+                           .description = "1: 8-byte offsets on media, 0: 16-byte object ids",
+                           .fallback = 0,
+                           .least = 0,
+                           .most = 1});
+  return own;
+}
+
+}  // namespace perdure::structure

@@ -1,0 +1,247 @@
+// The two persistent modes: nodes in a pool with libpmemobj's heap.
+//
+//   pmem-persist  every change is flushed and fenced where it is made, in the order in which it is
+//                 made, and nothing undoes it: what a power cut between two of them leaves is the
+//                 structure's failure contract (its design.md).
+//   pmem-trans    all of a change is one libpmemobj transaction: whole or absent.
+//
+// C1  a change makes all its nodes before it stores to what others can reach.
+// C2  a node is filled before the first `link`, `set` or `edit`; these make it durable, and
+//     allocated, before they store (pmem-persist), or `commit` does (pmem-trans).
+// C3  exactly what changes is flushed (pmem-persist) or logged (pmem-trans): the 8-byte word of a
+//     link, the field of a set, the range named by an edit.
+// C4  one change at a time: the structure's lock.
+#pragma once
+
+#include <libpmemobj/base.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "core/assert.h"
+#include "pm/persist.h"
+#include "pool/pmdk_heap.h"
+#include "pool/pmdk_transaction.h"
+#include "pool/pool.h"
+#include "structure/memory/refs.h"
+
+namespace perdure::structure {
+
+/// Enough for every range that an operation on a tree of large nodes changes; a lane of libpmemobj
+/// holds 2 KiB of log.
+inline constexpr std::size_t log_bytes = 64 << 10;
+
+template <class Pointers>
+class PersistentMemory {
+ public:
+  template <class T>
+  using Ref = typename Pointers::template Ref<T>;
+  static constexpr bool recovers = true;
+  static constexpr bool uses_object_ids = std::is_same_v<Pointers, ObjectIds>;
+
+  explicit PersistentMemory(Pool* pool)
+      : pool_(*pool), heap_(static_cast<PmdkHeap&>(pool->heap())), pool_id_(heap_.pool_id()) {}
+
+  template <class T>
+  [[nodiscard]] T* at(OffsetRef<T> ref) const noexcept {
+    return ref ? pool_.at<T>(ref.offset) : nullptr;
+  }
+  template <class T>
+  [[nodiscard]] T* at(ObjectRef<T> ref) const noexcept {
+    return static_cast<T*>(pmemobj_direct(PMEMoid{ref.pool_id, ref.offset}));
+  }
+  template <class T>
+  [[nodiscard]] Ref<T> ref(const T* node) const noexcept {
+    return ref_to<T>(pool_.offset_of(node));
+  }
+  template <class T>
+  [[nodiscard]] Ref<T> null() const noexcept {
+    return ref_to<T>(null_offset);
+  }
+  template <class T>
+  [[nodiscard]] Ref<T> ref_to(std::uint64_t offset) const noexcept {
+    if constexpr (uses_object_ids)
+      return {pool_id_, offset};
+    else
+      return {offset};
+  }
+
+  /// Recovery: the node if the ref can be followed and nobody else led to it; else null.
+  template <class T>
+  [[nodiscard]] T* admit(Ref<T> ref, std::size_t bytes) const noexcept {
+    if constexpr (uses_object_ids)
+      if (ref.pool_id != pool_id_) return nullptr;
+    if (!pool_.contains(ref.offset, bytes) || !heap_.mark(ref.offset, bytes)) return nullptr;
+    return pool_.at<T>(ref.offset);
+  }
+
+  [[nodiscard]] Pool& pool() const noexcept { return pool_; }
+  [[nodiscard]] PmdkHeap& heap() const noexcept { return heap_; }
+  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return 0; }
+
+ protected:
+  template <class>
+  friend class PersistChange;
+
+  Pool& pool_;
+  PmdkHeap& heap_;
+  std::uint64_t pool_id_;
+  std::vector<Reservation> made_;  ///< by the change under way (C4)
+};
+
+/// A change that is durable step by step.
+template <class Memory>
+class PersistChange {
+ public:
+  template <class T>
+  using Ref = typename Memory::template Ref<T>;
+
+  explicit PersistChange(Memory& memory, bool = false) noexcept : memory_(memory) {}
+  ~PersistChange() {
+    for (Reservation& block : memory_.made_) memory_.heap_.cancel(block);
+    memory_.made_.clear();
+  }
+  PersistChange(const PersistChange&) = delete;
+  PersistChange& operator=(const PersistChange&) = delete;
+
+  template <class T>
+  [[nodiscard]] T* make(std::size_t bytes = sizeof(T)) {
+    PERDURE_ASSERT(!stored_);  // C1
+    const Reservation block = memory_.heap_.reserve(bytes);
+    if (!block) throw NoRoom{};
+    memory_.made_.push_back(block);
+    return new (memory_.pool_.template at<void>(block.offset)) T;
+  }
+  /// Cost with new nodes: their lines and 1 fence, and libpmemobj's redo log, which also sets the
+  /// ref; without: 1 flushed line, 1 fence.
+  template <class T>
+  void link(Ref<T>& ref, Ref<T> to) noexcept {
+    auto* const word = reinterpret_cast<std::atomic<std::uint64_t>*>(&ref.offset);
+    if (memory_.made_.empty())
+      pm::store_persist(*word, to.offset);
+    else
+      publish(word, to.offset);
+    stored_ = true;
+  }
+  template <class T>
+  void set(T& field, const std::type_identity_t<T>& value) noexcept {
+    edit(&field, sizeof field, [&] { field = value; });
+  }
+  template <class Stores>
+  void edit(const void* begin, std::size_t bytes, Stores&& stores) noexcept {
+    publish(nullptr, 0);
+    stores();
+    pm::persist(begin, bytes);
+    stored_ = true;
+  }
+  /// Call after what led to the node has changed.
+  template <class T>
+  void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {
+    memory_.heap_.free(memory_.pool_.offset_of(node), bytes);
+  }
+  void commit() noexcept { publish(nullptr, 0); }
+
+ private:
+  void publish(std::atomic<std::uint64_t>* word, std::uint64_t value) noexcept {
+    if (memory_.made_.empty()) return;
+    for (const Reservation& block : memory_.made_)  // C2
+      pm::flush(memory_.pool_.base() + block.offset, block.bytes);
+    pm::fence();
+    memory_.heap_.publish(memory_.made_, word, value);
+    memory_.made_.clear();
+  }
+
+  Memory& memory_;
+  bool stored_ = false;
+};
+
+/// A change that is durable as a whole.
+template <class Memory>
+class TransactionChange {
+ public:
+  template <class T>
+  using Ref = typename Memory::template Ref<T>;
+
+  /// `lends_log`: the log may grow into memory of the structure's own, where the pool has no room.
+  explicit TransactionChange(Memory& memory, bool lends_log = false) noexcept
+      : memory_(memory), lends_log_(lends_log) {}
+  TransactionChange(const TransactionChange&) = delete;
+  TransactionChange& operator=(const TransactionChange&) = delete;
+
+  template <class T>
+  [[nodiscard]] T* make(std::size_t bytes = sizeof(T)) {
+    const std::uint64_t offset = transaction().allocate(bytes);
+    if (offset == null_offset) throw NoRoom{};
+    return new (memory_.pool().template at<void>(offset)) T;
+  }
+  template <class T>
+  void link(Ref<T>& ref, Ref<T> to) {
+    edit(&ref.offset, sizeof ref.offset, [&] { ref.offset = to.offset; });
+  }
+  template <class T>
+  void set(T& field, const std::type_identity_t<T>& value) {
+    edit(&field, sizeof field, [&] { field = value; });
+  }
+  template <class Stores>
+  void edit(const void* begin, std::size_t bytes, Stores&& stores) {
+    if (!transaction().snapshot(begin, bytes)) throw NoRoom{};
+    stores();
+  }
+  template <class T>
+  void drop(T* node, std::size_t bytes = sizeof(T)) {
+    if (!transaction().free(memory_.pool().offset_of(node), bytes)) throw NoRoom{};
+  }
+  void commit() noexcept {
+    if (transaction_) transaction_->commit();
+    transaction_.reset();
+  }
+
+ private:
+  /// Begun by the first thing that changes: an operation that finds nothing to do costs nothing.
+  PmdkTransaction& transaction() {
+    if (!transaction_) {
+      transaction_.emplace(memory_.heap());
+      if (lends_log_ && !transaction_->lend_log(memory_.log(), log_bytes)) throw NoRoom{};
+    }
+    return *transaction_;
+  }
+
+  Memory& memory_;
+  const bool lends_log_;
+  std::optional<PmdkTransaction> transaction_;
+};
+
+template <class Pointers>
+class PmemPersistMemory : public PersistentMemory<Pointers> {
+ public:
+  using PersistentMemory<Pointers>::PersistentMemory;
+  using Change = PersistChange<PmemPersistMemory>;
+  using Creation = Change;
+  static constexpr const char* mode = "pmem-persist";
+  static constexpr bool lends_log = false;
+};
+
+template <class Pointers>
+class PmemTransMemory : public PersistentMemory<Pointers> {
+ public:
+  using PersistentMemory<Pointers>::PersistentMemory;
+  using Change = TransactionChange<PmemTransMemory>;
+  using Creation = PersistChange<PmemTransMemory>;
+  static constexpr const char* mode = "pmem-trans";
+  static constexpr bool lends_log = true;
+
+  void own_log(void* log) noexcept { log_ = log; }
+  [[nodiscard]] void* log() const noexcept { return log_; }
+
+ private:
+  void* log_ = nullptr;
+};
+
+}  // namespace perdure::structure

@@ -1,0 +1,55 @@
+// Refs: how a node leads to another: a plain pointer in volatile memory; on media libpmemobj's
+// 16-byte object ids, as the study has them, or 8-byte pool offsets.
+//
+// R1  a ref on media changes only in `offset`, one failure-atomic word: an object id has its pool's
+//     number from when its node was made, null or not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perdure::structure {
+
+template <class T>
+struct PlainRef {
+  using Target = T;
+  T* target = nullptr;
+  [[nodiscard]] explicit operator bool() const noexcept { return target != nullptr; }
+  friend bool operator==(PlainRef, PlainRef) = default;
+};
+
+template <class T>
+struct OffsetRef {
+  using Target = T;
+  std::uint64_t offset = 0;
+  [[nodiscard]] explicit operator bool() const noexcept { return offset != 0; }
+  friend bool operator==(OffsetRef, OffsetRef) = default;
+};
+
+template <class T>
+struct ObjectRef {
+  using Target = T;
+  std::uint64_t pool_id = 0;
+  std::uint64_t offset = 0;
+  [[nodiscard]] explicit operator bool() const noexcept { return offset != 0; }
+  friend bool operator==(ObjectRef a, ObjectRef b) noexcept { return a.offset == b.offset; }
+};
+
+static_assert(sizeof(PlainRef<int>) == 8 && sizeof(OffsetRef<int>) == 8);
+static_assert(sizeof(ObjectRef<int>) == 16 && offsetof(ObjectRef<int>, offset) == 8);
+
+/// What a persistent memory is a template over.
+struct Offsets {
+  template <class T>
+  using Ref = OffsetRef<T>;
+};
+struct ObjectIds {
+  template <class T>
+  using Ref = ObjectRef<T>;
+};
+
+/// Thrown by a change that finds no room, caught by the operation that began it, which comes to
+/// Outcome::out_of_space.
+struct NoRoom {};
+
+}  // namespace perdure::structure

@@ -1,0 +1,321 @@
+// StructureIndex: what all structures share: locking, outcomes, counting, bulk load, creation,
+// recovery. A structure (`Self`) adds its nodes and how they change.
+//
+// On media:
+//   IndexRoot  option: uses object ids | variant | size (of the structure's own), head: top
+//   top        | loading | log | the structure's own |
+//   log        memory into which a transaction's log grows in a full pool
+//
+// S1  `loading` is set while a bulk load is under way; recovery then empties the structure.
+// S2  an operation's change is durable before its lock is released, so that no reader returns what
+//     a power cut could take back.
+// S3  the count of records lives in DRAM; recovery counts anew.
+//
+// Self has:
+//   struct Top : Anchor            static name, variant
+//   prepare(creation, options)     makes what is there from the start, fills in `top()`
+//   reopen(walk, size)             recovery: enters and opens the table, `table_size()` elements
+//   walk(walk)                     enters every block but the top; checks the invariants
+//   adopt()                        after a walk that recovers: builds what lives in DRAM
+//   clear(creation)                leads to no record any more
+//   find(key)                      the key's slot, or null
+//   put(change, key, value, how)   take(change, key)    collect(from, count, out)
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "index/record/index_root.h"
+#include "index/registry.h"
+#include "structure/memory/lock.h"
+#include "structure/memory/persistent_memory.h"
+#include "structure/memory/slot.h"
+#include "structure/memory/volatile_memory.h"
+#include "structure/memory/walk.h"
+
+namespace perdure::structure {
+
+enum class Put : std::uint8_t { insert, upsert, update };
+enum class Effect : std::uint8_t { added, replaced, removed, exists, not_found };
+
+struct Anchor {
+  std::uint64_t loading = 0;
+  std::uint64_t log = null_offset;
+};
+
+/// What the registration makes before it creates or recovers.
+class Structure : public SlotIndex {
+ public:
+  [[nodiscard]] virtual Result<void> create(const IndexPlace& place) = 0;
+  [[nodiscard]] virtual Result<void> recover(const IndexPlace& place) = 0;
+};
+
+template <class Self, class Memory, class Lock = InstanceLock>
+class StructureIndex : public Structure {
+ public:
+  using Change = typename Memory::Change;
+  using Creation = typename Memory::Creation;
+  template <class T>
+  using Ref = typename Memory::template Ref<T>;
+
+  explicit StructureIndex(Pool* pool) : memory_(pool) {}
+
+  Result<void> create(const IndexPlace& place) override;
+  Result<void> recover(const IndexPlace& place) override;
+
+  Outcome insert(std::uint64_t key, std::string_view value) override {
+    return write(key, value, Put::insert);
+  }
+  Outcome upsert(std::uint64_t key, std::string_view value) override {
+    return write(key, value, Put::upsert);
+  }
+  Outcome update(std::uint64_t key, std::string_view value) override {
+    return write(key, value, Put::update);
+  }
+  Outcome remove(std::uint64_t key) override {
+    return attempt([&](Change& change) { return self().take(change, key); });
+  }
+  Outcome lookup(std::uint64_t key, std::string& value) override {
+    const typename Lock::ReadGuard guard(lock_);
+    const Slot* const slot = self().find(key);
+    if (slot == nullptr) return Outcome::not_found;
+    value.assign(slot->value());
+    return Outcome::ok;
+  }
+  std::size_t scan(std::uint64_t from, std::size_t count, SlotScan& out) override {
+    const typename Lock::ReadGuard guard(lock_);
+    if (count > 0) self().collect(from, count, out);
+    return out.size();
+  }
+  Result<void> bulk_load(std::span<const SlotRecord> records) override;
+
+  [[nodiscard]] std::uint64_t size() const override {
+    return records_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t dram_bytes() const override {
+    return sizeof(Self) + memory_.dram_bytes() + self().extra_dram_bytes();
+  }
+
+ protected:
+  [[nodiscard]] auto& top() const noexcept { return *static_cast<typename Self::Top*>(top_); }
+  [[nodiscard]] std::uint64_t extra_dram_bytes() const noexcept { return 0; }
+  void adopt() {}
+  /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
+  static void rewrite(Change& change, Slot& slot, std::string_view value) {
+    change.edit(&slot, Slot::written_bytes(value), [&] { slot.write(value); });
+  }
+  /// Frees every node of a volatile structure: the first thing its destructor does.
+  void dismantle() noexcept;
+
+  Memory memory_;
+
+ private:
+  [[nodiscard]] Self& self() noexcept { return static_cast<Self&>(*this); }
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+
+  Outcome write(std::uint64_t key, std::string_view value, Put how) {
+    if (value.size() > max_slot_value_bytes) return Outcome::invalid;
+    return attempt([&](Change& change) { return self().put(change, key, value, how); });
+  }
+  template <class Work>
+  Outcome attempt(Work&& work) {
+    const typename Lock::WriteGuard guard(lock_);
+    return perform(work);
+  }
+  /// Caller holds the lock.
+  template <class Work>
+  Outcome perform(Work&& work);
+  [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
+  void complete_log();
+  [[nodiscard]] IndexRootKind root_kind() const {
+    return {.index = Self::name, .key_kind = KeyKind::slots};
+  }
+  [[nodiscard]] Error no_room() const {
+    return {ErrorCode::out_of_space, std::string("no room for ") + Self::name, "",
+            "make the pool larger"};
+  }
+
+  Anchor* top_ = nullptr;
+  std::atomic<std::uint64_t> records_{0};
+  mutable Lock lock_;
+};
+
+template <class Self, class Memory, class Lock>
+template <class Work>
+Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
+  Effect effect{};
+  for (bool lends_log = false;; lends_log = true) {
+    try {
+      Change change(memory_, lends_log);
+      effect = work(change);
+      change.commit();
+      break;
+    } catch (const NoRoom&) {
+      if (!Memory::lends_log || lends_log) return Outcome::out_of_space;
+    }
+  }
+  switch (effect) {
+    case Effect::added:
+      records_.store(size() + 1, std::memory_order_relaxed);
+      return Outcome::ok;
+    case Effect::removed:
+      records_.store(size() - 1, std::memory_order_relaxed);
+      return Outcome::ok;
+    case Effect::replaced:
+      return Outcome::ok;
+    case Effect::exists:
+      return Outcome::exists;
+    case Effect::not_found:
+      break;
+  }
+  return Outcome::not_found;
+}
+
+template <class Self, class Memory, class Lock>
+Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place) {
+  try {
+    Creation creation(memory_);
+    top_ = creation.template make<typename Self::Top>();
+    if constexpr (Memory::lends_log) {
+      auto* const log = creation.template make<std::byte>(log_bytes);
+      top_->log = memory_.pool().offset_of(log);
+      memory_.own_log(log);
+    }
+    self().prepare(creation, place.options);
+    creation.commit();
+  } catch (const NoRoom&) {
+    top_ = nullptr;
+    return no_room();
+  }
+  if constexpr (Memory::recovers)
+    return create_index_root(memory_.pool(), place.root_name, root_kind(),
+                             {Memory::uses_object_ids, Self::variant, self().table_size()},
+                             memory_.pool().offset_of(top_));
+  return {};
+}
+
+template <class Self, class Memory, class Lock>
+Result<void> StructureIndex<Self, Memory, Lock>::recover(const IndexPlace& place) {
+  if constexpr (Memory::recovers) {
+    Pool& pool = memory_.pool();
+    const auto root = read_index_root(pool, place.root_name, root_kind());
+    if (!root) return root.error();
+    if (auto same =
+            check_index_option(pool, "offsets", root->option[0] == 0, !Memory::uses_object_ids);
+        !same)
+      return same;
+    if (auto same = check_index_option(pool, "embedded", root->option[1], Self::variant); !same)
+      return same;
+    if (auto done = recover_top(*root); !done) return done;
+    if (auto done = pool.root_recovered(place.root_name); !done) return done;
+    complete_log();
+    return {};
+  }
+  return no_room();
+}
+
+template <class Self, class Memory, class Lock>
+Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& root) {
+  if constexpr (Memory::recovers) {
+    Heap& heap = memory_.heap();
+    if (!memory_.pool().contains(root.head, sizeof(typename Self::Top)) ||
+        !heap.mark(root.head, sizeof(typename Self::Top)))
+      return corrupt(std::string(Self::name) + ": the top lies where no block can lie");
+    top_ = memory_.pool().template at<typename Self::Top>(root.head);
+    if (top_->log != null_offset &&
+        (!memory_.pool().contains(top_->log, log_bytes) || !heap.mark(top_->log, log_bytes)))
+      return corrupt(std::string(Self::name) + ": the log lies where no block can lie");
+    Walk<Memory> walk(memory_, Walk<Memory>::Purpose::recover);
+    if (!self().reopen(walk, root.option[2]))
+      return corrupt(std::string(Self::name) + ": its table is damaged");
+    if (top_->loading != 0) {  // S1
+      Creation creation(memory_);
+      self().clear(creation);
+      creation.set(top_->loading, 0);
+    }
+    if (auto sound = self().walk(walk); !sound) return sound;
+    records_.store(walk.records(), std::memory_order_relaxed);
+    self().adopt();
+  }
+  return {};
+}
+
+/// A pool made by the other persistent mode has no log yet.
+template <class Self, class Memory, class Lock>
+void StructureIndex<Self, Memory, Lock>::complete_log() {
+  if constexpr (Memory::lends_log) {
+    if (top_->log == null_offset) {
+      Reservation block = memory_.heap().reserve(log_bytes);
+      if (!block) return;
+      memory_.heap().publish({&block, 1}, reinterpret_cast<std::atomic<std::uint64_t>*>(&top_->log),
+                             block.offset);
+    }
+    memory_.own_log(memory_.pool().template at<void>(top_->log));
+  }
+}
+
+/// Record by record, each as an insert; a crash before the end leaves the structure empty (S1).
+template <class Self, class Memory, class Lock>
+Result<void> StructureIndex<Self, Memory, Lock>::bulk_load(std::span<const SlotRecord> records) {
+  const typename Lock::WriteGuard guard(lock_);
+  const auto descends = [](const auto& a, const auto& b) { return a.key >= b.key; };
+  if (size() != 0 || std::ranges::adjacent_find(records, descends) != records.end())
+    return Error{ErrorCode::usage, "bulk_load needs an empty index and ascending keys", "", ""};
+  const auto mark_loading = [&](std::uint64_t loading) {
+    Creation creation(memory_);
+    creation.set(top_->loading, loading);
+    creation.commit();
+  };
+  mark_loading(1);
+  std::size_t loaded = 0;
+  for (; loaded < records.size(); ++loaded) {
+    const auto& [key, value] = records[loaded];
+    if (value.size() > max_slot_value_bytes) break;
+    const Outcome outcome =
+        perform([&](Change& change) { return self().put(change, key, value, Put::insert); });
+    if (outcome != Outcome::ok) break;
+  }
+  const bool whole = loaded == records.size();
+  const bool fits = whole || records[loaded].value.size() <= max_slot_value_bytes;
+  for (std::size_t i = loaded; !whole && i-- > 0;)
+    perform([&](Change& change) { return self().take(change, records[i].key); });
+  mark_loading(0);
+  if (!fits) return Error{ErrorCode::usage, "a value is longer than a slot", "", ""};
+  return whole ? Result<void>{} : no_room();
+}
+
+template <class Self, class Memory, class Lock>
+Result<void> StructureIndex<Self, Memory, Lock>::check_invariants() const {
+  const typename Lock::ReadGuard guard(lock_);
+  Walk<Memory> walk(memory_, Walk<Memory>::Purpose::check);
+  if (auto sound = self().walk(walk); !sound) return sound;
+  if (walk.records() != size())
+    return corrupt("S3: " + std::to_string(walk.records()) + " records are reachable, " +
+                   std::to_string(size()) + " were counted");
+  std::uint64_t reached = walk.blocks() + 1;
+  if constexpr (Memory::recovers) {
+    reached += 1 + (top_->log != null_offset ? 1 : 0);  // the root's block
+    if (memory_.pool().roots().size() != 1) return {};
+  }
+  if (reached == memory_.live_blocks()) return {};
+  return corrupt(std::to_string(memory_.live_blocks()) + " blocks are live, " +
+                 std::to_string(reached) + " are reachable");
+}
+
+template <class Self, class Memory, class Lock>
+void StructureIndex<Self, Memory, Lock>::dismantle() noexcept {
+  if constexpr (!Memory::recovers) {
+    if (top_ == nullptr) return;
+    Walk<Memory> walk(memory_, Walk<Memory>::Purpose::collect);
+    static_cast<void>(self().walk(walk));
+    for (const auto& [block, bytes] : walk.collected()) memory_.release(block, bytes);
+    memory_.release(top_, sizeof(typename Self::Top));
+  }
+}
+
+}  // namespace perdure::structure
