@@ -52,7 +52,6 @@ class Hashtable final : public StructureIndex<Hashtable<Memory>, Memory> {
   [[nodiscard]] std::uint64_t table_size() const noexcept { return heads_.size(); }
   [[nodiscard]] Result<void> walk(Walk<Memory>& walk) const;
   void clear(Creation& creation);
-  void adopt() {}
   [[nodiscard]] std::uint64_t extra_dram_bytes() const noexcept { return heads_.dram_bytes(); }
 
   [[nodiscard]] const Slot* find(std::uint64_t key) const noexcept;

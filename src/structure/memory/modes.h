@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "index/registry.h"
@@ -70,6 +71,15 @@ template <class Family>
                            .least = 0,
                            .most = 1});
   return own;
+}
+
+/// How many records are expected: `what` follows from it.
+[[nodiscard]] inline IndexOption records_option(const char* what) {
+  return {.name = "records",
+          .description = std::string("expected: ") + what,
+          .fallback = 16384,
+          .least = 16,
+          .most = 1ULL << 32};
 }
 
 }  // namespace perdure::structure

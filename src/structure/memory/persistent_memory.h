@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <optional>
 #include <span>
@@ -72,13 +73,18 @@ class PersistentMemory {
       return {offset};
   }
 
+  /// Recovery: what the ref leads to if it can be read; else null.
+  template <class T>
+  [[nodiscard]] T* peek(Ref<T> ref, std::size_t bytes) const noexcept {
+    if constexpr (uses_object_ids)
+      if (ref.pool_id != pool_id_) return nullptr;
+    return pool_.contains(ref.offset, bytes) ? pool_.at<T>(ref.offset) : nullptr;
+  }
   /// Recovery: the node if the ref can be followed and nobody else led to it; else null.
   template <class T>
   [[nodiscard]] T* admit(Ref<T> ref, std::size_t bytes) const noexcept {
-    if constexpr (uses_object_ids)
-      if (ref.pool_id != pool_id_) return nullptr;
-    if (!pool_.contains(ref.offset, bytes) || !heap_.mark(ref.offset, bytes)) return nullptr;
-    return pool_.at<T>(ref.offset);
+    T* const node = peek(ref, bytes);
+    return node != nullptr && heap_.mark(ref.offset, bytes) ? node : nullptr;
   }
 
   [[nodiscard]] Pool& pool() const noexcept { return pool_; }
@@ -136,9 +142,16 @@ class PersistChange {
   }
   template <class Stores>
   void edit(const void* begin, std::size_t bytes, Stores&& stores) noexcept {
+    edit({{begin, bytes}}, stores);
+  }
+  /// Several ranges under one fence.
+  template <class Stores>
+  void edit(std::initializer_list<Range> ranges, Stores&& stores) noexcept {
     publish(nullptr, 0);
     stores();
-    pm::persist(begin, bytes);
+    for (const Range& range : ranges)
+      if (range.bytes != 0) pm::flush(range.begin, range.bytes);
+    pm::fence();
     stored_ = true;
   }
   /// Call after what led to the node has changed.
@@ -191,7 +204,12 @@ class TransactionChange {
   }
   template <class Stores>
   void edit(const void* begin, std::size_t bytes, Stores&& stores) {
-    if (!transaction().snapshot(begin, bytes)) throw NoRoom{};
+    edit({{begin, bytes}}, stores);
+  }
+  template <class Stores>
+  void edit(std::initializer_list<Range> ranges, Stores&& stores) {
+    for (const Range& range : ranges)
+      if (range.bytes != 0 && !transaction().snapshot(range.begin, range.bytes)) throw NoRoom{};
     stores();
   }
   template <class T>

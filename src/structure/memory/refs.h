@@ -3,17 +3,19 @@
 //
 // R1  a ref on media changes only in `offset`, one failure-atomic word: an object id has its pool's
 //     number from when its node was made, null or not.
+// R2  to make a node initialises no ref: it may be of a size that does not hold them all.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace perdure::structure {
 
 template <class T>
 struct PlainRef {
   using Target = T;
-  T* target = nullptr;
+  T* target;
   [[nodiscard]] explicit operator bool() const noexcept { return target != nullptr; }
   friend bool operator==(PlainRef, PlainRef) = default;
 };
@@ -21,7 +23,7 @@ struct PlainRef {
 template <class T>
 struct OffsetRef {
   using Target = T;
-  std::uint64_t offset = 0;
+  std::uint64_t offset;
   [[nodiscard]] explicit operator bool() const noexcept { return offset != 0; }
   friend bool operator==(OffsetRef, OffsetRef) = default;
 };
@@ -29,12 +31,15 @@ struct OffsetRef {
 template <class T>
 struct ObjectRef {
   using Target = T;
-  std::uint64_t pool_id = 0;
-  std::uint64_t offset = 0;
+  std::uint64_t pool_id;
+  std::uint64_t offset;
   [[nodiscard]] explicit operator bool() const noexcept { return offset != 0; }
   friend bool operator==(ObjectRef a, ObjectRef b) noexcept { return a.offset == b.offset; }
 };
 
+static_assert(std::is_trivially_default_constructible_v<PlainRef<int>> &&
+              std::is_trivially_default_constructible_v<OffsetRef<int>> &&
+              std::is_trivially_default_constructible_v<ObjectRef<int>>);  // R2
 static_assert(sizeof(PlainRef<int>) == 8 && sizeof(OffsetRef<int>) == 8);
 static_assert(sizeof(ObjectRef<int>) == 16 && offsetof(ObjectRef<int>, offset) == 8);
 
@@ -47,6 +52,16 @@ struct ObjectIds {
   template <class T>
   using Ref = ObjectRef<T>;
 };
+
+/// Bytes that a change is about to store to.
+struct Range {
+  const void* begin;
+  std::size_t bytes;
+};
+template <class T>
+[[nodiscard]] Range range(const T* begin, std::size_t count) noexcept {
+  return {begin, count * sizeof(T)};
+}
 
 /// Thrown by a change that finds no room, caught by the operation that began it, which comes to
 /// Outcome::out_of_space.

@@ -103,8 +103,9 @@ class StructureIndex : public Structure {
 
  protected:
   [[nodiscard]] auto& top() const noexcept { return *static_cast<typename Self::Top*>(top_); }
+  // What a structure without state in DRAM says.
   [[nodiscard]] std::uint64_t extra_dram_bytes() const noexcept { return 0; }
-  void adopt() {}
+  [[nodiscard]] Result<void> adopt() { return {}; }
   /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
   static void rewrite(Change& change, Slot& slot, std::string_view value) {
     change.edit(&slot, Slot::written_bytes(value), [&] { slot.write(value); });
@@ -240,7 +241,7 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& ro
     }
     if (auto sound = self().walk(walk); !sound) return sound;
     records_.store(walk.records(), std::memory_order_relaxed);
-    self().adopt();
+    return self().adopt();
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -122,6 +123,10 @@ class VolatileMemory<Source>::Change {
   }
   template <class Stores>
   void edit(const void*, std::size_t, Stores&& stores) {
+    stores();
+  }
+  template <class Stores>
+  void edit(std::initializer_list<Range>, Stores&& stores) {
     stores();
   }
   /// Frees at the end of the change what nothing leads to any more.

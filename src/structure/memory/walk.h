@@ -42,6 +42,16 @@ class Walk {
     if (purpose_ == Purpose::collect) collected_.emplace_back(node, bytes);
     return node;
   }
+  /// A node that tells its size itself, once `least` bytes of it can be read; 0: it makes no sense.
+  template <class T, class Size>
+  [[nodiscard]] T* enter_sized(Ref<T> ref, std::size_t least, Size&& size) {
+    const T* node = nullptr;
+    if constexpr (Memory::recovers)
+      if (purpose_ == Purpose::recover) node = memory_.peek(ref, least);
+    if (purpose_ != Purpose::recover && blocks_ < most_) node = memory_.at(ref);
+    const std::size_t bytes = node == nullptr ? 0 : size(*node);
+    return bytes == 0 ? nullptr : enter<T>(ref, bytes);
+  }
   void count_record() noexcept { ++records_; }
   [[nodiscard]] bool recovers() const noexcept { return purpose_ == Purpose::recover; }
 
