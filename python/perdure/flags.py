@@ -18,6 +18,7 @@ MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 FLAGS: dict[str, str | tuple[str, ...]] = {
     "target": "target",
     "index": "text",
+    "mode": ("dram", "pmem-volatile", "pmem-persist", "pmem-trans"),
     "plugin": "text",
     "option": "options",
     "workload": "text",
@@ -25,7 +26,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "mix": "shares",
     "distribution": "text",
     "keys": "text",
-    "key_kind": ("integer", "bytes"),
+    "key_kind": ("integer", "bytes", "slots"),
     "value_bytes": "count",
     "scan_count": "range",
     "load_order": ("random", "sequential"),

@@ -27,7 +27,11 @@ from perdure.plots import Palette
 from perdure.record import Run
 from perdure.results import Cell, Results
 
-KIND_TITLES = {"integer": "8-byte integer keys", "bytes": "Byte-string keys"}
+KIND_TITLES = {
+    "integer": "8-byte integer keys",
+    "bytes": "Byte-string keys",
+    "slots": "8-byte integer keys, values in 128-byte slots",
+}
 # Percentile bootstrap over fewer samples spans their range and says little more.
 FEW_SAMPLES = 5
 WIDE_DISPERSION = 0.15

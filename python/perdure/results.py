@@ -17,7 +17,7 @@ PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "p9999
                "max": "max"}  # fmt: skip
 
 # Reading order: what the study is about first, what it is compared with after.
-CLASSES = ("persistent", "in_memory", "on_disk", "harness")
+CLASSES = ("persistent", "in_memory", "volatile_pm", "on_disk", "harness")
 
 _CELL = """
 CREATE TABLE cell AS SELECT

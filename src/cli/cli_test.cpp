@@ -258,7 +258,7 @@ TEST_F(Cli, AFullStdoutIsAFailure) {
 TEST_F(Cli, ListsAndTheEnvironmentAreJson) {
   const auto indexes = nlohmann::json::parse(run("list indexes --json").out);
   EXPECT_TRUE(std::ranges::any_of(indexes, [](const auto& i) { return i["name"] == "null"; }));
-  EXPECT_EQ(nlohmann::json::parse(run("list heaps --json").out).size(), 3U);
+  EXPECT_EQ(nlohmann::json::parse(run("list heaps --json").out).size(), 4U);
   EXPECT_TRUE(nlohmann::json::parse(run("list options --json").out).is_array());
   EXPECT_TRUE(nlohmann::json::parse(run("list workloads --json").out).is_array());
   const auto facts = nlohmann::json::parse(run("environment --json").out);

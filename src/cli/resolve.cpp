@@ -11,6 +11,7 @@
 #include "cli/simulated_flags.h"
 #include "core/data_files.h"
 #include "core/units.h"
+#include "driver/pool_setup.h"
 #include "driver/topology.h"
 #include "pibench/plugin_index.h"
 #include "workload/keys.h"
@@ -96,7 +97,8 @@ class BenchResolver {
     if (flags_.plugin) return resolve_plugin();
     if (!flags_.index)
       return usage("an index is missing", "--index", "`perdure list indexes` shows them");
-    auto info = IndexRegistry::find(flags_.mode ? *flags_.index + ":" + *flags_.mode : *flags_.index);
+    auto info =
+        IndexRegistry::find(flags_.mode ? *flags_.index + ":" + *flags_.mode : *flags_.index);
     if (!info) return info.error();
     config_.index = **info;
     return resolve_options();
@@ -110,6 +112,16 @@ class BenchResolver {
     if (!options) return options.error();
     config_.options = *options;
     return {};
+  }
+
+  // A structure is as large as the workload, unless its size was given.
+  void expect_records() {
+    const auto& declared = config_.index.options;
+    const auto is_given = [](const std::string& pair) { return pair.starts_with("records="); };
+    const auto option = std::ranges::find(declared, "records", &IndexOption::name);
+    if (option == declared.end() || std::ranges::any_of(flags_.options, is_given)) return;
+    config_.options.set("records",
+                        std::clamp(driver::expected_records(config_), option->least, option->most));
   }
 
   Result<void> resolve_workload() {
@@ -345,11 +357,10 @@ class BenchResolver {
                    "--value-bytes " + std::to_string(config_.workload.value_bytes),
                    "leave it out, or give --keys prefixed, random or file"};
     if (!index.offers(kind))
-      return Error{ErrorCode::unsupported,
-                   index.name + " has no " + perdure::name_of(kind) + " keys",
-                   flags_.keys ? "--keys" : "--key-kind",
-                   std::string("give --key-kind ") +
-                       (kind == KeyKind::bytes ? "integer" : "bytes")};
+      return Error{
+          ErrorCode::unsupported, index.name + " has no " + perdure::name_of(kind) + " keys",
+          flags_.keys ? "--keys" : "--key-kind",
+          std::string("give --key-kind ") + (kind == KeyKind::bytes ? "integer" : "bytes")};
     if (kind == KeyKind::slots && config_.workload.value_bytes > max_slot_value_bytes)
       return usage("longer than a slot holds",
                    "--value-bytes " + std::to_string(config_.workload.value_bytes),
@@ -360,6 +371,7 @@ class BenchResolver {
   Result<void> check_together() {
     if (auto valid = workload::validate(config_.workload); !valid) return valid;
     if (auto opened = workload::open_key_file(config_.workload); !opened) return opened;
+    expect_records();
     const KeyKind kind = config_.key_kind();
     if (auto suits = check_plugin(); !suits) return suits;
     if (config_.plugin.empty()) {

@@ -105,8 +105,11 @@ Result<void> clear_for_creation(const std::string& path) {
 
 std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept {
   constexpr std::uint64_t base = 64 * mebibyte;
-  const std::uint64_t records = config.workload.records + expected_inserts(config);
-  return round_up(base + records * bytes_per_record(config), 2 * mebibyte);
+  return round_up(base + expected_records(config) * bytes_per_record(config), 2 * mebibyte);
+}
+
+std::uint64_t expected_records(const BenchConfig& config) noexcept {
+  return config.workload.records + expected_inserts(config);
 }
 
 std::uint64_t free_bytes_for(const std::string& path) {

@@ -201,7 +201,7 @@ Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info
 
 template <>
 Result<std::unique_ptr<SlotIndex>> create_index<SlotKeys>(const IndexInfo& info,
-                                                       const IndexPlace& place) {
+                                                          const IndexPlace& place) {
   if (info.create_slots == nullptr) return lacks<SlotKeys>(info, "creation");
   return info.create_slots(place);
 }
@@ -222,7 +222,7 @@ Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& inf
 
 template <>
 Result<std::unique_ptr<SlotIndex>> recover_index<SlotKeys>(const IndexInfo& info,
-                                                       const IndexPlace& place) {
+                                                           const IndexPlace& place) {
   if (info.recover_slots == nullptr) return lacks<SlotKeys>(info, "recovery");
   return info.recover_slots(place);
 }

@@ -45,11 +45,11 @@ class IndexOptions {
 
 /// Where an index keeps its records.
 enum class IndexClass : std::uint8_t {
-  persistent,  ///< in a Pool; recovers
-  in_memory,   ///< in DRAM; needs no pool and keeps nothing
-  volatile_pm, ///< in a Pool used as volatile memory; keeps nothing
-  on_disk,     ///< a foreign storage engine with files of its own below `IndexPlace::path`
-  harness,     ///< does nothing: measures the harness
+  persistent,   ///< in a Pool; recovers
+  in_memory,    ///< in DRAM; needs no pool and keeps nothing
+  volatile_pm,  ///< in a Pool used as volatile memory; keeps nothing
+  on_disk,      ///< a foreign storage engine with files of its own below `IndexPlace::path`
+  harness,      ///< does nothing: measures the harness
 };
 [[nodiscard]] const char* name_of(IndexClass index_class) noexcept;
 [[nodiscard]] constexpr bool uses_pool(IndexClass index_class) noexcept {

@@ -21,8 +21,7 @@ class LiveCount {
     Slot& mine = slot_[pm::thread_slot()];
     mine.blocks.store(mine.blocks.load(std::memory_order_relaxed) + blocks,
                       std::memory_order_relaxed);
-    mine.bytes.store(mine.bytes.load(std::memory_order_relaxed) + bytes,
-                     std::memory_order_relaxed);
+    mine.bytes.store(mine.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
   /// What a recovery found, before anything was added.
   void set(std::int64_t blocks, std::int64_t bytes) noexcept {

@@ -1,5 +1,5 @@
-// MemkindPool: memory of a medium used as volatile memory: the mapping of a file without a name, with
-// memkind's allocator (jemalloc) on it. Nothing outlives it.
+// MemkindPool: memory of a medium used as volatile memory: the mapping of a file without a name,
+// with memkind's allocator (jemalloc) on it. Nothing outlives it.
 //
 // memkind is what became of libvmem. No other file knows of it, so that another allocator for given
 // memory can take its place.

@@ -7,8 +7,7 @@
 namespace perdure {
 
 PmdkTransaction::PmdkTransaction(PmdkHeap& heap) noexcept : heap_(heap) {
-  [[maybe_unused]] const int failure =
-      pmemobj_tx_begin(heap.objects_, nullptr, TX_PARAM_NONE);
+  [[maybe_unused]] const int failure = pmemobj_tx_begin(heap.objects_, nullptr, TX_PARAM_NONE);
   PERDURE_ASSERT(failure == 0);
 }
 

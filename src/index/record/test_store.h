@@ -42,9 +42,9 @@ class Store {
 
   explicit Store(const char* name, HeapKind heap = HeapKind::slab,
                  std::uint64_t bytes = Pool::min_pool_bytes, std::vector<std::string> options = {})
-      : info_(**IndexRegistry::find(name)), options_(std::move(options)) {
+      : info_(*IndexRegistry::find(name)), options_(std::move(options)) {
     pool_options_.path = (std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp") +
-                         std::string("/perdure-") + info_.name + "-test-" +
+                         std::string("/perdure-") + info_->name + "-test-" +
                          std::to_string(getpid()) + "-" + std::to_string(next_serial()) + ".pool";
     pool_options_.heap = heap;
     pool_options_.bytes = bytes;
@@ -52,7 +52,7 @@ class Store {
     auto pool = Pool::create(pool_options_);
     if (!pool) throw std::runtime_error(pool.error().line());
     pool_ = std::move(pool).value();
-    auto index = create_index<Keys>(info_, place());
+    auto index = create_index<Keys>(*info_, place());
     if (!index) throw std::runtime_error(index.error().line());
     index_ = std::move(index).value();
   }
@@ -64,7 +64,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  [[nodiscard]] const IndexInfo& info() const { return info_; }
+  [[nodiscard]] const IndexInfo& info() const { return *info_; }
   [[nodiscard]] const std::string& path() const { return pool_options_.path; }
   [[nodiscard]] Index& index() { return *index_; }
   [[nodiscard]] Pool& pool() { return *pool_; }
@@ -85,10 +85,15 @@ class Store {
     if (taken != MAP_FAILED) munmap(taken, bytes);
     if (!pool) return pool.error();
     pool_ = std::move(pool).value();
-    auto index = recover_index<Keys>(info_, place());
+    auto index = recover_index<Keys>(*info_, place());
     if (!index) return index.error();
     index_ = std::move(index).value();
     return {};
+  }
+  /// The same, recovered as another index than created.
+  [[nodiscard]] Result<void> crash_into(const char* name) {
+    info_ = *IndexRegistry::find(name);
+    return crash();
   }
   [[nodiscard]] Result<void> crash() {
     return crash([](const std::string&) {});
@@ -97,7 +102,7 @@ class Store {
   [[nodiscard]] IndexPlace place() {
     IndexPlace place;
     place.pool = pool_.get();
-    auto options = IndexRegistry::options(info_, options_);
+    auto options = IndexRegistry::options(*info_, options_);
     PERDURE_ASSERT(options.ok());
     place.options = *options;
     place.threads = 2;
@@ -105,7 +110,7 @@ class Store {
   }
 
  private:
-  const IndexInfo& info_;
+  const IndexInfo* info_;
   std::vector<std::string> options_;
   PoolOptions pool_options_;
   std::unique_ptr<Pool> pool_;

@@ -8,11 +8,10 @@ namespace {
 template <class Memory>
 using Bplustree = BalancedTree<Memory, BplusTree>;
 
-PERDURE_REGISTER_INDEX(bplustree,
-                       IndexInfo{.name = "bplustree",
-                                 .title = "B+-tree (Islam et al., MSST 2020)",
-                                 .options = options(),
-                                 .modes = modes<Family<Bplustree>>(Tearing::structure)});
+PERDURE_REGISTER_INDEX(bplustree, IndexInfo{.name = "bplustree",
+                                            .title = "B+-tree (Islam et al., MSST 2020)",
+                                            .options = options(),
+                                            .modes = modes<Family<Bplustree>>(Tearing::structure)});
 
 }  // namespace
 }  // namespace perdure::structure

@@ -11,8 +11,8 @@ void Hashtable<Memory>::prepare(Creation& creation, const IndexOptions& options)
   // The study's load factor of 0.75, unless the buckets are given.
   const std::uint64_t given = options.get("buckets");
   const std::uint64_t buckets = given != 0 ? given : options.get("records") * 4 / 3 + 1;
-  this->top().table = heads_.create(creation, this->memory_, buckets,
-                                    this->memory_.template null<Element>());
+  this->top().table =
+      heads_.create(creation, this->memory_, buckets, this->memory_.template null<Element>());
 }
 
 template <class Memory>
@@ -85,18 +85,18 @@ Effect Hashtable<Memory>::take(Change& change, std::uint64_t key) {
 
 namespace {
 
-PERDURE_REGISTER_INDEX(
-    hashtable,
-    IndexInfo{.name = "hashtable",
-              .title = "Chained hash table (Islam et al., MSST 2020)",
-              .ordered = false,
-              .options = options({records_option("a load factor of 0.75 at as many"),
-                                  {.name = "buckets",
-                                   .description = "chains; 0: as `records` says",
-                                   .fallback = 0,
-                                   .least = 0,
-                                   .most = 1ULL << 33}}),
-              .modes = modes<Family<Hashtable>>(Tearing::values)});
+PERDURE_REGISTER_INDEX(hashtable,
+                       IndexInfo{
+                           .name = "hashtable",
+                           .title = "Chained hash table (Islam et al., MSST 2020)",
+                           .ordered = false,
+                           .options = options({records_option("a load factor of 0.75 at as many"),
+                                               {.name = "buckets",
+                                                .description = "chains; 0: as `records` says",
+                                                .fallback = 0,
+                                                .least = 0,
+                                                .most = 1ULL << 33}}),
+                           .modes = modes<Family<Hashtable>>(Tearing::values)});
 
 }  // namespace
 }  // namespace perdure::structure

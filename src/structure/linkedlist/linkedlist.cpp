@@ -38,8 +38,7 @@ Result<void> Linkedlist<Memory>::adopt() {
 }
 
 template <class Memory>
-Effect Linkedlist<Memory>::put(Change& change, std::uint64_t key, std::string_view value,
-                               Put how) {
+Effect Linkedlist<Memory>::put(Change& change, std::uint64_t key, std::string_view value, Put how) {
   if (Place* const found = index_.find(key); found != nullptr) {
     if (how == Put::insert) return Effect::exists;
     this->rewrite(change, found->element->slot, value);

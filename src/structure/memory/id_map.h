@@ -1,5 +1,5 @@
-// IdMap: keys to places, in DRAM: open addressing with linear probing, at most half full, keys taken
-// out without leaving a mark.
+// IdMap: keys to places, in DRAM: open addressing with linear probing, at most half full, keys
+// taken out without leaving a mark.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Lock policies of a structure: what a `StructureIndex` takes as its `Lock`. A policy has a ReadGuard
-// and a WriteGuard.
+// Lock policies of a structure: what a `StructureIndex` takes as its `Lock`. A policy has a
+// ReadGuard and a WriteGuard.
 #pragma once
 
 #include "pm/shared_lock.h"

@@ -1,5 +1,5 @@
-// Table: an array too long for one block: a directory of refs to chunks, whose addresses are kept in
-// DRAM, so that an element is as near as in one piece.
+// Table: an array too long for one block: a directory of refs to chunks, whose addresses are kept
+// in DRAM, so that an element is as near as in one piece.
 //
 //   directory | chunk[0] | chunk[1] | ...      refs
 //   chunk     | element[0] | ... | element[2^k - 1] |
@@ -20,7 +20,7 @@ class Table {
  public:
   template <class U>
   using Ref = typename Memory::template Ref<U>;
-  using Chunk = T;                // the first of its elements
+  using Chunk = T;               // the first of its elements
   using Directory = Ref<Chunk>;  // the first of its refs
 
   static constexpr unsigned shift =

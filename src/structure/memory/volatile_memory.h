@@ -1,5 +1,5 @@
-// The two volatile modes: nodes in DRAM, or in memory of the pool's medium through memkind. Pointers
-// are plain, a change is a store, nothing is flushed.
+// The two volatile modes: nodes in DRAM, or in memory of the pool's medium through memkind.
+// Pointers are plain, a change is a store, nothing is flushed.
 #pragma once
 
 #include <cstddef>

@@ -70,8 +70,7 @@ auto Rbtree<Memory>::descend(std::uint64_t key, Path& path) const noexcept -> No
 }
 
 template <class Memory>
-auto Rbtree<Memory>::rotate(Change& change, const Step& above, Node& node, unsigned side)
-    -> Node* {
+auto Rbtree<Memory>::rotate(Change& change, const Step& above, Node& node, unsigned side) -> Node* {
   Node* const up = at(node.child[1 - side]);
   change.link(node.child[1 - side], up->child[side]);
   change.link(up->child[side], this->memory_.ref(&node));

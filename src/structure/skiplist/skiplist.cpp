@@ -82,8 +82,7 @@ Effect Skiplist<Memory>::put(Change& change, std::uint64_t key, std::string_view
   element->key = key;
   element->height = height;
   element->slot.write(value);
-  for (unsigned level = 0; level < height; ++level)
-    element->next[level] = (*place[level])[level];
+  for (unsigned level = 0; level < height; ++level) element->next[level] = (*place[level])[level];
   const Ref<Element> ref = this->memory_.ref(element);
   for (unsigned level = 0; level < height; ++level)  // L3
     change.link((*place[level])[level], ref);

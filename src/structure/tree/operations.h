@@ -207,25 +207,24 @@ void BalancedTree<Memory, Kind>::insert_into(Change& change, Node& node, unsigne
   const bool valued = has_values(node);
   const bool inner = node.is_leaf == 0;
   const std::size_t moved = count - at + 1;
-  change.edit({range(&node.key[at], moved), range(valued ? &values(node)[at] : nullptr,
-                                                  valued ? moved : 0),
-               range(inner ? &children(node)[at + 1] : nullptr, inner ? moved : 0),
-               range(&node.count, 1)},
-              [&] {
-                std::copy_backward(&node.key[at], &node.key[count], &node.key[count] + 1);
-                node.key[at] = entry.key;
-                if (valued) {
-                  Value* const value = values(node);
-                  std::copy_backward(value + at, value + count, value + count + 1);
-                  value[at] = entry.value;
-                }
-                if (inner) {
-                  Ref<Node>* const child = children(node);
-                  std::copy_backward(child + at + 1, child + count + 1, child + count + 2);
-                  child[at + 1] = right;
-                }
-                node.count = count + 1;
-              });
+  change.edit(
+      {range(&node.key[at], moved), range(valued ? &values(node)[at] : nullptr, valued ? moved : 0),
+       range(inner ? &children(node)[at + 1] : nullptr, inner ? moved : 0), range(&node.count, 1)},
+      [&] {
+        std::copy_backward(&node.key[at], &node.key[count], &node.key[count] + 1);
+        node.key[at] = entry.key;
+        if (valued) {
+          Value* const value = values(node);
+          std::copy_backward(value + at, value + count, value + count + 1);
+          value[at] = entry.value;
+        }
+        if (inner) {
+          Ref<Node>* const child = children(node);
+          std::copy_backward(child + at + 1, child + count + 1, child + count + 2);
+          child[at + 1] = right;
+        }
+        node.count = count + 1;
+      });
 }
 
 /// The full node keeps the lower half, a new one gets the upper half; the key between them goes up,
@@ -270,8 +269,7 @@ void BalancedTree<Memory, Kind>::split(Change& change, const Path& path, unsigne
   const unsigned moved = place < middle ? middle - place : 0;
   change.edit({range(&node.key[place < most ? place : 0], moved),
                range(valued && moved != 0 ? &values(node)[place] : nullptr, valued ? moved : 0),
-               range(inner && moved != 0 ? &children(node)[place + 1] : nullptr,
-                     inner ? moved : 0),
+               range(inner && moved != 0 ? &children(node)[place + 1] : nullptr, inner ? moved : 0),
                range(&node.count, 1)},
               [&] {
                 node.count = middle;

@@ -50,20 +50,16 @@ void BalancedTree<Memory, Kind>::erase(Change& change, Node& node, unsigned at, 
   const bool inner = node.is_leaf == 0;
   const std::size_t moved = count - at - 1;
   const std::size_t children_moved = inner ? count - child : 0;
-  change.edit({range(&node.key[at], moved), range(valued ? &values(node)[at] : nullptr,
-                                                  valued ? moved : 0),
-               range(inner ? &children(node)[child] : nullptr, children_moved),
-               range(&node.count, 1)},
-              [&] {
-                std::copy(node.key.begin() + at + 1, node.key.begin() + count,
-                          node.key.begin() + at);
-                if (valued)
-                  std::copy(values(node) + at + 1, values(node) + count, values(node) + at);
-                if (inner)
-                  std::copy(children(node) + child + 1, children(node) + count + 1,
-                            children(node) + child);
-                node.count = count - 1;
-              });
+  change.edit(
+      {range(&node.key[at], moved), range(valued ? &values(node)[at] : nullptr, valued ? moved : 0),
+       range(inner ? &children(node)[child] : nullptr, children_moved), range(&node.count, 1)},
+      [&] {
+        std::copy(node.key.begin() + at + 1, node.key.begin() + count, node.key.begin() + at);
+        if (valued) std::copy(values(node) + at + 1, values(node) + count, values(node) + at);
+        if (inner)
+          std::copy(children(node) + child + 1, children(node) + count + 1, children(node) + child);
+        node.count = count - 1;
+      });
 }
 
 /// From the leaf up: a node with too few keys gets one from a neighbour, or both become one (B2).
@@ -101,8 +97,8 @@ bool BalancedTree<Memory, Kind>::borrow(Change& change, Node& parent, unsigned a
     if (giver.count <= least) continue;
     const unsigned divider = before ? at - 1 : at;
     const unsigned given = before ? giver.count - 1 : 0;
-    const Ref<Node> child = inner ? children(giver)[before ? giver.count : 0]
-                                  : this->memory_.template null<Node>();
+    const Ref<Node> child =
+        inner ? children(giver)[before ? giver.count : 0] : this->memory_.template null<Node>();
     Entry entry{through_parent ? parent.key[divider] : giver.key[given], {}};
     if (has_values(node))
       entry.value = through_parent ? values(parent)[divider] : values(giver)[given];
@@ -150,15 +146,12 @@ void BalancedTree<Memory, Kind>::merge(Change& change, Node& parent, unsigned at
                 if (divider != 0) left.key[from] = parent.key[at];
                 if (divider != 0 && valued) values(left)[from] = values(parent)[at];
                 std::copy_n(right.key.begin(), right.count, left.key.begin() + from + divider);
-                if (valued)
-                  std::copy_n(values(right), right.count, values(left) + from + divider);
-                if (inner)
-                  std::copy_n(children(right), right.count + 1, children(left) + from + 1);
+                if (valued) std::copy_n(values(right), right.count, values(left) + from + divider);
+                if (inner) std::copy_n(children(right), right.count + 1, children(left) + from + 1);
                 left.count = from + added;
               });
   if constexpr (Kind::plus)
-    if (!inner)
-      change.link(static_cast<PlusLeaf&>(left).next, static_cast<PlusLeaf&>(right).next);
+    if (!inner) change.link(static_cast<PlusLeaf&>(left).next, static_cast<PlusLeaf&>(right).next);
   erase(change, parent, at, at + 1);
   change.drop(&right, bytes_of(!inner));
 }

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/rng.h"
+#include "structure/memory/id_map.h"
+#include "structure/memory/structure_index.h"
+#include "structure/memory/test_history.h"
+
+namespace perdure::structure {
+namespace {
+
+// Places follow keys through additions, removals and growth, in runs of neighbours as in lone keys.
+TEST(IdMap, agrees_with_a_model) {
+  IdMap<std::uint64_t> map;
+  std::map<std::uint64_t, std::uint64_t> model;
+  Rng rng(5);
+  for (unsigned i = 0; i < 30000; ++i) {
+    const std::uint64_t key = rng.below(i / 5000 % 2 == 0 ? 3000 : 60);
+    const std::uint64_t* const found = map.find(key);
+    ASSERT_EQ(found != nullptr, model.contains(key));
+    if (found != nullptr) {
+      ASSERT_EQ(*found, model[key]);
+    }
+    if (found == nullptr) {
+      map.add(key, i);
+      model[key] = i;
+    } else if (rng.below(3) != 0) {
+      map.remove(key);
+      model.erase(key);
+    }
+    ASSERT_EQ(map.size(), model.size());
+  }
+  for (const auto& [key, place] : model) EXPECT_EQ(*map.find(key), place);
+}
+
+struct Pair {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+/// One block in a pool, as the two persistent memories change it.
+template <class Memory>
+class Changes {
+ public:
+  Changes() : store_("hashtable:pmem-trans", HeapKind::pmdk), memory_(&store_.pool()) {
+    block_ = store_.pool().heap().reserve(sizeof(Pair));
+    pair_ = new (store_.pool().at<Pair>(block_.offset)) Pair{1, 2};
+    store_.pool().heap().publish({&block_, 1});
+    if constexpr (Memory::lends_log) {
+      log_ = store_.pool().heap().reserve(log_bytes);
+      store_.pool().heap().publish({&log_, 1});
+      memory_.own_log(store_.pool().at<void>(log_.offset));
+    }
+  }
+  /// Changes half of the pair and then the other half, but for an end in between.
+  void change(bool whole) {
+    try {
+      typename Memory::Change change(memory_);
+      auto* const spare = change.template make<Pair>();
+      *spare = {5, 6};
+      change.set(pair_->low, 3);
+      if (!whole) throw NoRoom{};
+      change.edit({range(&pair_->high, 1)}, [&] { pair_->high = 4; });
+      change.commit();
+    } catch (const NoRoom&) {
+    }
+  }
+  [[nodiscard]] const Pair& pair() const { return *pair_; }
+  [[nodiscard]] std::uint64_t live_blocks() { return memory_.live_blocks(); }
+
+ private:
+  SlotStore store_;
+  Memory memory_;
+  Reservation block_;
+  Reservation log_;
+  Pair* pair_ = nullptr;
+};
+
+TEST(Change, is_whole_when_it_is_committed) {
+  Changes<PmemPersistMemory<ObjectIds>> persist;
+  Changes<PmemTransMemory<ObjectIds>> trans;
+  const std::uint64_t before[] = {persist.live_blocks(), trans.live_blocks()};
+  persist.change(true);
+  trans.change(true);
+  for (const Pair& pair : {persist.pair(), trans.pair()}) {
+    EXPECT_EQ(pair.low, 3U);
+    EXPECT_EQ(pair.high, 4U);
+  }
+  EXPECT_EQ(persist.live_blocks(), before[0] + 1);
+  EXPECT_EQ(trans.live_blocks(), before[1] + 1);
+}
+
+// pmem-trans takes everything back, its blocks too; pmem-persist cannot, which is why C1 is.
+TEST(Change, is_taken_back_when_it_is_not_committed) {
+  Changes<PmemTransMemory<Offsets>> trans;
+  const std::uint64_t before = trans.live_blocks();
+  trans.change(false);
+  EXPECT_EQ(trans.pair().low, 1U);
+  EXPECT_EQ(trans.pair().high, 2U);
+  EXPECT_EQ(trans.live_blocks(), before);
+}
+
+TEST(Structures, are_registered_once_for_each_mode) {
+  for (const char* name :
+       {"arraylist", "bplustree", "btree", "hashtable", "linkedlist", "rbtree", "skiplist"}) {
+    for (const std::string& mode : all_modes) {
+      const auto found = IndexRegistry::find(std::string(name) + ":" + mode);
+      ASSERT_TRUE(found.ok()) << name << mode;
+      EXPECT_EQ((*found)->mode, mode);
+      EXPECT_EQ((*found)->recovers(KeyKind::slots), mode == "pmem-persist" || mode == "pmem-trans");
+    }
+    EXPECT_EQ((*IndexRegistry::find(name))->mode, "pmem-trans");
+    const auto missing = IndexRegistry::find(std::string(name) + ":pmem");
+    ASSERT_FALSE(missing.ok());
+    EXPECT_NE(missing.error().line().find("no mode 'pmem'"), std::string::npos);
+  }
+}
+
+// S1: what a bulk load that was cut off has brought in is gone.
+TEST(Structures, forget_a_bulk_load_that_was_cut_off) {
+  for (const char* name :
+       {"arraylist", "bplustree", "btree", "hashtable", "linkedlist", "rbtree", "skiplist"}) {
+    SlotStore store(name, HeapKind::pmdk);
+    for (std::uint64_t key = 0; key < 1000; ++key)
+      ASSERT_EQ(store.index().insert(key, value_of(key)), Outcome::ok);
+    IndexRoot root{};
+    const auto roots = store.pool().roots();
+    std::memcpy(&root, store.pool().at<void>(roots.front().offset), sizeof root);
+    store.pool().at<Anchor>(root.head)->loading = 1;
+    ASSERT_TRUE(succeeds(store.crash())) << name;
+    EXPECT_EQ(store.index().size(), 0U) << name;
+    ASSERT_NO_FATAL_FAILURE(expect_model(store, {}, 1000)) << name;
+    EXPECT_EQ(store.index().insert(1, "x"), Outcome::ok) << name;
+  }
+}
+
+}  // namespace
+}  // namespace perdure::structure
