@@ -27,7 +27,7 @@ struct Flags {
   std::vector<std::string> options;
   std::string heap = "slab";
   std::string domain = "adr";
-  std::string key_kind = "integer";
+  std::string key_kind;
   std::string threads = "1";
   std::string operations = "24";
   std::string keys = "32";
@@ -52,7 +52,7 @@ void declare(CLI::App& app, Flags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--heap", flags.heap, "slab (default) or pmdk (libpmemobj itself is trusted)");
   app.add_option("--domain", flags.domain, "adr (default) or eadr");
-  app.add_option("--key-kind", flags.key_kind, "integer (default), bytes or slots");
+  app.add_option("--key-kind", flags.key_kind, "integer (default), bytes or slots (a structure has only these)");
   app.add_option("--threads", flags.threads, "1 to 8 (1)");
   app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
   app.add_option("--keys", flags.keys, "keys of one program (32)");
@@ -111,17 +111,20 @@ Result<crash::Plan> plan_of(const Flags& flags) {
     return not_one_of(flags.transactions, "--transactions", switches);
   plan.transactions = flags.transactions == "on";
   const std::vector<std::string> kinds{"integer", "bytes", "slots"};
-  if (std::ranges::find(kinds, flags.key_kind) == kinds.end())
+  if (!flags.key_kind.empty() && std::ranges::find(kinds, flags.key_kind) == kinds.end())
     return not_one_of(flags.key_kind, "--key-kind", kinds);
   plan.domain = flags.domain == "adr" ? crash::Domain::adr : crash::Domain::eadr;
-  plan.key_kind = flags.key_kind == "integer" ? KeyKind::integer
-                  : flags.key_kind == "bytes" ? KeyKind::bytes
-                                              : KeyKind::slots;
+  plan.key_kind = flags.key_kind == "bytes"   ? KeyKind::bytes
+                  : flags.key_kind == "slots" ? KeyKind::slots
+                                              : KeyKind::integer;
+  if (flags.key_kind.empty() && !(*found)->recovers(plan.key_kind)) plan.key_kind = KeyKind::slots;
   if (!(*found)->recovers(plan.key_kind))
-    return Error{ErrorCode::usage, "'" + name + "' has no " + flags.key_kind + " keys",
+    return Error{ErrorCode::usage, "'" + name + "' has no " + name_of(plan.key_kind) + " keys",
                  "--key-kind", "give another, see `list indexes`"};
   plan.subject.info = *found;
-  if (flags.heap == "pmdk") {
+  const auto& suitable = (*found)->heaps;
+  const bool only_pmdk = suitable == std::vector{HeapKind::pmdk};
+  if (flags.heap == "pmdk" || only_pmdk) {
     // To open a pool of libpmemobj takes milliseconds: fewer states of a point or a recovery.
     plan.subject.heap = HeapKind::pmdk;
     plan.subject.pool_bytes = Pool::min_pool_bytes;
@@ -195,7 +198,7 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
   const double share =
       c.points == 0 ? 0 : 100.0 * static_cast<double>(c.exhausted) / static_cast<double>(c.points);
   std::string text =
-      plan.subject.info->name + ", " + crash::name_of(plan.domain) + ", " +
+      plan.subject.info->full_name() + ", " + crash::name_of(plan.domain) + ", " +
       perdure::name_of(plan.key_kind) + " keys, " + perdure::name_of(plan.subject.heap) +
       " heap, " + (plan.transactions ? "transactions, " : "") + std::to_string(plan.threads) +
       (plan.threads == 1 ? " thread" : " threads") + ", seed " + std::to_string(plan.seed) + "\n";
@@ -226,7 +229,7 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
 
 Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
   Json json = {
-      {"index", plan.subject.info->name},
+      {"index", plan.subject.info->full_name()},
       {"domain", crash::name_of(plan.domain)},
       {"key_kind", perdure::name_of(plan.key_kind)},
       {"heap", perdure::name_of(plan.subject.heap)},
@@ -257,7 +260,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
     verdict.violation = violation;
   }
   const std::string repair = crash::find_repair(small, verdict, bench, places, 15);
-  const std::string path = flags.out.empty() ? "crash-" + plan.subject.info->name + "-" +
+  const std::string path = flags.out.empty() ? "crash-" + plan.subject.info->full_name() + "-" +
                                                    crash::name_of(plan.domain) + "-" +
                                                    std::to_string(plan.seed) + ".json"
                                              : flags.out;
@@ -336,7 +339,7 @@ int mutate(const Flags& flags, crash::Plan plan) {
                 all, killed, relevant - killed, equivalent,
                 relevant == 0 ? 100.0 : 100.0 * killed / relevant);
   if (flags.json)
-    return print_result(Json{{"index", plan.subject.info->name},
+    return print_result(Json{{"index", plan.subject.info->full_name()},
                              {"mutants", list},
                              {"killed", killed},
                              {"survived", relevant - killed},

@@ -122,6 +122,7 @@ class Explorer {
   [[nodiscard]] bool passed_alike(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] Found judge(bool deep);
   void ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep);
+  [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
   [[nodiscard]] std::string go_on(Instance& instance, std::uint64_t seed);
   [[nodiscard]] std::string reopen(std::uint64_t live_blocks);

@@ -46,7 +46,7 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
     return !what.empty();
   };
   if (!recovered.problem.empty()) {
-    failed("recovery", recovered.problem);
+    if (!may_tear(Tearing::structure)) failed("recovery", recovered.problem);
     return;
   }
   if (recovered.absent) {
@@ -54,7 +54,10 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
     return;
   }
   Instance& instance = *recovered.instance;
-  if (failed("durable linearizability", compare(instance))) return;
+  if (failed("durable linearizability", compare(instance))) {
+    if (may_tear(Tearing::structure)) what.clear();
+    return;
+  }
   if (failed("invariants", instance.check())) return;
   if (!deep) return;
   if (failed("continued workload", go_on(instance, now_))) return;
@@ -64,6 +67,18 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
   image_.take(instance.memory().data());
   recovered.instance.reset();
   failed("continued workload", reopen(live_blocks));
+}
+
+/// True where the subject's failure contract lets the operation under way (`key`: one that replaces
+/// that key's value) leave something half done.
+bool Explorer::may_tear(Tearing what, std::optional<std::uint16_t> key) const {
+  if (subject_.info->tearing < what) return false;
+  return std::ranges::any_of(history_->open(), [&](std::uint32_t open) {
+    const Operation& operation = run_->operations[open];
+    const bool replaces = operation.action == Action::update || operation.action == Action::upsert;
+    if (key) return replaces && operation.key == *key;
+    return operation.action != Action::lookup && operation.action != Action::scan;
+  });
 }
 
 std::string Explorer::compare(Instance& instance) {
@@ -79,7 +94,9 @@ std::string Explorer::compare(Instance& instance) {
     return text;
   };
   for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
-    if (!history_->allows(key, stamps_[key])) return told(key, stamps_[key]);
+    if (!history_->allows(key, stamps_[key]) &&
+        !(stamps_[key] == bad_stamp && may_tear(Tearing::values, key)))
+      return told(key, stamps_[key]);
   if (!bounds_.lookups) return {};
   for (const std::uint32_t open : history_->open()) {
     const Operation& operation = run_->operations[open];

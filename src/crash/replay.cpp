@@ -151,7 +151,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
     for (const LineState& line : verdict.violation->lines)
       lines.push_back({{"line", line.line}, {"choice", line.choice}, {"choices", line.choices}});
   return {{"version", replay_version},
-          {"index", what.subject.info->name},
+          {"index", what.subject.info->full_name()},
           {"options", options},
           {"heap", perdure::name_of(what.subject.heap)},
           {"pool_bytes", what.subject.pool_bytes},
