@@ -8,8 +8,6 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
-
 Error keeps_nothing(const std::string& path) {
   return {ErrorCode::unsupported, "a memkind pool keeps nothing, so it has no roots", path,
           "use --heap slab or pmdk"};
@@ -75,7 +73,7 @@ HeapUsage MemkindHeap::usage() const noexcept {
 }
 
 Result<std::unique_ptr<Pool>> MemkindPool::create(const PoolOptions& options) {
-  const std::uint64_t bytes = (options.bytes + page_bytes - 1) / page_bytes * page_bytes;
+  const std::uint64_t bytes = (options.bytes + 4095) / 4096 * 4096;
   Result<NewFile> made = NewFile::create(options.path, bytes, options.overwrite);
   if (!made) return made.error();
   std::unique_ptr<MemkindPool> pool(new MemkindPool);
