@@ -11,7 +11,7 @@ void Arraylist<Memory>::prepare(Creation& creation, const IndexOptions& options)
   const std::uint64_t slots = options.get("records");
   this->top().ids = ids_.create(creation, this->memory_, slots, Id{});
   this->top().slots = slots_.create(creation, this->memory_, slots, Slot{});
-  map_ = IdMap<std::uint64_t>(slots);
+  map_ = IdMap<Place>(slots);
   list_free();
 }
 
@@ -38,8 +38,8 @@ Result<void> Arraylist<Memory>::walk(Walk<Memory>& walk) const {
       return corrupt("A1: slot " + std::to_string(i) + " is damaged");
     walk.count_record();
     if (walk.recovers()) continue;
-    const std::uint64_t* const place = map_.find(id.key);
-    if (place == nullptr || *place != i)
+    const Place* const place = map_.find(id.key);
+    if (place == nullptr || place->slot() != i)
       return corrupt("A3: key " + std::to_string(id.key) + " is not where the map says");
   }
   if (walk.recovers() || walk.records() == map_.size()) return {};
@@ -54,12 +54,12 @@ void Arraylist<Memory>::clear(Creation& creation) {
 
 template <class Memory>
 Result<void> Arraylist<Memory>::adopt() {
-  map_ = IdMap<std::uint64_t>(ids_.size());
+  map_ = IdMap<Place>(ids_.size());
   for (std::uint64_t i = 0; i < ids_.size(); ++i) {
     if (ids_[i].used == 0) continue;
     if (map_.find(ids_[i].key) != nullptr)
       return corrupt("A1: key " + std::to_string(ids_[i].key) + " is there twice");
-    map_.add(ids_[i].key, i);
+    map_.add(ids_[i].key, {i + 1});
   }
   list_free();
   return {};
@@ -67,9 +67,9 @@ Result<void> Arraylist<Memory>::adopt() {
 
 template <class Memory>
 Effect Arraylist<Memory>::put(Change& change, std::uint64_t key, std::string_view value, Put how) {
-  if (const std::uint64_t* const place = map_.find(key); place != nullptr) {
+  if (const Place* const found = map_.find(key); found != nullptr) {
     if (how == Put::insert) return Effect::exists;
-    this->rewrite(change, slots_[*place], value);
+    this->rewrite(change, slots_[found->slot()], value);
     return Effect::replaced;
   }
   if (how == Put::update) return Effect::not_found;
@@ -83,15 +83,15 @@ Effect Arraylist<Memory>::put(Change& change, std::uint64_t key, std::string_vie
   });
   change.set(id.used, 1);  // A2
   free_.pop_back();
-  map_.add(key, place);
+  map_.add(key, {place + 1});
   return Effect::added;
 }
 
 template <class Memory>
 Effect Arraylist<Memory>::take(Change& change, std::uint64_t key) {
-  const std::uint64_t* const found = map_.find(key);
+  const Place* const found = map_.find(key);
   if (found == nullptr) return Effect::not_found;
-  const std::uint64_t place = *found;
+  const std::uint64_t place = found->slot();
   change.set(ids_[place].used, 0);
   map_.remove(key);
   free_.push_back(place);

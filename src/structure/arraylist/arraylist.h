@@ -47,6 +47,12 @@ class Arraylist final : public StructureIndex<Arraylist<Memory>, Memory> {
   ~Arraylist() override { this->dismantle(); }
 
  private:
+  struct Place {
+    std::uint64_t slot_and_one;
+    [[nodiscard]] explicit operator bool() const noexcept { return slot_and_one != 0; }
+    [[nodiscard]] std::uint64_t slot() const noexcept { return slot_and_one - 1; }
+  };
+
   void prepare(Creation& creation, const IndexOptions& options);
   [[nodiscard]] bool reopen(Walk<Memory>& walk, std::uint64_t slots);
   [[nodiscard]] std::uint64_t table_size() const noexcept { return ids_.size(); }
@@ -59,8 +65,8 @@ class Arraylist final : public StructureIndex<Arraylist<Memory>, Memory> {
   }
 
   [[nodiscard]] const Slot* find(std::uint64_t key) const noexcept {
-    const std::uint64_t* const place = map_.find(key);
-    return place == nullptr ? nullptr : &slots_[*place];
+    const Place* const place = map_.find(key);
+    return place == nullptr ? nullptr : &slots_[place->slot()];
   }
   Effect put(Change& change, std::uint64_t key, std::string_view value, Put how);
   Effect take(Change& change, std::uint64_t key);
@@ -70,7 +76,7 @@ class Arraylist final : public StructureIndex<Arraylist<Memory>, Memory> {
 
   Ids ids_;
   Slots slots_;
-  IdMap<std::uint64_t> map_;
+  IdMap<Place> map_;
   std::vector<std::uint64_t> free_;  ///< the lowest last
 };
 

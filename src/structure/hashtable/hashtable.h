@@ -3,7 +3,7 @@
 //
 //   Top      | loading | log | table |
 //   table    | head[0] | head[1] | ... | head[buckets-1] |      see structure/memory/table.h
-//   Element  | key 8 | slot 128 | next 8 or 16 |                152 B with object ids
+//   Element  | key 8 | next 8 or 16 | slot 128 |                152 B with object ids
 //
 // H1  a record exists <=> its element is reachable from the head of its key's bucket; no key is
 //     there twice.
@@ -30,8 +30,8 @@ class Hashtable final : public StructureIndex<Hashtable<Memory>, Memory> {
 
   struct Element {
     std::uint64_t key;
-    Slot slot;
     Ref<Element> next;
+    Slot slot;
   };
   static_assert(sizeof(Element) == 136 + sizeof(Ref<Element>));
   using Head = Ref<Element>;

@@ -45,6 +45,7 @@ class Linkedlist final : public StructureIndex<Linkedlist<Memory>, Memory> {
   struct Place {
     Element* element;
     Element* before;  ///< null: it is the first
+    [[nodiscard]] explicit operator bool() const noexcept { return element != nullptr; }
   };
 
   void prepare(Creation&, const IndexOptions& options) {

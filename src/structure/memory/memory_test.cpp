@@ -12,26 +12,30 @@ namespace {
 
 // Places follow keys through additions, removals and growth, in runs of neighbours as in lone keys.
 TEST(IdMap, agrees_with_a_model) {
-  IdMap<std::uint64_t> map;
+  struct Place {
+    std::uint64_t value;
+    [[nodiscard]] explicit operator bool() const noexcept { return value != 0; }
+  };
+  IdMap<Place> map;
   std::map<std::uint64_t, std::uint64_t> model;
   Rng rng(5);
   for (unsigned i = 0; i < 30000; ++i) {
     const std::uint64_t key = rng.below(i / 5000 % 2 == 0 ? 3000 : 60);
-    const std::uint64_t* const found = map.find(key);
+    const Place* const found = map.find(key);
     ASSERT_EQ(found != nullptr, model.contains(key));
     if (found != nullptr) {
-      ASSERT_EQ(*found, model[key]);
+      ASSERT_EQ(found->value, model[key]);
     }
     if (found == nullptr) {
-      map.add(key, i);
-      model[key] = i;
+      map.add(key, {i + 1});
+      model[key] = i + 1;
     } else if (rng.below(3) != 0) {
       map.remove(key);
       model.erase(key);
     }
     ASSERT_EQ(map.size(), model.size());
   }
-  for (const auto& [key, place] : model) EXPECT_EQ(*map.find(key), place);
+  for (const auto& [key, place] : model) EXPECT_EQ(map.find(key)->value, place);
 }
 
 struct Pair {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pm/persist.h"
 #include "pool/memkind_pool.h"
 #include "structure/memory/refs.h"
 
@@ -23,7 +24,10 @@ class DramSource {
   static constexpr const char* mode = "dram";
   explicit DramSource(Pool*) {}
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
-    void* const block = std::malloc(bytes);
+    // Whole lines begin with one: the slots of a table.
+    void* const block = bytes % pm::cache_line_bytes == 0
+                            ? std::aligned_alloc(pm::cache_line_bytes, bytes)
+                            : std::malloc(bytes);
     if (block != nullptr) count(1, bytes);
     return block;
   }

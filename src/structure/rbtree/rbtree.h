@@ -2,7 +2,7 @@
 // section IV-A.
 //
 //   Top   | loading | log | root |
-//   Node  | key 8 | red 8 | slot 128 | child[2] |
+//   Node  | key 8 | red 8 | child[2] | slot 128 |
 //
 // There are no links to parents: an operation keeps its path.
 //
@@ -31,8 +31,8 @@ class Rbtree final : public StructureIndex<Rbtree<Memory>, Memory> {
   struct Node {
     std::uint64_t key;
     std::uint64_t red;
-    Slot slot;
     std::array<Ref<Node>, 2> child;
+    Slot slot;
   };
   static_assert(sizeof(Node) == 144 + 2 * sizeof(Ref<Node>));
   struct Top : Anchor {

@@ -2,7 +2,7 @@
 // section IV-A.
 //
 //   Top      | loading | log | first[16] |
-//   Element  | key 8 | height 8 | slot 128 | next[height] |
+//   Element  | slot 128 | key 8 | height 8 | next[height] |
 //
 // L1  a record exists <=> its element is in level 0, in ascending order of keys.
 // L2  level i+1 has some of the elements of level i that are higher than i+1, in the same order.
@@ -34,12 +34,11 @@ class Skiplist final : public StructureIndex<Skiplist<Memory>, Memory> {
   struct Element;
   using Links = std::array<Ref<Element>, levels>;
   struct Element {
+    Slot slot;  ///< first, so that what a search reads lies together
     std::uint64_t key;
     std::uint64_t height;
-    Slot slot;
     Links next;  ///< the first `height` of them
   };
-  static_assert(offsetof(Slot, text) == 8);
   struct Top : Anchor {
     Links first;
   };
