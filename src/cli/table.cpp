@@ -79,7 +79,7 @@ std::string memory_line(const BenchResult& result) {
 }  // namespace
 
 std::string table_of(const BenchConfig& config, const BenchResult& result) {
-  std::string text = config.index.name + ", " + perdure::name_of(config.key_kind()) + " keys, " +
+  std::string text = config.index.full_name() + ", " + perdure::name_of(config.key_kind()) + " keys, " +
                      std::to_string(config.threads) +
                      (config.threads == 1 ? " thread, " : " threads, ") +
                      short_count(static_cast<double>(config.workload.records)) + " records, " +

@@ -176,6 +176,7 @@ bool IndexRegistry::add(IndexInfo info) {
     with.index_class = mode.index_class;
     with.tearing = mode.tearing;
     with.heaps = mode.heaps;
+    with.native_only = info.native_only || mode.native_only;
     with.create_slots = mode.create_slots;
     with.recover_slots = mode.recover_slots;
     add(std::move(with));

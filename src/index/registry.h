@@ -72,6 +72,7 @@ struct IndexMode {
   IndexClass index_class = IndexClass::persistent;
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< the pools it works on; empty: all, or none needed
+  bool native_only = false;       ///< as of IndexInfo
   Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
   Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
 };

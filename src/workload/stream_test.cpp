@@ -381,6 +381,33 @@ TEST(OperationStream, BytesBlockStopsWhenItsArenaIsFull) {
   EXPECT_EQ(stream.fill(tiny), 1U);
 }
 
+// Slots: the same operations on the same keys as with values of 8 bytes, and values of the length
+// asked for.
+TEST(OperationStream, FillsSlotsWithTheSameOperations) {
+  Workload workload = workload_of("insert=0.5,lookup=0.5");
+  OperationStream words(workload, {});
+  words.begin(0, 1'000);
+  std::vector<IntegerStep> expected(1'000);
+  ASSERT_EQ(words.fill(expected), 1'000U);
+  workload.value_bytes = 100;
+  SlotBlock block(workload, 300, 1 << 16);
+  OperationStream stream(workload, {});
+  stream.begin(0, 1'000);
+  const ValueCodec values(workload);
+  std::size_t at = 0;
+  while (stream.fill(block) != 0)
+    for (const SlotStep& step : block.steps()) {
+      const IntegerStep& same = expected[at++];
+      ASSERT_EQ(step.key, same.key);
+      ASSERT_EQ(step.operation, same.operation);
+      if (step.operation == Operation::insert)
+        ASSERT_EQ(values.word_of(step.value), same.value);
+      else
+        ASSERT_TRUE(step.value.empty());
+    }
+  EXPECT_EQ(at, 1'000U);
+}
+
 TEST(LoadStream, LoadsEveryIdOnceOverTheThreads) {
   for (const LoadOrder order : {LoadOrder::random, LoadOrder::sequential}) {
     Workload workload = workload_of("lookup=1", "uniform", 10'007);

@@ -449,5 +449,30 @@ TEST_F(VerifierSteps, TheFinalCheckNamesMissingAndForeignKeys) {
   EXPECT_FALSE(check());
 }
 
+// Integer keys with byte strings as values: each is judged by its own rules.
+TEST(Verifier, ChecksSlotsByTheirKeysAndTheirText) {
+  Workload workload = to_verify("mixed", "update=1", 10);
+  workload.value_bytes = 40;
+  Verifier verifier(workload, 1);
+  const std::uint64_t key = verifier.keys().word(3);
+  const SlotStep step{key, {}, 0, Operation::update};
+  const Ticket ticket = verifier.begin(step);
+  std::string value(40, '\0');
+  verifier.values().write(ticket.value_word, value.data());
+  EXPECT_TRUE(verifier.end(ticket, Answer::done));
+  const auto looks_up = [&](std::string_view found) {
+    const SlotStep lookup{key, {}, 0, Operation::lookup};
+    return verifier.end_lookup(verifier.begin(lookup), Answer::done, found);
+  };
+  EXPECT_TRUE(looks_up(value));
+  std::string torn = value;
+  torn[30] = static_cast<char>(torn[30] ^ 1);
+  EXPECT_FALSE(looks_up(torn));
+  EXPECT_FALSE(looks_up(std::string_view(value).substr(1)));
+  FinalCheck check(verifier);
+  check.accept(key, std::string_view(torn));
+  EXPECT_FALSE(check.finish());
+}
+
 }  // namespace
 }  // namespace perdure::workload

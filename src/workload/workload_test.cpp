@@ -91,7 +91,8 @@ TEST(Validate, NamesTheSettingThatIsWrong) {
   EXPECT_EQ(fault_of([](Workload& w) { w.seconds = 0.0 / 0.0; }), "seconds");
   EXPECT_EQ(fault_of([](Workload& w) { w.operations = 1, w.seconds = 1; }), "seconds");
   EXPECT_EQ(fault_of([](Workload& w) { w.scan = {0, 5}; }), "scan.count");
-  EXPECT_EQ(fault_of([](Workload& w) { w.value_bytes = 16; }), "values.bytes");
+  EXPECT_EQ(fault_of([](Workload& w) { w.value_bytes = 16; }), "ok");
+  EXPECT_EQ(fault_of([](Workload& w) { w.value_bytes = 7; }), "values.bytes");
   EXPECT_EQ(fault_of([](Workload& w) {
               w.keys.form = Keys::Form::random;
               w.value_bytes = 7;

@@ -132,7 +132,7 @@ constexpr Case bad_files[] = {
     {"records = 1\n[keys]\nform = \"random\"\nlength = [9]", 4, "wrong type"},
     {"records = 1\n[keys]\nform = \"random\"\nlength = [9, \"x\"]", 4, "not a count"},
     {"records = 1\n[keys]\nform = \"random\"\nlength = [90, 10]", 4, "smaller length first"},
-    {"records = 1\n[values]\nbytes = 9", 3, "values of 8 bytes"},
+    {"records = 1\n[values]\nbytes = 7", 3, "out of range"},
     {"records = 1\n[keys]\nform = \"random\"\n[values]\nbytes = 9_999_999", 5, "out of range"},
     {"records = 1\nmix = { scan = 1 }\n[scan]\ncount = 0", 4, "out of range"},
     {"records = 1\nmix = { scan = 1 }\n[scan]\ncount = 99_999_999_999", 4, "out of range"},

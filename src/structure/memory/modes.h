@@ -51,6 +51,7 @@ template <class Family>
           {.name = PmemVolatileMemory::mode,
            .index_class = IndexClass::volatile_pm,
            .heaps = {HeapKind::memkind},
+           .native_only = true,
            .create_slots = create<Family::template make<PmemVolatileMemory>>},
           {.name = PmemPersistMemory<ObjectIds>::mode,
            .tearing = tearing,
