@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   std::printf("%-10s %8s %14s %14s %14s\n", "index", "entries", "states/s", "recoveries/s",
               "deep states/s");
   for (const IndexInfo& info : IndexRegistry::all()) {
-    if (info.index_class != IndexClass::persistent) continue;
+    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     for (const std::uint64_t entries : {4U, 32U}) {
       const Rate plain = rate(info, seconds, never, entries);
       std::printf("%-10s %8llu %14.0f %14.0f %14.0f\n", info.name.c_str(),
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   }
   std::printf("\n%-10s %12s %12s %8s\n", "index", "native ns", "hooked ns", "ratio");
   for (const IndexInfo& info : IndexRegistry::all()) {
-    if (info.index_class != IndexClass::persistent) continue;
+    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     const double native = native_ns(info, operations);
     const double hooked = hooked_ns(info, operations);
     std::printf("%-10s %12.1f %12.1f %8.2f\n", info.name.c_str(), native, hooked,

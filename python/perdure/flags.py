@@ -18,7 +18,6 @@ MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 FLAGS: dict[str, str | tuple[str, ...]] = {
     "target": "target",
     "index": "text",
-    "mode": ("dram", "pmem-volatile", "pmem-persist", "pmem-trans"),
     "plugin": "text",
     "option": "options",
     "workload": "text",

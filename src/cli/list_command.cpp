@@ -31,6 +31,9 @@ Json json_of(const IndexInfo& info) {
   Json kinds = Json::array();
   for (const KeyKind kind : kinds_of_keys)
     if (info.offers(kind)) kinds.push_back(name_of(kind));
+  Json suitable = Json::array();
+  for (const HeapKind heap : {HeapKind::slab, HeapKind::pmdk, HeapKind::dram, HeapKind::memkind})
+    if (std::ranges::find(info.heaps, heap) != info.heaps.end()) suitable.push_back(name_of(heap));
   Json options = Json::array();
   for (const IndexOption& option : info.options)
     options.push_back({{"name", option.name},
@@ -42,6 +45,7 @@ Json json_of(const IndexInfo& info) {
           {"title", info.title},
           {"index_class", name_of(info.index_class)},
           {"key_kinds", std::move(kinds)},
+          {"heaps", std::move(suitable)},
           {"ordered", info.ordered},
           {"verifiable", info.verifiable},
           {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},

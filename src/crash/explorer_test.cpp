@@ -162,7 +162,7 @@ TEST_F(FindingTest, DamagedReplayFilesAreRefused) {
 TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
   Bench bench(std::size_t{1} << 20);
   for (const IndexInfo& info : IndexRegistry::all()) {
-    if (info.index_class != IndexClass::persistent) continue;
+    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     for (const unsigned threads : {1U, 2U}) {
       Plan plan = plan_for(info, threads, ~std::uint64_t{0});
       plan.seconds = 3;
@@ -234,6 +234,30 @@ TEST_F(PmdkTest, IndexesLoseNothingOnLibpmemobjsHeap) {
         EXPECT_GT(summary.coverage.deep, 0U);
         EXPECT_GT(summary.coverage.recovery_cuts, 0U);
       }
+}
+
+/// Every structure keeps what its mode promises.
+TEST_F(PmdkTest, StructuresKeepTheirFailureContracts) {
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (!info.recovers(KeyKind::slots)) continue;
+    const Summary summary = explore(info, KeyKind::slots, Domain::adr, 1, 60);
+    EXPECT_FALSE(summary.violation.has_value())
+        << info.full_name() << ": " << summary.violation->oracle << ": " << summary.violation->what;
+    EXPECT_GT(summary.coverage.states, 0U) << info.full_name();
+  }
+}
+
+/// What the contracts let pass does happen: without them it is found.
+TEST_F(PmdkTest, StructuresWithoutTransactionsTearWhatTheirContractsSay) {
+  for (const char* const name : {"hashtable:pmem-persist", "arraylist:pmem-persist",
+                                 "btree:pmem-persist", "rbtree:pmem-persist"}) {
+    const IndexInfo& info = **IndexRegistry::find(name);
+    ASSERT_NE(info.tearing, Tearing::nothing);
+    IndexInfo strict = info;
+    strict.tearing = Tearing::nothing;
+    EXPECT_TRUE(explore(strict, KeyKind::slots, Domain::adr, 1, 1'000).violation.has_value())
+        << name;
+  }
 }
 
 TEST_F(PmdkTest, APlantedDefectIsFoundThere) {

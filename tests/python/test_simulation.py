@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ NATIVE = FOLDER / "perdure-native"
 PLATFORM = "optane100-8280l-2s"
 THREADS = (1, 7, 40)
 MIX = "lookup=0.4,insert=0.2,update=0.15,remove=0.1,lookup_negative=0.05,scan=0.1"
+UNORDERED_MIX = MIX.replace("lookup=0.4", "lookup=0.5").replace(",scan=0.1", "")
 SMALL = ("--records", "2000", "--operations", "1400", "--scan-count", "20", "--json", "--quiet")
 
 
@@ -44,18 +46,24 @@ def sim(*arguments: str, prefix: tuple[str, ...] = (), **changed: Any) -> Any:
 def bench(index: str, threads: int, *more: str, **changed: Any) -> str:
     """One small benchmark's standard output; the test fails when it does not succeed."""
     flags = ("--index", index, "--threads", str(threads), *SMALL, *more)
-    mix = () if "--mix" in more else ("--mix", MIX)
+    mix = () if "--mix" in more else ("--mix", mix_of(index))
     target = () if "--target" in more else ("--target", f"sim:{PLATFORM}")
     done = sim("bench", *flags, *mix, *target, **changed)
     assert done.returncode == 0, f"{index}, {threads} threads: {done.stderr}"
     return str(done.stdout)
 
 
+@cache
 def indexes() -> list[dict[str, Any]]:
     listed = subprocess.run(
         [str(SIM), "list", "indexes", "--json"], capture_output=True, text=True, check=True
     )
     return [index for index in json.loads(listed.stdout) if "sim" in index["targets"]]
+
+
+def mix_of(name: str) -> str:
+    (index,) = (index for index in indexes() if index["name"] == name)
+    return MIX if index["ordered"] else UNORDERED_MIX
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +115,7 @@ def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
 # answers word for word, natively and simulated; with several, whatever the order was must be right.
 @pytest.mark.parametrize("heap", ["slab", "pmdk"])
 def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:
-    flags = ("--mix", MIX, "--verify", "--check", "--heap", heap, *SMALL)
+    flags = ("--verify", "--check", "--heap", heap, *SMALL)
 
     def check(case: tuple[str, str]) -> None:
         index, kind = case
@@ -120,14 +128,17 @@ def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:
             pool = tmp_path / f"{index}-{kind}-{program.name}.pool"
             done = subprocess.run(
                 [str(program), "bench", "--index", index, "--key-kind", kind, *flags, *more,
+                 "--mix", mix_of(index),
                  "--answers", str(kept[program]), "--pool", str(pool)],
                 cwd=ROOT, env={"PMEM_IS_PMEM_FORCE": "1", **os.environ}, timeout=120,
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert done.returncode == 0, f"{case}: {done.stderr}"
         native, simulated = (kept[p].read_text().splitlines() for p in (NATIVE, SIM))
-        # 1400 operations and the records that are left.
-        assert len(native) > 2800 and sum(line.startswith("record ") for line in native) > 1400
+        # 1400 operations and, where they can be scanned, the records that are left.
+        assert len(native) >= 1400
+        if mix_of(index) == MIX:
+            assert len(native) > 2800 and sum(line.startswith("record ") for line in native) > 1400
         different = [pair for pair in zip(native, simulated, strict=True) if pair[0] != pair[1]]
         assert different == [], f"{case}: {different[0]}"
         many = bench(index, 9, "--key-kind", kind, "--heap", heap, "--verify", "--check", "--guard")
@@ -138,6 +149,7 @@ def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:
         (index["name"], kind)
         for index in indexes()
         if index["name"] != "null" and (index["index_class"] == "persistent" or not persistent)
+        if heap in index["heaps"] or not index["heaps"]
         for kind in index["key_kinds"]
     ]
     assert ("fptree", "bytes") in cases and ("lbtree", "integer") in cases
