@@ -11,7 +11,7 @@ void Arraylist<Memory>::prepare(Creation& creation, const IndexOptions& options)
   const std::uint64_t slots = options.get("records");
   this->top().ids = ids_.create(creation, this->memory_, slots, Id{});
   this->top().slots = slots_.create(creation, this->memory_, slots, Slot{});
-  map_ = IdMap<Place>(slots);
+  map_ = IdMap<Place>(slots, this->huge_pages_);
   list_free();
 }
 
@@ -54,7 +54,7 @@ void Arraylist<Memory>::clear(Creation& creation) {
 
 template <class Memory>
 Result<void> Arraylist<Memory>::adopt() {
-  map_ = IdMap<Place>(ids_.size());
+  map_ = IdMap<Place>(ids_.size(), this->huge_pages_);
   for (std::uint64_t i = 0; i < ids_.size(); ++i) {
     if (ids_[i].used == 0) continue;
     if (map_.find(ids_[i].key) != nullptr)

@@ -50,7 +50,7 @@ class Linkedlist final : public StructureIndex<Linkedlist<Memory>, Memory> {
 
   void prepare(Creation&, const IndexOptions& options) {
     this->top().first = this->memory_.template null<Element>();
-    index_ = IdMap<Place>(options.get("records"));
+    index_ = IdMap<Place>(options.get("records"), this->huge_pages_);
   }
   [[nodiscard]] bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
   [[nodiscard]] std::uint64_t table_size() const noexcept { return 0; }

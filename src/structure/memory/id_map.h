@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <new>
+#include <utility>
 
 #include "core/rng.h"
+#include "pool/mapping.h"
 
 namespace perdure::structure {
 
@@ -14,7 +16,9 @@ namespace perdure::structure {
 template <class Place>
 class IdMap {
  public:
-  explicit IdMap(std::size_t expected = 0) { resize(expected * 3 / 2); }
+  explicit IdMap(std::size_t expected = 0, bool huge_pages = false) : huge_pages_(huge_pages) {
+    resize(expected * 3 / 2);
+  }
 
   /// Null: absent. Valid until the next change.
   [[nodiscard]] Place* find(std::uint64_t key) noexcept {
@@ -26,7 +30,7 @@ class IdMap {
   }
   /// The key is absent.
   void add(std::uint64_t key, const Place& place) {
-    if (++size_ * 3 > entries_.size() * 2) resize(entries_.size() * 2);
+    if (++size_ * 3 > slots() * 2) resize(slots() * 2);
     entries_[index_of(key)] = {key, place};
   }
   /// The key is present.
@@ -45,9 +49,7 @@ class IdMap {
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
-    return entries_.capacity() * sizeof(Entry);
-  }
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return slots() * sizeof(Entry); }
 
  private:
   struct Entry {
@@ -62,17 +64,27 @@ class IdMap {
     while (entries_[i].place && entries_[i].key != key) i = (i + 1) & mask_;
     return i;
   }
+  [[nodiscard]] std::size_t slots() const noexcept { return mask_ + 1; }
+  /// Throws std::bad_alloc.
   void resize(std::size_t wanted) {
-    std::size_t slots = 16;
-    while (slots < wanted) slots *= 2;
-    std::vector<Entry> old(slots, Entry{});
-    old.swap(entries_);
-    mask_ = slots - 1;
-    for (const Entry& entry : old)
-      if (entry.place) entries_[index_of(entry.key)] = entry;
+    std::size_t more = least;
+    while (more < wanted) more *= 2;
+    Result<Mapping> memory = Mapping::anonymous(more * sizeof(Entry), 0);  // zero: no place
+    if (!memory) throw std::bad_alloc();
+    if (huge_pages_) request_huge_pages(memory->base(), more * sizeof(Entry), Medium::anonymous);
+    const Mapping old = std::exchange(memory_, std::move(memory).value());
+    const Entry* const before = entries_;
+    const std::size_t end = entries_ == nullptr ? 0 : slots();
+    entries_ = reinterpret_cast<Entry*>(memory_.base());
+    mask_ = more - 1;
+    for (std::size_t i = 0; i < end; ++i)
+      if (before[i].place) entries_[index_of(before[i].key)] = before[i];
   }
 
-  std::vector<Entry> entries_;
+  static constexpr std::size_t least = 4096 / sizeof(Entry);  ///< about a page
+  bool huge_pages_;
+  Mapping memory_;
+  Entry* entries_ = nullptr;  ///< in `memory_`
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
 };

@@ -44,6 +44,8 @@ class PersistentMemory {
   template <class T>
   using Ref = typename Pointers::template Ref<T>;
   static constexpr bool recovers = true;
+  /// Of a table: two blocks of the heap's largest would leave runs of one.
+  static constexpr std::size_t chunk_bytes = Heap::max_block_bytes / 2;
   static constexpr bool uses_object_ids = std::is_same_v<Pointers, ObjectIds>;
 
   explicit PersistentMemory(Pool* pool)
@@ -87,6 +89,7 @@ class PersistentMemory {
     return node != nullptr && heap_.mark(ref.offset, bytes) ? node : nullptr;
   }
 
+  void use_huge_pages(bool) noexcept {}  // the pool has them
   [[nodiscard]] Pool& pool() const noexcept { return pool_; }
   [[nodiscard]] PmdkHeap& heap() const noexcept { return heap_; }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }

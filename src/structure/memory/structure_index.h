@@ -114,6 +114,7 @@ class StructureIndex : public Structure {
   void dismantle() noexcept;
 
   Memory memory_;
+  bool huge_pages_ = false;  ///< for DRAM parts
 
  private:
   [[nodiscard]] Self& self() noexcept { return static_cast<Self&>(*this); }
@@ -179,6 +180,8 @@ Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
 
 template <class Self, class Memory, class Lock>
 Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place) {
+  huge_pages_ = place.huge_pages;
+  memory_.use_huge_pages(huge_pages_);
   try {
     Creation creation(memory_);
     top_ = creation.template make<typename Self::Top>();
@@ -203,6 +206,7 @@ Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place)
 template <class Self, class Memory, class Lock>
 Result<void> StructureIndex<Self, Memory, Lock>::recover(const IndexPlace& place) {
   if constexpr (Memory::recovers) {
+    huge_pages_ = place.huge_pages;
     Pool& pool = memory_.pool();
     const auto root = read_index_root(pool, place.root_name, root_kind());
     if (!root) return root.error();

@@ -24,7 +24,7 @@ class Table {
   using Directory = Ref<Chunk>;  // the first of its refs
 
   static constexpr unsigned shift =
-      static_cast<unsigned>(std::bit_width((Heap::max_block_bytes / 2) / sizeof(T))) - 1;
+      static_cast<unsigned>(std::bit_width(Memory::chunk_bytes / sizeof(T))) - 1;
   static constexpr std::uint64_t chunk_elements = std::uint64_t{1} << shift;
   static constexpr std::uint64_t most_elements =
       Heap::max_block_bytes / sizeof(Ref<Chunk>) * chunk_elements;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pm/persist.h"
+#include "pool/mapping.h"
 #include "pool/memkind_pool.h"
 #include "structure/memory/refs.h"
 
@@ -25,9 +26,13 @@ class DramSource {
   explicit DramSource(Pool*) {}
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
     // Whole lines begin with one: the slots of a table.
-    void* const block = bytes % pm::cache_line_bytes == 0
+    const bool huge = huge_pages_ && bytes >= huge_page_size;
+    void* const block = huge ? std::aligned_alloc(huge_page_size, bytes)
+                        : bytes % pm::cache_line_bytes == 0
                             ? std::aligned_alloc(pm::cache_line_bytes, bytes)
                             : std::malloc(bytes);
+    if (huge && block != nullptr)
+      request_huge_pages(static_cast<std::byte*>(block), bytes, Medium::anonymous);
     if (block != nullptr) count(1, bytes);
     return block;
   }
@@ -35,6 +40,7 @@ class DramSource {
     std::free(block);
     count(-1, bytes);
   }
+  void use_huge_pages(bool wanted) noexcept { huge_pages_ = wanted; }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return usage().live_blocks; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return usage().live_bytes; }
 
@@ -45,6 +51,7 @@ class DramSource {
     live_->report(usage);
     return usage;
   }
+  bool huge_pages_ = false;
   std::unique_ptr<LiveCount> live_ = std::make_unique<LiveCount>();
 };
 
@@ -55,6 +62,7 @@ class MemkindSource {
   explicit MemkindSource(Pool* pool) : heap_(static_cast<MemkindHeap&>(pool->heap())) {}
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept { return heap_.allocate(bytes); }
   void release(void* block, std::size_t bytes) noexcept { heap_.release(block, bytes); }
+  void use_huge_pages(bool) noexcept {}  // the pool has them
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return 0; }
 
@@ -73,6 +81,7 @@ class VolatileMemory {
   static constexpr const char* mode = Source::mode;
   static constexpr bool recovers = false;
   static constexpr bool lends_log = false;
+  static constexpr std::size_t chunk_bytes = 32 << 20;  ///< of a table
 
   explicit VolatileMemory(Pool* pool) : source_(pool) {}
 
@@ -89,6 +98,7 @@ class VolatileMemory {
     return {};
   }
 
+  void use_huge_pages(bool wanted) noexcept { source_.use_huge_pages(wanted); }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return source_.live_blocks(); }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return source_.dram_bytes(); }
   void release(void* block, std::size_t bytes) noexcept { source_.release(block, bytes); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "pm/hints.h"
 #include "structure/memory/modes.h"
 
 namespace perdure::structure {
@@ -11,19 +12,26 @@ namespace perdure::structure {
 template <class Memory>
 const Slot* Skiplist<Memory>::find(std::uint64_t key) const noexcept {
   Place place;
-  const Element* const element = descend(key, place);
+  const Element* const element = descend(key, place, true);
   return element != nullptr && element->key == key ? &element->slot : nullptr;
 }
 
 template <class Memory>
-auto Skiplist<Memory>::descend(std::uint64_t key, Place& place) const noexcept -> Element* {
+auto Skiplist<Memory>::descend(std::uint64_t key, Place& place, bool stops) const noexcept
+    -> Element* {
   Links* links = &this->top().first;
   Element* next = nullptr;
   Element* not_below = nullptr;  // met one level up: no need to look at it again
   for (unsigned level = height_; level-- > 0;) {
-    for (next = at((*links)[level]); next != not_below && next->key < key;
-         next = at((*links)[level]))
-      links = &next->next;
+    for (;; links = &next->next) {
+      next = at((*links)[level]);
+      if (next == not_below) break;
+      // One of the two is looked at next: their misses overlap.
+      if (level > 0)
+        if (const Element* const below = at((*links)[level - 1])) pm::prefetch(&below->key);
+      if (next->key >= key) break;
+    }
+    if (stops && next != nullptr && next != not_below && next->key == key) return next;
     not_below = next;
     place[level] = links;
   }
@@ -33,8 +41,8 @@ auto Skiplist<Memory>::descend(std::uint64_t key, Place& place) const noexcept -
 template <class Memory>
 void Skiplist<Memory>::collect(std::uint64_t from, std::size_t count, SlotScan& out) const {
   Place place;
-  for (const Element* element = descend(from, place); element != nullptr && out.size() < count;
-       element = at(element->next[0]))
+  for (const Element* element = descend(from, place, false);
+       element != nullptr && out.size() < count; element = at(element->next[0]))
     out.append(element->key, element->slot.value());
 }
 
@@ -70,7 +78,7 @@ Result<void> Skiplist<Memory>::walk(Walk<Memory>& walk) const {
 template <class Memory>
 Effect Skiplist<Memory>::put(Change& change, std::uint64_t key, std::string_view value, Put how) {
   Place place;
-  if (Element* const found = descend(key, place); found != nullptr && found->key == key) {
+  if (Element* const found = descend(key, place, true); found != nullptr && found->key == key) {
     if (how == Put::insert) return Effect::exists;
     this->rewrite(change, found->slot, value);
     return Effect::replaced;
@@ -93,7 +101,7 @@ Effect Skiplist<Memory>::put(Change& change, std::uint64_t key, std::string_view
 template <class Memory>
 Effect Skiplist<Memory>::take(Change& change, std::uint64_t key) {
   Place place;
-  Element* const element = descend(key, place);
+  Element* const element = descend(key, place, false);
   if (element == nullptr || element->key != key) return Effect::not_found;
   const auto height = static_cast<unsigned>(element->height);
   const Ref<Element> ref = this->memory_.ref(element);

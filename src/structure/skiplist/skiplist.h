@@ -78,8 +78,9 @@ class Skiplist final : public StructureIndex<Skiplist<Memory>, Memory> {
   [[nodiscard]] static std::size_t bytes_of(std::uint64_t height) noexcept {
     return sizeof(Element) - (levels - height) * sizeof(Ref<Element>);
   }
-  /// The first element not below `key`.
-  Element* descend(std::uint64_t key, Place& place) const noexcept;
+  /// The first element not below `key`. `stops`: where it is met first, at whatever level, so the
+  /// place is known only down to there.
+  Element* descend(std::uint64_t key, Place& place, bool stops) const noexcept;
   [[nodiscard]] unsigned draw_height() noexcept;
 
   Rng rng_{1};
