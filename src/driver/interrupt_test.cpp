@@ -30,7 +30,7 @@ TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
     EXPECT_EXIT(
         {
           watch_for_interrupts(1);
-          remove_when_ended(file);
+          remove_when_ended({&file, 1});
           if (finished) remove_when_ended({});
           raise(SIGINT);
           for (volatile bool forever = true; forever;) {
