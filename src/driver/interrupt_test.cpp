@@ -23,7 +23,7 @@ TEST(Interrupt, TheFirstSignalIsAFlagTheSecondKills) {
 }
 
 TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
-  const std::filesystem::path file =
+  const std::string file =
       std::filesystem::temp_directory_path() / ("perdure_interrupt_" + std::to_string(getpid()));
   for (const bool finished : {false, true}) {
     std::ofstream(file) << "half a pool";
