@@ -194,7 +194,7 @@ class SimulatedTarget final : public Target {
   }
 
   void add_pool(const Pool& pool) override {
-    for (unsigned n = 0; n < pool.parts(); ++n)
+    for (unsigned n = pool.parts(); n-- > 0;)  // the first part last: pointers count from there
       simulation_.add_persistent(pool.part(n).data(), pool.part(n).size());
   }
   void remove_pool(const Pool& pool) override {
