@@ -97,7 +97,7 @@ void run_kill_worker(int argc, char** argv) {
   const std::string path = argv[6];
   const bool integer = std::strcmp(argv[7], "integer") == 0;
   for (int i = 8; i < argc; ++i) options.options.emplace_back(argv[i]);
-  const Target target{info.value(), heap, integer ? KeyKind::integer : KeyKind::bytes};
+  const Target target{info.value(), heap, integer ? KeyKind::integer : KeyKind::bytes, {}};
   if (integer) live<IntegerKeys>(target, options, path, log);
   live<ByteKeys>(target, options, path, log);
 }

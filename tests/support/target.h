@@ -15,6 +15,7 @@ struct Target {
   const IndexInfo* info = nullptr;
   HeapKind heap = HeapKind::dram;  ///< meaningless for indexes without a pool
   KeyKind kind = KeyKind::integer;
+  std::vector<std::string> options{};  ///< name=value, besides those a test gives
 
   [[nodiscard]] bool uses_pool() const { return info->index_class == IndexClass::persistent; }
   [[nodiscard]] bool recovers() const {
@@ -28,7 +29,8 @@ std::ostream& operator<<(std::ostream& out, const Target& target);
 
 /// Every registered index that keeps what it is given, on every heap, for each kind of key it has.
 [[nodiscard]] std::vector<Target> all_targets();
-/// Those whose content outlives the process: persistent on slab and pmdk, and on_disk.
+/// Those whose content outlives the process: persistent on slab and pmdk, and on_disk; and with
+/// two pools, where the index can live in them.
 [[nodiscard]] std::vector<Target> recovering_targets();
 /// Persistent ones on slab and pmdk.
 [[nodiscard]] std::vector<Target> pool_targets();
