@@ -124,7 +124,6 @@ TYPED_TEST(PacTreePools, ASplitIntoTheOtherPartCutAnywhereLosesNothing) {
 
 // One thread, whose own part is full long before it is told so.
 TYPED_TEST(PacTreePools, BothPoolsAreFilledBeforeThereIsNoSpace) {
-  Rng rng(3);
   std::uint64_t inserted = 0;
   for (;; ++inserted) {
     const std::uint64_t number = mix64(inserted);
