@@ -43,7 +43,13 @@ def main() -> int:
             )
         )
     elif command == "list":
-        print(json.dumps([{"name": n, "index_class": c} for n, c in CLASSES.items()]))
+        facts = {"key_kinds": ["integer", "bytes"], "ordered": True}
+        keep = {"persistent": True, "on_disk": True}
+        entries = [
+            {"name": n, "index_class": c, "recovers": keep.get(c, False), **facts}
+            for n, c in CLASSES.items()
+        ]
+        print(json.dumps(entries))
     elif command == "bench":
         return bench(arguments)
     return 0
