@@ -1,0 +1,393 @@
+#include "index/dptree/merge.h"
+
+#include <algorithm>
+
+namespace perdure {
+
+using dptree::Anchor;
+using dptree::LeafSet;
+using dptree::LogSegment;
+using dptree::State;
+
+template <class Keys>
+bool DpTree<Keys>::Merge::plan() {
+  std::size_t at = 0;
+  plans_.reserve(leaves());
+  for (std::size_t leaf = 0; leaf < leaves(); ++leaf) {
+    Plan plan{at, changes_.size(), 0};
+    if (leaf + 1 < base_.size()) {
+      const Key bound = base_.separator(leaf + 1);
+      plan.end = at;
+      while (plan.end < changes_.size() && tree_.records_.key_of(changes_[plan.end].words) < bound)
+        ++plan.end;
+    }
+    at = plan.end;
+    const std::span<const Pending> mine = changes_of(plan);
+    const auto puts = static_cast<std::size_t>(
+        std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
+    std::size_t room = 0;
+    if (base_.size() != 0) {
+      const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+      room = tree_.leaf_entries_ - view.set(view.current(base_.version)).count.load();
+    }
+    if (puts > room && merge_items(leaf, plan, false) > room) {
+      const std::size_t fill = std::max<std::size_t>(1, tree_.leaf_entries_ * std::size_t{7} / 8);
+      plan.pieces = (items_.size() + fill - 1) / fill;
+      if (!reserve(plan.pieces)) return false;
+    }
+    plans_.push_back(plan);
+  }
+  return true;
+}
+
+template <class Keys>
+bool DpTree<Keys>::Merge::reserve(std::size_t pieces) {
+  for (std::size_t i = 0; i < pieces; ++i) {
+    blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
+    if (blocks_.back()) continue;
+    blocks_.pop_back();
+    for (Reservation& block : blocks_) tree_.heap_.cancel(block);
+    blocks_.clear();
+    return false;
+  }
+  return true;
+}
+
+/// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
+template <class Keys>
+unsigned DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, bool note_dropped) {
+  const RecordStore<Keys>& records = tree_.records_;
+  items_.clear();
+  unsigned added = 0;
+  auto change = changes_.begin() + static_cast<std::ptrdiff_t>(plan.begin);
+  const auto end = changes_.begin() + static_cast<std::ptrdiff_t>(plan.end);
+  const auto add = [&](const Pending& pending) {
+    if (pending.removal) return;
+    items_.push_back({pending.words, fresh, false});
+    ++added;
+  };
+  if (base_.size() != 0) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+    view.each(view.current(base_.version), [&](unsigned slot) {
+      const RecordWords words = view.record(slot).load();
+      while (change != end && records.less(change->words, words)) add(*change++);
+      if (change == end || records.less(words, change->words)) {
+        items_.push_back({words, slot, false});
+        return true;
+      }
+      const bool rewritten = !change->removal && change->words.value != words.value;
+      if (note_dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
+        dropped_.push_back(words);
+      if (!change->removal) items_.push_back({change->words, slot, rewritten});
+      ++change;
+      return true;
+    });
+  }
+  while (change != end) add(*change++);
+  return added;
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::apply() {
+  constexpr std::size_t prefetch_distance = 4;  // leaves
+  blocks_left_ = blocks_.size();
+  for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
+    if (leaf >= prefetch_distance && base_.size() != 0)
+      pm::prefetch_range(tree_.pool_.base() + base_.leaf(leaf - prefetch_distance),
+                         LeafView::bytes(tree_.leaf_entries_));
+    apply_leaf(leaf, plans_[leaf]);
+  }
+  Anchor& anchor = tree_.anchor_;
+  const unsigned which = dptree::current_of(anchor.set, base_.version);
+  if (anchor.set[which].next.load(std::memory_order_relaxed) != next_) {
+    LeafSet& other = anchor.set[1 - which];
+    other.next.store(next_, std::memory_order_relaxed);
+    other.stamp.store(target_, std::memory_order_relaxed);
+    pm::flush(&other, sizeof other);
+  }
+  for (auto at = row_.rbegin(); at != row_.rend(); ++at) made_->add(at->first, at->second);
+  made_->finish();
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
+  if (base_.size() == 0) {
+    (void)merge_items(leaf, plan, true);
+    write_pieces(leaf, plan.pieces);
+    return;
+  }
+  const std::uint64_t offset = base_.leaf(leaf);
+  const LeafView view = tree_.leaf_at(offset);
+  const unsigned which = view.current(base_.version);
+  const LeafSet& set = view.set(which);
+  const unsigned records = set.records();
+  const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
+  if (plan.begin == plan.end && same_next && records != 0) {
+    made_->records += records;
+  } else {
+    (void)merge_items(leaf, plan, true);
+    if (plan.pieces != 0 || items_.empty()) {
+      old_leaves_.push_back(offset);
+      write_pieces(leaf, plan.pieces);
+      return;
+    }
+    write_other_set(view, which);
+  }
+  next_ = offset;
+  row_.emplace_back(base_.separator(leaf), offset);
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) {
+  const LeafSet& set = view.set(which);
+  const unsigned other = 1 - which;
+  std::array<std::uint64_t, 4> taken{};
+  for (std::uint64_t i = 0, n = set.count.load(std::memory_order_relaxed); i < n; ++i) {
+    const unsigned slot = view.order(which)[i].load(std::memory_order_relaxed);
+    taken[slot / 64] |= std::uint64_t{1} << slot % 64;
+  }
+  std::array<std::uint64_t, 4> live{};
+  unsigned free = 0;
+  std::atomic<std::uint8_t>* const order = view.order(other);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    unsigned slot = item.slot;
+    if (slot == fresh) {
+      while ((taken[free / 64] >> free % 64 & 1) != 0) ++free;
+      slot = free++;
+      PERDURE_ASSERT(slot < tree_.leaf_entries_);
+      view.fill(slot, item.words, fingerprint_of(key_of(i)));
+    } else if (item.rewritten) {
+      view.record(slot).value.store(item.words.value, std::memory_order_release);  // B3
+      pm::flush(&view.record(slot), sizeof(LeafRecord));
+    }
+    live[slot / 64] |= std::uint64_t{1} << slot % 64;
+    order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
+  }
+  LeafSet& into = view.set(other);
+  into.next.store(next_, std::memory_order_release);
+  into.count.store(items_.size(), std::memory_order_release);
+  for (std::size_t i = 0; i < live.size(); ++i)
+    into.bitmap[i].store(live[i], std::memory_order_release);
+  into.stamp.store(target_, std::memory_order_release);
+  pm::flush(order, items_.size());
+  pm::flush(&into, sizeof into);
+  made_->records += items_.size();
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_pieces(std::size_t leaf, std::size_t pieces) {
+  for (std::size_t piece = pieces; piece-- > 0;) {
+    const std::size_t begin = items_.size() * piece / pieces;
+    const std::size_t end = items_.size() * (piece + 1) / pieces;
+    const std::uint64_t offset = blocks_[--blocks_left_].offset;
+    write_piece(offset, leaf, begin, end);
+    const Key first = key_of(begin);
+    Key separator = first;
+    if (begin != 0)
+      separator = BaseMap::Separators::between(key_of(begin - 1), first);
+    else if (base_.size() != 0)
+      separator = base_.separator(leaf);
+    row_.emplace_back(separator, offset);
+    next_ = offset;
+  }
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_piece(std::uint64_t offset, std::size_t leaf, std::size_t begin,
+                                      std::size_t end) {
+  const LeafView view = tree_.leaf_at(offset);
+  LeafSet& set = *new (&view.set(0)) LeafSet{};
+  new (&view.set(1)) LeafSet{};
+  set.stamp.store(target_, std::memory_order_relaxed);
+  set.next.store(next_, std::memory_order_relaxed);
+  set.count.store(end - begin, std::memory_order_relaxed);
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto slot = static_cast<unsigned>(i - begin);
+    const Item& item = items_[i];
+    const std::uint8_t fingerprint =
+        item.slot == fresh ? fingerprint_of(key_of(i))
+                           : tree_.leaf_at(base_.leaf(leaf)).fingerprint(item.slot).load();
+    view.record(slot).store(item.words);
+    view.fingerprint(slot).store(fingerprint, std::memory_order_relaxed);
+    view.order(0)[slot].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
+    std::atomic<std::uint64_t>& bits = set.bitmap[slot / 64];
+    bits.store(bits.load(std::memory_order_relaxed) | std::uint64_t{1} << slot % 64,
+               std::memory_order_relaxed);
+  }
+  pm::flush(&set, 2 * sizeof set);
+  pm::flush(&view.fingerprint(0), end - begin);
+  pm::flush(view.order(0), end - begin);
+  pm::flush(&view.record(0), (end - begin) * sizeof(LeafRecord));
+  made_->records += end - begin;
+}
+
+template <class Keys>
+auto DpTree<Keys>::Merge::commit(State state) -> std::unique_ptr<BaseMap> {
+  state.version = target_;
+  PublishBatch batch(tree_.heap_);
+  for (const Reservation& block : blocks_) batch.hold(block);
+  batch.publish(&tree_.anchor_.state, state.word());  // A3
+  return std::move(made_);
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::retire() {
+  for (const std::uint64_t offset : old_leaves_)
+    tree_.epochs_.retire(tree_.heap_, offset, LeafView::bytes(tree_.leaf_entries_));
+  for (const RecordWords words : dropped_) tree_.records_.retire(words);
+}
+
+template <class Keys>
+std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
+  return std::max(buffer_entries_, base.records * merge_percent_ / 100);
+}
+
+template <class Keys>
+void DpTree<Keys>::show(Snapshot trees) {
+  Snapshot* const old = snapshot_.exchange(new Snapshot(trees), std::memory_order_acq_rel);
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(old), sizeof *old,
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Snapshot*>(object); },
+      nullptr);
+}
+
+// Power-cut states: before, or after; both hold the same records (A2).
+template <class Keys>
+void DpTree<Keys>::rotate() {
+  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
+  pm::store_persist(log, null_offset);
+  BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
+  std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, capacity_over(*base));
+  const pm::SharedLock::WriteGuard alone(writers_);  // D2
+  const Epochs::Guard guard(epochs_);
+  state.front = state.middle();
+  state.has_middle = true;
+  ++state.generation;
+  pm::store_persist(anchor_.state, state.word());
+  tail_.move_to(log);
+  Buffer* const middle = snapshot().front;
+  show({front.release(), middle, base});
+}
+
+// False: no room for the new leaves, and nothing has changed. Power-cut states: before, or after;
+// both hold the same records.
+template <class Keys>
+bool DpTree<Keys>::merge_middle() {
+  const Epochs::Guard guard(epochs_);
+  const Snapshot trees = snapshot();
+  std::vector<Pending> changes;
+  changes.reserve(trees.middle->count());
+  trees.middle->each([&](const typename Buffer::Entry& entry) {
+    changes.push_back(
+        {trees.middle->record_of(entry.word)->words(), (entry.word & Buffer::removal_bit) != 0});
+  });
+  Merge merge(*this, *trees.base, changes);
+  if (!merge.plan()) {
+    stuck_.store(1, std::memory_order_relaxed);
+    return false;
+  }
+  stuck_.store(0, std::memory_order_relaxed);
+  overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
+  merge.apply();
+  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  const std::uint64_t log = anchor_.log[state.middle()].load(std::memory_order_relaxed);
+  state.has_middle = false;
+  show({trees.front, nullptr, merge.commit(state).release()});
+  merge.retire();
+  for (std::uint64_t at = log; at != null_offset;) {
+    const std::uint64_t next = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
+    epochs_.retire(heap_, at, LogSegment::bytes(log_entries_));
+    at = next;
+  }
+  if constexpr (RecordStore<Keys>::has_blobs)
+    for (const RecordWords words : trees.middle->garbage()) records_.retire(words);
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(trees.middle), sizeof(Buffer),
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
+      nullptr);
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(trees.base), sizeof(BaseMap),
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
+      nullptr);
+  return true;
+}
+
+template <class Keys>
+bool DpTree<Keys>::flush_one() {
+  const Snapshot trees = snapshot();  // `merging_` is held: nobody replaces it
+  if (trees.middle != nullptr) return merge_middle();
+  if (trees.front->count() == 0) return false;
+  rotate();
+  return merge_middle();
+}
+
+// A merge retires much at once, pinned to one epoch; without this it would wait for later merges.
+template <class Keys>
+void DpTree<Keys>::collect_retired() {
+  constexpr int epochs = 4;
+  constexpr std::size_t enough_to_advance = std::size_t{1} << 20;
+  for (int i = 0; i < epochs; ++i) {
+    const Epochs::Guard guard(epochs_);
+    epochs_.retire(
+        0, enough_to_advance, [](void*, std::uint64_t, std::size_t) {}, nullptr);
+  }
+}
+
+template <class Keys>
+bool DpTree<Keys>::make_room() {
+  (void)merging_.lock();
+  const bool made = flush_one();
+  merging_.unlock_unchanged();
+  if (made) collect_retired();
+  return made;
+}
+
+// The thread whose change fills the front tree merges it. Others go on with the new one, until that
+// is full twice over: then they wait.
+template <class Keys>
+void DpTree<Keys>::merge_if_full() {
+  if (stuck_.load(std::memory_order_relaxed) != 0) return;
+  bool overfull = false;
+  {
+    const Epochs::Guard guard(epochs_);
+    const Buffer& front = *snapshot().front;
+    if (!is_full(front)) return;
+    overfull = front.count() >= 2 * front.capacity();
+  }
+  if (overfull)
+    (void)merging_.lock();
+  else if (!merging_.try_lock())
+    return;
+  bool merged = false;
+  if (snapshot().middle != nullptr) merged = merge_middle();
+  if (snapshot().middle == nullptr && is_full(*snapshot().front)) merged = flush_one();
+  merging_.unlock_unchanged();
+  if (merged) collect_retired();
+}
+
+template <class Keys>
+void DpTree<Keys>::quiesce() {
+  (void)merging_.lock();
+  while (flush_one()) continue;
+  merging_.unlock_unchanged();
+  epochs_.drain();
+}
+
+template class DpTree<IntegerKeys>::Merge;
+template class DpTree<ByteKeys>::Merge;
+template std::uint64_t DpTree<IntegerKeys>::capacity_over(const BaseMap&) const noexcept;
+template std::uint64_t DpTree<ByteKeys>::capacity_over(const BaseMap&) const noexcept;
+template void DpTree<IntegerKeys>::show(Snapshot);
+template void DpTree<ByteKeys>::show(Snapshot);
+template bool DpTree<IntegerKeys>::flush_one();
+template bool DpTree<ByteKeys>::flush_one();
+template bool DpTree<IntegerKeys>::make_room();
+template bool DpTree<ByteKeys>::make_room();
+template void DpTree<IntegerKeys>::merge_if_full();
+template void DpTree<ByteKeys>::merge_if_full();
+template void DpTree<IntegerKeys>::quiesce();
+template void DpTree<ByteKeys>::quiesce();
+
+}  // namespace perdure
