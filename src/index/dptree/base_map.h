@@ -110,7 +110,7 @@ class BaseMap {
   explicit BaseMap(std::uint64_t version) : version(version) {}
 
   void add(Key separator, std::uint64_t leaf) {
-    separators_.add(separator);
+    separators_.add(size() == 0 ? Key{} : separator);  // M1
     leaves_.push_back(leaf);
   }
   /// After the last `add`.
@@ -135,6 +135,9 @@ class BaseMap {
 
   const std::uint64_t version;
   std::uint64_t records = 0;  ///< when it was made
+  /// Leaves in the chain that removals in place have emptied, as recovery found them: they cover
+  /// nothing, and the next merge leaves them out.
+  std::vector<std::uint64_t> empty_leaves;
 
  private:
   Separators separators_;

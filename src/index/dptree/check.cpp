@@ -1,4 +1,5 @@
 // DpTree::check_invariants: trees and logs against every numbered invariant that a walk can see.
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 
@@ -62,7 +63,14 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
   const unsigned first = dptree::current_of(anchor_.set, base.version);
   std::uint64_t next = anchor_.set[first].next.load(std::memory_order_relaxed);
   std::optional<RecordWords> last;
+  const auto pass_empty = [&] {
+    while (std::ranges::count(base.empty_leaves, next) != 0) {
+      const LeafView view = leaf_at(next);
+      next = view.set(view.current(base.version)).next.load(std::memory_order_relaxed);
+    }
+  };
   for (std::size_t leaf = 0; leaf < base.size(); ++leaf) {
+    pass_empty();
     if (next != base.leaf(leaf)) return broken(pool_, "M1: the chain leads to another leaf");
     const LeafView view = leaf_at(next);
     const unsigned which = view.current(base.version);
@@ -89,6 +97,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
       return broken(pool_, "B2: a record is missing in its leaf's order");
     next = view.set(which).next.load(std::memory_order_relaxed);
   }
+  pass_empty();
   return next == null_offset ? Result<void>() : broken(pool_, "M1: the chain of leaves goes on");
 }
 
@@ -104,7 +113,7 @@ Result<void> DpTree<Keys>::check_invariants() const {
   if (Result<void> sound = check_base(*trees.base, blobs); !sound) return sound;
   if (Result<void> sound = check_buffer(*trees.front, blobs); !sound) return sound;
   constexpr std::uint64_t own_blocks = 2;  // the root and the anchor
-  std::uint64_t reachable = own_blocks + trees.base->size() +
+  std::uint64_t reachable = own_blocks + trees.base->size() + trees.base->empty_leaves.size() +
                             segments(anchor_.log[state.front].load(std::memory_order_relaxed));
   if (trees.middle != nullptr) {
     if (Result<void> sound = check_buffer(*trees.middle, blobs); !sound) return sound;

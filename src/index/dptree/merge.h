@@ -6,6 +6,7 @@
 // left.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ class DpTree<Keys>::Merge {
         base_(base),
         changes_(changes),
         target_(base.version + 1),
+        old_leaves_(base.empty_leaves),
         made_(std::make_unique<BaseMap>(target_)) {}
 
   /// Reserves every new leaf (D4); false: no room, and nothing is held.

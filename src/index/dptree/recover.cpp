@@ -66,11 +66,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
   for (unsigned slot = 0; slot < dptree::BaseLeaf::most_entries; ++slot)
     if (set.has(slot) && !seen[slot])
       return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
-  // Removals in place may empty a leaf. It keeps a range of one point until a merge takes it out.
-  if (is_first) {
-    if (!last) return detail::corrupt_record("B2: the first leaf is empty", offset, pool_);
-    base.add(records_.key_of(*last), offset);
-  }
+  if (is_first) base.empty_leaves.push_back(offset);
   return {};
 }
 
