@@ -61,6 +61,7 @@ void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t hash, st
   Leaf& leaf = *position.leaf;
   const unsigned rank = position.at.rank;
   const Entry entry{RecordStore<Keys>::key_word(key), word};
+  changes_.fetch_add(1, std::memory_order_relaxed);
   if (position.at.present) {
     leaf.exchange(rank, word);
     leaf.lock.unlock();

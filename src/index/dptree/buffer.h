@@ -84,9 +84,16 @@ class Buffer {
          std::uint64_t generation, std::uint64_t capacity);
 
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t count() const noexcept {
     return count_.load(std::memory_order_relaxed);
+  }
+  /// Log records behind the entries: more, where a key was changed again.
+  [[nodiscard]] std::uint64_t changes() const noexcept {
+    return changes_.load(std::memory_order_relaxed);
+  }
+  /// True when it has `times` as many entries as it is meant for, or twice as many changes.
+  [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
+    return count() >= times * capacity_ || changes() >= 2 * times * capacity_;
   }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
@@ -147,6 +154,7 @@ class Buffer {
   const std::uint64_t generation_;
   const std::uint64_t capacity_;
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> changes_{0};
   BloomFilter filter_;
   NodeArena leaves_;
   Leaf* const first_;

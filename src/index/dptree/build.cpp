@@ -36,7 +36,7 @@ Result<void> DpTree<Keys>::bulk_load(std::span<const Record> records) {
   merge.apply();
   const auto state = dptree::State::from(anchor_.state.load(std::memory_order_relaxed));
   show({trees.front, nullptr, merge.commit(state).release()});
-  merge.retire();
+  merge.retire({});
   delete trees.base;
   return {};
 }

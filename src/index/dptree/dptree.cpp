@@ -127,7 +127,7 @@ bool DpTree<Keys>::find_below(const Snapshot& trees, Key key, std::uint64_t hash
 
 template <class Keys>
 bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) const {
-  for (;;) {
+  for (pm::Backoff backoff;; backoff.wait()) {
     const Snapshot& trees = snapshot();
     const auto entry = trees.front->find(key, hash);
     if (entry.any()) {

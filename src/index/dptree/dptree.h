@@ -133,9 +133,6 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
 
   // Merging (merge.cpp).
-  [[nodiscard]] bool is_full(const Buffer& front) const noexcept {
-    return front.count() >= front.capacity();
-  }
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room.

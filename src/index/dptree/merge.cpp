@@ -26,7 +26,7 @@ bool DpTree<Keys>::Merge::plan() {
     const auto puts = static_cast<std::size_t>(
         std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
     std::size_t room = 0;
-    if (base_.size() != 0) {
+    if (puts != 0 && base_.size() != 0) {
       const LeafView view = tree_.leaf_at(base_.leaf(leaf));
       room = tree_.leaf_entries_ - view.set(view.current(base_.version)).count.load();
     }
@@ -232,10 +232,16 @@ auto DpTree<Keys>::Merge::commit(State state) -> std::unique_ptr<BaseMap> {
 }
 
 template <class Keys>
-void DpTree<Keys>::Merge::retire() {
+void DpTree<Keys>::Merge::retire(const std::vector<RecordWords>& garbage) {
   for (const std::uint64_t offset : old_leaves_)
     tree_.epochs_.retire(tree_.heap_, offset, LeafView::bytes(tree_.leaf_entries_));
-  for (const RecordWords words : dropped_) tree_.records_.retire(words);
+  if constexpr (RecordStore<Keys>::has_blobs) {
+    dropped_.insert(dropped_.end(), garbage.begin(), garbage.end());
+    std::ranges::sort(dropped_, {}, &RecordWords::value);
+    const auto same = std::ranges::unique(dropped_, {}, &RecordWords::value);
+    dropped_.erase(same.begin(), same.end());
+    for (const RecordWords words : dropped_) tree_.records_.retire(words);
+  }
 }
 
 template <class Keys>
@@ -295,14 +301,12 @@ bool DpTree<Keys>::merge_middle() {
   const std::uint64_t log = anchor_.log[state.middle()].load(std::memory_order_relaxed);
   state.has_middle = false;
   show({trees.front, nullptr, merge.commit(state).release()});
-  merge.retire();
+  merge.retire(trees.middle->garbage());
   for (std::uint64_t at = log; at != null_offset;) {
     const std::uint64_t next = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
     epochs_.retire(heap_, at, LogSegment::bytes(log_entries_));
     at = next;
   }
-  if constexpr (RecordStore<Keys>::has_blobs)
-    for (const RecordWords words : trees.middle->garbage()) records_.retire(words);
   epochs_.retire(
       reinterpret_cast<std::uint64_t>(trees.middle), sizeof(Buffer),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
@@ -353,8 +357,8 @@ void DpTree<Keys>::merge_if_full() {
   {
     const Epochs::Guard guard(epochs_);
     const Buffer& front = *snapshot().front;
-    if (!is_full(front)) return;
-    overfull = front.count() >= 2 * front.capacity();
+    if (!front.is_full(1)) return;
+    overfull = front.is_full(2);
   }
   if (overfull)
     (void)merging_.lock();
@@ -362,7 +366,7 @@ void DpTree<Keys>::merge_if_full() {
     return;
   bool merged = false;
   if (snapshot().middle != nullptr) merged = merge_middle();
-  if (snapshot().middle == nullptr && is_full(*snapshot().front)) merged = flush_one();
+  if (snapshot().middle == nullptr && snapshot().front->is_full(1)) merged = flush_one();
   merging_.unlock_unchanged();
   if (merged) collect_retired();
 }

@@ -32,8 +32,10 @@ class DpTree<Keys>::Merge {
   void apply();
   /// Sets the anchor's state, and with it the new version.
   [[nodiscard]] std::unique_ptr<BaseMap> commit(dptree::State state);
-  /// Frees what the new version does not use. The caller is pinned, and shows the new one.
-  void retire();
+  /// Frees what the new version does not use, and the blobs of a log that was dropped with it: one
+  /// blob may be both, where an unfinished merge was begun again. The caller is pinned, and shows
+  /// the new version.
+  void retire(const std::vector<RecordWords>& garbage);
 
  private:
   struct Item {

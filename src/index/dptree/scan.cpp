@@ -6,6 +6,8 @@
 
 namespace perdure {
 
+using dptree::LeafSet;
+
 /// A walk over the records of one snapshot from a key on, newest entries first.
 template <class Keys>
 class DpTree<Keys>::Cursor {
@@ -29,16 +31,15 @@ class DpTree<Keys>::Cursor {
     for (;;) {
       if (!fill_base()) return false;
       RecordWords best;
-      Side* at = nullptr;
+      bool any = false;
       bool removal = false;
-      offer(front_, best, at, removal);
-      offer(middle_, best, at, removal);
-      if (base_.at < base_.count &&
-          (at == nullptr || tree_.records_.less(base_.words[base_.at], best))) {
+      offer(front_, best, any, removal);
+      offer(middle_, best, any, removal);
+      if (base_.at < base_.count && (!any || tree_.records_.less(base_.words[base_.at], best))) {
         out = base_.words[base_.at++];
         return true;
       }
-      if (at == nullptr) return false;
+      if (!any) return false;
       for (BufferSide* side : {&front_, &middle_}) pass(*side, best);
       if (base_.at < base_.count && !tree_.records_.less(best, base_.words[base_.at])) ++base_.at;
       if (removal) continue;
@@ -50,8 +51,7 @@ class DpTree<Keys>::Cursor {
 
  private:
   static constexpr std::size_t run = 32;  ///< records of the base tree read at once
-  struct Side {};
-  struct BufferSide : Side {
+  struct BufferSide {
     const Buffer* tree = nullptr;
     typename Buffer::Batch batch;
     unsigned at = 0;
@@ -62,13 +62,13 @@ class DpTree<Keys>::Cursor {
     std::size_t count = 0;
   };
 
-  void offer(BufferSide& side, RecordWords& best, Side*& at, bool& removal) const {
+  void offer(BufferSide& side, RecordWords& best, bool& any, bool& removal) const {
     if (side.tree == nullptr || side.at == side.batch.count) return;
     const auto& entry = side.batch.entry[side.at];
     const RecordWords words = side.tree->record_of(entry.word)->words();
-    if (at != nullptr && !tree_.records_.less(words, best)) return;
+    if (any && !tree_.records_.less(words, best)) return;
     best = words;
-    at = &side;
+    any = true;
     removal = (entry.word & Buffer::removal_bit) != 0;
   }
   /// Moves behind `words`, which nothing here is below.
@@ -92,25 +92,27 @@ class DpTree<Keys>::Cursor {
     return std::min<unsigned>(view_->order(which_)[i].load(std::memory_order_acquire),
                               tree_.leaf_entries_ - 1);
   }
-  /// Slots without a bit keep their keys while the current set lists them, so this may look at
-  /// them.
+  /// Slots without a bit are stepped over: their blobs may be gone.
   [[nodiscard]] std::uint64_t position_of(Key from, bool inclusive) const {
+    const LeafSet& set = view_->set(which_);
     std::uint64_t low = 0;
     std::uint64_t high = count_;
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2;
-      const RecordWords words = view_->record(slot_at(middle)).load();
-      bool before = words.key < RecordStore<Keys>::key_word(from);
-      if (words.key == RecordStore<Keys>::key_word(from)) {
-        const Key key = tree_.records_.key_of(words);
-        before = inclusive ? key < from : key <= from;
-      }
-      if (before)
-        low = middle + 1;
+      std::uint64_t probe = middle;
+      while (probe < high && !set.has(slot_at(probe))) ++probe;
+      if (probe < high && is_before(view_->record(slot_at(probe)).load(), from, inclusive))
+        low = probe + 1;
       else
         high = middle;
     }
     return low;
+  }
+  [[nodiscard]] bool is_before(RecordWords words, Key from, bool inclusive) const {
+    const std::uint64_t word = RecordStore<Keys>::key_word(from);
+    if (words.key != word) return words.key < word;
+    const Key key = tree_.records_.key_of(words);
+    return inclusive ? key < from : key <= from;
   }
 
   /// Reads ahead in the base tree. False: a merge has overtaken us.
