@@ -11,9 +11,10 @@ BloomFilter::BloomFilter(std::uint64_t keys)
 
 template <class Keys>
 Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-                     std::uint64_t generation, std::uint64_t capacity)
+                     std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity)
     : pool_(pool),
       records_(records),
+      anchor_(anchor),
       generation_(generation),
       capacity_(capacity),
       filter_(capacity),

@@ -81,9 +81,11 @@ class Buffer {
   };
 
   Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-         std::uint64_t generation, std::uint64_t capacity);
+         std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
 
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+  /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
+  [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }
   [[nodiscard]] std::uint64_t count() const noexcept {
     return count_.load(std::memory_order_relaxed);
   }
@@ -151,6 +153,7 @@ class Buffer {
 
   Pool& pool_;
   const RecordStore<Keys>& records_;
+  const std::uint64_t anchor_;  ///< pool offset
   const std::uint64_t generation_;
   const std::uint64_t capacity_;
   std::atomic<std::uint64_t> count_{0};

@@ -9,9 +9,9 @@ using dptree::LogRecord;
 // Power-cut states: without the change, or with it. Cost: integers 1 flushed line and 1 fence; byte
 // strings the blob's lines and 1 fence more.
 template <class Keys>
-void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t generation) noexcept {
+void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) noexcept {
   const RecordWords words = draft.words;
-  const std::uint64_t check = LogRecord::check_of(words, generation, Change::put);
+  const std::uint64_t check = LogRecord::check_of(words, seal, Change::put);
   record.key.store(words.key, std::memory_order_relaxed);
   record.value.store(words.value, std::memory_order_relaxed);
   if constexpr (RecordStore<Keys>::has_blobs) {
@@ -45,7 +45,7 @@ std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t
     front.release(position);
     return std::nullopt;
   }
-  log_put(*record, draft, front.generation());
+  log_put(*record, draft, front.seal());
   if (position.found.is_put()) {
     const RecordWords old = front.record_of(position.found.word)->words();
     front.discard(old.value, old.key);
@@ -91,7 +91,7 @@ std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
   }
   record->key.store(words.key, std::memory_order_relaxed);
   record->value.store(words.value, std::memory_order_relaxed);
-  pm::store_persist(record->check, LogRecord::check_of(words, front.generation(), Change::removal));
+  pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
   front.set(position, key, hash, pool_.offset_of(record) | Buffer::removal_bit);
   return Outcome::ok;
@@ -126,8 +126,7 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Ou
   }
   LogRecord& record = *tree.record_of(position.found.word);
   const RecordWords words = record.words();
-  pm::store_persist(record.check,
-                    LogRecord::check_of(words, tree.generation(), Change::removal));  // G2
+  pm::store_persist(record.check, LogRecord::check_of(words, tree.seal(), Change::removal));  // G2
   tree.discard(words.value, words.key);
   tree.set(position, key, hash, position.found.word | Buffer::removal_bit);
   outcome = Outcome::ok;

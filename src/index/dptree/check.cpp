@@ -41,7 +41,7 @@ Result<void> DpTree<Keys>::check_buffer(const Buffer& tree,
     const bool removal = (entry.word & Buffer::removal_bit) != 0;
     Change change{};
     if (!result) return;
-    if (!record.counts(tree.generation(), change) || (change == Change::removal) != removal)
+    if (!record.counts(tree.seal(), change) || (change == Change::removal) != removal)
       result = broken(pool_, "F1: an entry leads to no record of its log");
     else if (Result<void> sane = records_.check(words); !sane)
       result = sane;

@@ -87,8 +87,8 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
 template <class Keys>
 auto DpTree<Keys>::new_buffer(std::uint64_t generation, std::uint64_t capacity)
     -> std::unique_ptr<Buffer> {
-  return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, huge_pages_, generation,
-                                  capacity);
+  return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, huge_pages_,
+                                  pool_.offset_of(&anchor_), generation, capacity);
 }
 
 template <class Keys>

@@ -128,7 +128,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, std::uint64_t hash, Put kind);
   [[nodiscard]] std::optional<Outcome> try_remove(Key key, std::uint64_t hash);
-  void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t generation) noexcept;
+  void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
 

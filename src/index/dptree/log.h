@@ -8,9 +8,10 @@
 // A record's key and value are the words of record_store.h; of a removed byte string, the value is
 // the blob that it had, because the blob holds the key.
 //
-// G1  a record counts <=> its check word is the hash of its words, of its log's generation and of
-//     its kind, which is in the two lowest bits. So what an earlier log left in the block is no
-//     record, and neither is one that was torn.
+// G1  a record counts <=> its check word is the hash of its words, of its log's seal (generation
+// and
+//     index) and of its kind, which is in the two lowest bits. So what an earlier log left in the
+//     block is no record, and neither is one that was torn.
 // G2  a record lies in one cache line, and its check word is stored last and is durable before
 //     anything shows the record. A removal in place turns a put into a removal by the one word.
 // G3  the records of one key stand in the order in which they were made: by slot, and by segment.
@@ -34,13 +35,13 @@ struct alignas(32) LogRecord {
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint64_t> check;
 
-  [[nodiscard]] static std::uint64_t check_of(RecordWords words, std::uint64_t generation,
+  [[nodiscard]] static std::uint64_t check_of(RecordWords words, std::uint64_t seal,
                                               Change change) noexcept {
     const std::uint64_t hash =
         detail::fold(words.key ^ 0x8ebc6af09c88c6e3ULL, words.value ^ 0x589965cc75374cc3ULL) ^
         words.value;
     const std::uint64_t mixed =
-        detail::fold(hash ^ generation * 0x9e3779b97f4a7c15ULL,
+        detail::fold(hash ^ seal * 0x9e3779b97f4a7c15ULL,
                      0xd6e8feb86659fd93ULL + static_cast<std::uint64_t>(change));
     return (mixed & ~std::uint64_t{3}) | static_cast<std::uint64_t>(change);
   }
@@ -49,10 +50,10 @@ struct alignas(32) LogRecord {
     return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
   }
   /// True when this is a record of that log (G1).
-  [[nodiscard]] bool counts(std::uint64_t generation, Change& change) const noexcept {
+  [[nodiscard]] bool counts(std::uint64_t seal, Change& change) const noexcept {
     const std::uint64_t word = check.load(std::memory_order_acquire);
     change = (word & 3) == 1 ? Change::put : Change::removal;
-    return word == check_of(words(), generation, change);
+    return word == check_of(words(), seal, change);
   }
 };
 static_assert(sizeof(LogRecord) == 32 && offsetof(LogRecord, check) == 16);

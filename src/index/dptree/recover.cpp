@@ -91,7 +91,7 @@ auto DpTree<Keys>::recover_base() -> Result<std::unique_ptr<BaseMap>> {
 template <class Keys>
 Result<void> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
   Change change{};
-  if (!record.counts(tree.generation(), change)) return {};
+  if (!record.counts(tree.seal(), change)) return {};
   const RecordWords words = record.words();
   if constexpr (RecordStore<Keys>::has_blobs) {
     if (Result<void> sane = records_.check(words); !sane) return sane;
