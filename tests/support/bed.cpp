@@ -108,10 +108,14 @@ Result<Reopened> Bed<Keys>::reopen(Reopen how) {
   // Found while the old mapping still stands, so it is another address for certain.
   const std::uint64_t bytes = pool_ ? pool_->bytes() : 0;
   const std::uint64_t elsewhere = pool_ ? free_address(bytes) : 0;
-  if (how == Reopen::clean) {
-    if (auto done = close(); !done) return done.error();
-  } else {
-    drop();
+  {
+    // Held until the index is gone, so that nothing its background threads map lies there.
+    const Blocked held(reinterpret_cast<const std::byte*>(elsewhere), bytes);
+    if (how == Reopen::clean) {
+      if (auto done = close(); !done) return done.error();
+    } else {
+      drop();
+    }
   }
   const Blocked blocked(before, bytes);
   if (auto done = recover(elsewhere); !done) return done.error();
