@@ -17,9 +17,9 @@
 #include <memory>
 #include <vector>
 
-#include "index/btreeolc/leaf.h"
 #include "index/dptree/log.h"
 #include "index/inner_tree/inner_tree.h"
+#include "index/inner_tree/word_leaf.h"
 #include "index/record/record_store.h"
 #include "pm/pm.h"
 
@@ -58,8 +58,8 @@ template <class Keys>
 class Buffer {
  public:
   using Key = typename Keys::Key;
-  using Leaf = btreeolc::Leaf;
-  using Entry = btreeolc::Entry;
+  using Leaf = WordLeaf;
+  using Entry = WordEntry;
   static constexpr std::uint64_t removal_bit = 1;
 
   /// Entries of one leaf.

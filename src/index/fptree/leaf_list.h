@@ -14,6 +14,7 @@
 #include "index/fptree/leaf.h"
 #include "index/index.h"
 #include "index/record/record_store.h"
+#include "index/record/separator.h"
 #include "pool/pool.h"
 
 namespace perdure::fptree {
@@ -92,18 +93,6 @@ class LeafList {
   const unsigned entries_;
   const std::uint64_t head_;
 };
-
-/// The shortest key above `left` and not above `right`, where left < right: separators take less
-/// room.
-[[nodiscard]] inline std::uint64_t separator_between(std::uint64_t, std::uint64_t right) noexcept {
-  return right;
-}
-[[nodiscard]] inline std::string_view separator_between(std::string_view left,
-                                                        std::string_view right) noexcept {
-  std::size_t shared = 0;
-  while (shared < left.size() && left[shared] == right[shared]) ++shared;
-  return right.substr(0, shared + 1);
-}
 
 extern template class LeafList<IntegerKeys>;
 extern template class LeafList<ByteKeys>;
