@@ -5,9 +5,8 @@
 //   state: bit 0        1         2..32        33..63
 //          | front log | middle | generation | version |
 //
-// A1  `state` says which leaves exist (the version, leaf.h B1), which of the two logs the front
-// tree
-//     writes, whether the other is the middle tree's, and the front log's generation; the middle's
+// A1  `state` says which leaves exist (the version, leaf.h B1), which of the two logs is the front
+//     tree's, whether the other is the middle tree's, and the front log's generation; the middle's
 //     is one less. It changes by one 8-byte store.
 // A2  a rotation makes the front log the middle one, and the other, emptied before, the front.
 // A3  a merge ends with one store that takes the new version and drops the middle log.

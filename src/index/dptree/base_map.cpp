@@ -13,11 +13,6 @@ std::uint8_t byte_at(std::string_view text, std::uint32_t i) noexcept {
 
 }  // namespace
 
-std::string_view TextSeparators::between(std::string_view below, std::string_view above) noexcept {
-  const auto differ = std::ranges::mismatch(below, above);
-  return above.substr(0, static_cast<std::size_t>(differ.in2 - above.begin()) + 1);
-}
-
 template <class Separators>
 void RadixTree::build(const Separators& separators) {
   nodes_.clear();

@@ -4,8 +4,7 @@
 // A node stands for a run of leaves whose separators share their first `depth` bytes, and leads on
 // by the next one; up to 32 children are counted, more are looked up in a table of 256.
 //
-// M1  leaf i covers the keys from separator i up to separator i + 1; the first covers all below,
-// too.
+// M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +28,6 @@ class IntegerSeparators {
     return __builtin_bswap64(words_[i]);
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return words_.capacity() * 8; }
-  /// The shortest separator between two neighbours.
-  [[nodiscard]] static std::uint64_t between(std::uint64_t, std::uint64_t above) noexcept {
-    return above;
-  }
 
  private:
   std::vector<std::uint64_t> words_;
@@ -53,8 +48,6 @@ class TextSeparators {
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return begins_.capacity() * sizeof(std::size_t) + text_.capacity();
   }
-  [[nodiscard]] static std::string_view between(std::string_view below,
-                                                std::string_view above) noexcept;
 
  private:
   std::vector<std::size_t> begins_;

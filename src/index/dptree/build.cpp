@@ -10,6 +10,14 @@ Result<void> DpTree<Keys>::bulk_load(std::span<const Record> records) {
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   quiesce();  // what is left of removed records goes first
+  (void)merging_.lock();
+  Result<void> loaded = load(records);
+  merging_.unlock_unchanged();
+  return loaded;
+}
+
+template <class Keys>
+Result<void> DpTree<Keys>::load(std::span<const Record> records) {
   const Snapshot trees = snapshot();
   const Error full{ErrorCode::out_of_space, "the pool has no room for the records", pool_.path(),
                    "create a larger pool"};

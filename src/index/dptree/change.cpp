@@ -108,9 +108,9 @@ Outcome DpTree<Keys>::remove(Key key) {
       if (*outcome == Outcome::ok) merge_if_full();
       return *outcome;
     }
-    const std::uint64_t stuck = stuck_.load(std::memory_order_relaxed);
+    std::uint64_t stuck = stuck_.load(std::memory_order_relaxed);
     if (stuck % between_attempts == 0 && make_room()) continue;
-    if (stuck != 0) stuck_.store(stuck + 1, std::memory_order_relaxed);
+    if (stuck != 0) stuck_.compare_exchange_strong(stuck, stuck + 1, std::memory_order_relaxed);
     return remove_in_place(key, hash);
   }
 }

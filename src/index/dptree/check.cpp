@@ -102,7 +102,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
 }
 
 template <class Keys>
-Result<void> DpTree<Keys>::check_invariants() const {
+Result<void> DpTree<Keys>::check_all() const {
   epochs_.drain();
   const Snapshot trees = snapshot();
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
@@ -126,6 +126,14 @@ Result<void> DpTree<Keys>::check_invariants() const {
     return broken(pool_, "D5: " + std::to_string(live) + " blocks are live and " +
                              std::to_string(reachable) + " reachable");
   return {};
+}
+
+template <class Keys>
+Result<void> DpTree<Keys>::check_invariants() const {
+  (void)merging_.lock();  // the worker may still be at it
+  Result<void> sound = check_all();
+  merging_.unlock_unchanged();
+  return sound;
 }
 
 template Result<void> DpTree<IntegerKeys>::check_invariants() const;

@@ -21,10 +21,12 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       huge_pages_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
-      tail_(*place.pool, log_entries) {}
+      tail_(*place.pool, log_entries),
+      has_worker_(place.options.get("workers") != 0) {}
 
 template <class Keys>
 DpTree<Keys>::~DpTree() {
+  stop_worker();
   epochs_.drain();
   const std::unique_ptr<Snapshot> last(snapshot_.load(std::memory_order_relaxed));
   if (last == nullptr) return;
@@ -59,6 +61,7 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   tree->snapshot_.store(new Snapshot{tree->new_buffer(State{}.generation, capacity).release(),
                                      nullptr, base.release()},
                         std::memory_order_release);
+  tree->start_worker();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
@@ -81,6 +84,7 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
                                           static_cast<unsigned>(log_entries)));
   if (Result<void> done = tree->recover_all(); !done) return done.error();
   if (Result<void> done = pool.root_recovered(place.root_name); !done) return done.error();
+  tree->start_worker();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
@@ -194,7 +198,13 @@ PERDURE_REGISTER_INDEX(
                                           " percent of the base tree's",
                            .fallback = 7,
                            .least = 1,
-                           .most = 100}},
+                           .most = 100},
+                          {.name = "workers",
+                           .description = "1: a background thread merges; 0: the thread that"
+                                          " filled the front tree, as always under simulation",
+                           .fallback = pm::detail::instruction::simulated ? 0 : 1,
+                           .least = 0,
+                           .most = 1}},
               .create_integer = DpTree<IntegerKeys>::create,
               .create_bytes = DpTree<ByteKeys>::create,
               .recover_integer = DpTree<IntegerKeys>::recover,

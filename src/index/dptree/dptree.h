@@ -3,14 +3,13 @@
 // PVLDB 13(4), 2019; see design.md for every deviation.
 //
 // A change goes to the front tree and its log. A front tree that is full becomes the middle tree,
-// and is merged into the base tree at once; the new version of the base tree and the end of the
-// middle log become durable with one word. A key is looked for in the front, the middle and the
-// base tree. Numbered invariants: leaf.h B1-B4, log.h G1-G4, anchor.h A1-A4, buffer.h F1-F4,
-// base_map.h M1, record_store.h R1-R3, and
+// and is merged into the base tree in the background; the new version of the base tree and the end
+// of the middle log become durable with one word. A key is looked for in the front, the middle and
+// the base tree. Numbered invariants: leaf.h B1-B4, log.h G1-G4, anchor.h A1-A4, buffer.h F1-F4,
+// base_map.h M1, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
 //
-// D1  a record is in the index <=> its key's newest entry is a put, in this order: front tree,
-// middle
-//     tree, base tree.
+// D1  a record is in the index <=> its key's newest entry is a put: newest in the front tree, then
+//     in the middle tree, then in the base tree.
 // D2  `snapshot_` leads to the three trees of one moment. Front and middle change places under
 //     `writers_` held alone; nothing but the front tree of the current snapshot takes entries.
 // D3  a merge, which one thread does at a time (`merging_`), writes only what no reader of the
@@ -19,12 +18,15 @@
 // D4  a merge reserves all leaves it needs before it writes anything: so it ends, or has not begun.
 // D5  blobs that a log mentions are freed only after the log was dropped.
 // D6  memory that a thread may still read is freed only after a grace period.
+// D7  the worker does nothing but merge, and that under `merging_`; it ends what it was asked for
+//     before the tree is gone.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -45,6 +47,10 @@
 #include "pool/pool.h"
 
 namespace perdure {
+
+/// Opens the private parts to tests.
+template <class Keys>
+class DpTreePeer;
 
 template <class Keys>
 class DpTree final : public OrderedIndex<Keys> {
@@ -77,6 +83,8 @@ class DpTree final : public OrderedIndex<Keys> {
   void quiesce() override;
 
  private:
+  friend class DpTreePeer<Keys>;
+
   enum class Put : std::uint8_t { insert, upsert, update };
   using Draft = typename RecordStore<Keys>::Draft;
   using Buffer = dptree::Buffer<Keys>;
@@ -132,18 +140,27 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
 
-  // Merging (merge.cpp).
+  // When to merge (schedule.cpp).
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room.
   [[nodiscard]] bool make_room();
+  void start_worker();
+  void wake_worker() noexcept;
+  /// Lets it end what it was asked for; then there is none.
+  void stop_worker();
+  void work();
+  // The caller holds `merging_`.
+  void merge_what_is_full();
   [[nodiscard]] bool flush_one();
   void rotate();
   [[nodiscard]] bool merge_middle();
   void show(Snapshot trees);
   void collect_retired();
 
-  // The tree as a whole (build.cpp, recover.cpp, check.cpp). No other thread runs.
+  // The tree as a whole (build.cpp, recover.cpp, check.cpp). No operation runs.
+  [[nodiscard]] Result<void> load(std::span<const Record> records);
+  [[nodiscard]] Result<void> check_all() const;
   [[nodiscard]] Result<void> recover_all();
   [[nodiscard]] Result<std::unique_ptr<BaseMap>> recover_base();
   [[nodiscard]] Result<void> recover_leaf(std::uint64_t offset, BaseMap& base,
@@ -173,8 +190,12 @@ class DpTree final : public OrderedIndex<Keys> {
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
   pm::SharedLock writers_;
-  pm::VersionLock merging_;
+  mutable pm::VersionLock merging_;
   std::atomic<std::uint64_t> stuck_{0};  ///< removals in place since a merge found no room, and one
+  const bool has_worker_;
+  std::atomic<std::uint32_t> wanted_{0};  ///< the worker has something to do
+  std::atomic<bool> stopping_{false};
+  std::thread worker_;
 };
 
 }  // namespace perdure

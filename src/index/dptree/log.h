@@ -8,10 +8,9 @@
 // A record's key and value are the words of record_store.h; of a removed byte string, the value is
 // the blob that it had, because the blob holds the key.
 //
-// G1  a record counts <=> its check word is the hash of its words, of its log's seal (generation
-// and
-//     index) and of its kind, which is in the two lowest bits. So what an earlier log left in the
-//     block is no record, and neither is one that was torn.
+// G1  a record counts <=> its check word is the hash of its words, of its log's seal (which index
+//     and which generation) and of its kind, which is in the two lowest bits. So what an earlier
+//     log left in the block is no record, and neither is one that was torn.
 // G2  a record lies in one cache line, and its check word is stored last and is durable before
 //     anything shows the record. A removal in place turns a put into a removal by the one word.
 // G3  the records of one key stand in the order in which they were made: by slot, and by segment.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "index/dptree/dptree.h"
+#include "index/record/separator.h"
 
 namespace perdure {
 
@@ -57,8 +58,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
     const Key key = records_.key_of(words);
     if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_of(key))
       return detail::corrupt_record("B3: a fingerprint is not its key's", offset, pool_);
-    if (is_first)
-      base.add(last ? BaseMap::Separators::between(records_.key_of(*last), key) : key, offset);
+    if (is_first) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
     is_first = false;
     last = words;
     ++base.records;

@@ -57,7 +57,9 @@ struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
 
   // Below: the caller holds the lock, or the leaf is not yet visible.
 
-  void set_next(WordLeaf* next) noexcept { set_link(count(), reinterpret_cast<std::uint64_t>(next)); }
+  void set_next(WordLeaf* next) noexcept {
+    set_link(count(), reinterpret_cast<std::uint64_t>(next));
+  }
   /// Replaces the word of entry i; returns the old one.
   std::uint64_t exchange(unsigned i, std::uint64_t word) noexcept {
     return word_[i].exchange(word, std::memory_order_acq_rel);
