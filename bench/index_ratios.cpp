@@ -23,13 +23,13 @@ constexpr const char* usage =
     "Usage: index_ratios [--indexes A,B] [--records N] [--operations N] [--rounds N]\n"
     "                    [--folder PATH] [--seed N] [--reference-huge-pages both|on|off]\n"
     "                    [--single-thread] [--json]\n"
-    "  --indexes               which ones; by default fptree,lbtree,utree,masstree\n"
+    "  --indexes               which ones; by default fptree,lbtree,utree,dptree,masstree\n"
     "  --reference-huge-pages  whether abslbtree gets huge pages; both (default): two references,\n"
     "                          ratios to the one with huge pages\n";
 
 struct Flags {
   ContestPlan plan;
-  std::vector<std::string> indexes{"fptree", "lbtree", "utree", "masstree"};
+  std::vector<std::string> indexes{"fptree", "lbtree", "utree", "dptree", "masstree"};
   std::string reference_huge_pages = "both";
   bool two_threads = true;
   bool json = false;

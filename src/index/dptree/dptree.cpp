@@ -163,13 +163,43 @@ std::uint64_t DpTree<Keys>::dram_bytes() const {
 template class DpTree<IntegerKeys>;
 template class DpTree<ByteKeys>;
 
-static std::vector<MediaStruct> dptree_media(const IndexOptions&) {
-  return {media_of_root(),
-          {"anchor",
-           sizeof(Anchor),
-           {{"set", 0, 8, 16},
-            {"state", offsetof(Anchor, state), 8},
-            {"log", offsetof(Anchor, log), 8, 2}}}};
+static std::vector<MediaStruct> dptree_media(const IndexOptions& options) {
+  using dptree::LeafSet;
+  using dptree::LogRecord;
+  using dptree::LogSegment;
+  constexpr std::uint32_t bitmap = offsetof(LeafSet, bitmap);
+  constexpr std::uint32_t bytes = sizeof(LeafSet);
+  const auto entries = static_cast<std::uint32_t>(options.get("leaf_entries"));
+  const auto tags = static_cast<std::uint32_t>(dptree::LeafView::rounded(entries));
+  const auto records = static_cast<std::uint32_t>(2 * bytes + 3 * tags);
+  const auto logged = static_cast<std::uint32_t>(options.get("log_entries"));
+  const std::vector<MediaField> sets{{"set[].stamp", offsetof(LeafSet, stamp), 8, 2, bytes},
+                                     {"set[].next", offsetof(LeafSet, next), 8, 2, bytes},
+                                     {"set[].count", offsetof(LeafSet, count), 8, 2, bytes},
+                                     {"set[0].bitmap", bitmap, 8, 4},
+                                     {"set[1].bitmap", bytes + bitmap, 8, 4}};
+  const auto with_sets = [&](std::vector<MediaField> rest) {
+    rest.insert(rest.begin(), sets.begin(), sets.end());
+    return rest;
+  };
+  return {
+      media_of_root(),
+      {"anchor", sizeof(Anchor),
+       with_sets({{"state", offsetof(Anchor, state), 8}, {"log", offsetof(Anchor, log), 8, 2}})},
+      {"leaf", dptree::LeafView::bytes(entries),
+       with_sets({{"fingerprint", 2 * bytes, 1, entries},
+                  {"order[0]", 2 * bytes + tags, 1, entries},
+                  {"order[1]", 2 * bytes + 2 * tags, 1, entries},
+                  {"record[].key", records, 8, entries, sizeof(LeafRecord)},
+                  {"record[].value", records + 8, 8, entries, sizeof(LeafRecord)}})},
+      {"log",
+       LogSegment::bytes(logged),
+       {{"next", offsetof(LogSegment, next), 8},
+        {"record[].key", sizeof(LogSegment), 8, logged, sizeof(LogRecord)},
+        {"record[].value", sizeof(LogSegment) + offsetof(LogRecord, value), 8, logged,
+         sizeof(LogRecord)},
+        {"record[].check", sizeof(LogSegment) + offsetof(LogRecord, check), 8, logged,
+         sizeof(LogRecord)}}}};
 }
 
 PERDURE_REGISTER_INDEX(

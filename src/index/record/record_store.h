@@ -1,4 +1,4 @@
-// What FPTree, LB+-Tree and uTree share over their 16-byte records, in leaves or list nodes.
+// What FPTree, LB+-Tree, uTree and DPTree share over 16-byte records, in leaves or list nodes.
 //
 //                key word                                  value word
 //   IntegerKeys  the key                                   the value
