@@ -24,6 +24,7 @@
 
 #include "index/record/record_store.h"
 #include "pm/pm.h"
+#include "pool/heap.h"
 #include "pool/ptr.h"
 
 namespace perdure::dptree {
@@ -53,6 +54,12 @@ static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
   if (first > version) return 1;
   if (second > version) return 0;
   return first > second ? 0 : 1;
+}
+
+/// A bit a slot.
+using Slots = std::array<std::uint64_t, 4>;
+inline void add(Slots& slots, unsigned slot) noexcept {
+  slots[slot / 64] |= std::uint64_t{1} << slot % 64;
 }
 
 struct BaseLeaf {
@@ -101,12 +108,23 @@ class LeafView {
     pm::prefetch_range(leaf_, sizeof(BaseLeaf) + rounded(entries_));
   }
 
-  /// Writes record and fingerprint of a slot without a bit, and flushes both. Not fenced.
+  /// Writes record and fingerprint of a slot without a bit. Not flushed.
   void fill(unsigned slot, RecordWords words, std::uint8_t fingerprint) const noexcept {
     record(slot).store(words);
     fingerprint_[slot].store(fingerprint, std::memory_order_release);
-    pm::flush(&record(slot), sizeof(LeafRecord));
-    pm::flush(&fingerprint_[slot], 1);
+  }
+  /// Flushes the records of `written` and the fingerprints of `filled`, each line once.
+  void flush(const Slots& written, const Slots& filled) const noexcept {
+    constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LeafRecord);
+    for (unsigned word = 0; word < words(); ++word) {
+      if (filled[word] != 0) pm::flush(&fingerprint_[std::size_t{64} * word], 1);
+      for (std::uint64_t left = written[word]; left != 0;) {
+        const unsigned slot =
+            static_cast<unsigned>(std::countr_zero(left)) & ~(records_per_line - 1);
+        pm::flush(&record(64 * word + slot), 1);
+        left &= ~(((std::uint64_t{1} << records_per_line) - 1) << slot);
+      }
+    }
   }
 
   /// Calls visit(slot) for the records of a set in key order, until it returns false.
@@ -126,5 +144,7 @@ class LeafView {
   std::atomic<std::uint8_t>* fingerprint_;
 };
 static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
+static_assert(Heap::block_alignment(LeafView::bytes(4)) >= pm::cache_line_bytes &&
+              Heap::block_alignment(LeafView::bytes(256)) >= pm::cache_line_bytes);
 
 }  // namespace perdure::dptree

@@ -8,6 +8,7 @@ namespace perdure {
 
 using dptree::Anchor;
 using dptree::LeafSet;
+using dptree::Slots;
 using dptree::State;
 
 template <class Keys>
@@ -142,12 +143,12 @@ template <class Keys>
 void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) {
   const LeafSet& set = view.set(which);
   const unsigned other = 1 - which;
-  std::array<std::uint64_t, 4> taken{};
-  for (std::uint64_t i = 0, n = set.count.load(std::memory_order_relaxed); i < n; ++i) {
-    const unsigned slot = view.order(which)[i].load(std::memory_order_relaxed);
-    taken[slot / 64] |= std::uint64_t{1} << slot % 64;
-  }
-  std::array<std::uint64_t, 4> live{};
+  Slots taken{};
+  for (std::uint64_t i = 0, n = set.count.load(std::memory_order_relaxed); i < n; ++i)
+    dptree::add(taken, view.order(which)[i].load(std::memory_order_relaxed));
+  Slots live{};
+  Slots filled{};
+  Slots written{};
   unsigned free = 0;
   std::atomic<std::uint8_t>* const order = view.order(other);
   for (std::size_t i = 0; i < items_.size(); ++i) {
@@ -158,11 +159,13 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
       slot = free++;
       PERDURE_ASSERT(slot < tree_.leaf_entries_);
       view.fill(slot, item.words, fingerprint_of(key_of(i)));
+      dptree::add(filled, slot);
+      dptree::add(written, slot);
     } else if (item.rewritten) {
       view.record(slot).value.store(item.words.value, std::memory_order_release);  // B3
-      pm::flush(&view.record(slot), sizeof(LeafRecord));
+      dptree::add(written, slot);
     }
-    live[slot / 64] |= std::uint64_t{1} << slot % 64;
+    dptree::add(live, slot);
     order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
   }
   LeafSet& into = view.set(other);
@@ -171,6 +174,7 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
   for (std::size_t i = 0; i < live.size(); ++i)
     into.bitmap[i].store(live[i], std::memory_order_release);
   into.stamp.store(target_, std::memory_order_release);
+  view.flush(written, filled);
   pm::flush(order, items_.size());
   pm::flush(&into, sizeof into);
   made_->records += items_.size();
@@ -245,7 +249,13 @@ void DpTree<Keys>::Merge::retire(const std::vector<RecordWords>& garbage) {
   }
 }
 
-template class DpTree<IntegerKeys>::Merge;
-template class DpTree<ByteKeys>::Merge;
+template bool DpTree<IntegerKeys>::Merge::plan();
+template bool DpTree<ByteKeys>::Merge::plan();
+template void DpTree<IntegerKeys>::Merge::apply();
+template void DpTree<ByteKeys>::Merge::apply();
+template auto DpTree<IntegerKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
+template auto DpTree<ByteKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
+template void DpTree<IntegerKeys>::Merge::retire(const std::vector<RecordWords>&);
+template void DpTree<ByteKeys>::Merge::retire(const std::vector<RecordWords>&);
 
 }  // namespace perdure
