@@ -156,9 +156,10 @@ class Buffer {
   const std::uint64_t anchor_;  ///< pool offset
   const std::uint64_t generation_;
   const std::uint64_t capacity_;
-  std::atomic<std::uint64_t> count_{0};
+  // Every change writes these, every lookup reads what is around them.
+  alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> changes_{0};
-  BloomFilter filter_;
+  alignas(pm::cache_line_bytes) BloomFilter filter_;
   NodeArena leaves_;
   Leaf* const first_;
   InnerTree<Keys> inner_;

@@ -101,17 +101,13 @@ std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
 template <class Keys>
 Outcome DpTree<Keys>::remove(Key key) {
   if (!pool_.ready()) return Outcome::invalid;
-  constexpr std::uint64_t between_attempts = 256;
   const std::uint64_t hash = hash_of(key);
   for (;;) {
     if (const std::optional<Outcome> outcome = try_remove(key, hash)) {
       if (*outcome == Outcome::ok) merge_if_full();
       return *outcome;
     }
-    std::uint64_t stuck = stuck_.load(std::memory_order_relaxed);
-    if (stuck % between_attempts == 0 && make_room()) continue;
-    if (stuck != 0) stuck_.compare_exchange_strong(stuck, stuck + 1, std::memory_order_relaxed);
-    return remove_in_place(key, hash);
+    if (!make_room()) return remove_in_place(key, hash);
   }
 }
 

@@ -186,12 +186,12 @@ class DpTree final : public OrderedIndex<Keys> {
   Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
-  dptree::LogTail tail_;
+  alignas(pm::cache_line_bytes) dptree::LogTail tail_;  ///< apart from what every lookup reads
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
   pm::SharedLock writers_;
   mutable pm::VersionLock merging_;
-  std::atomic<std::uint64_t> stuck_{0};  ///< removals in place since a merge found no room, and one
+  std::atomic<std::uint64_t> stuck_{0};  ///< changes without room since a merge found none, and one
   const bool has_worker_;
   std::atomic<std::uint32_t> wanted_{0};  ///< the worker has something to do
   std::atomic<bool> stopping_{false};

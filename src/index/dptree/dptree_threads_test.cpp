@@ -59,7 +59,7 @@ template <class Keys>
 class DpTreeThreads : public testing::Test {};
 TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
 
-// D1, D2, D3
+// D1, D2, D3, D6: every answer is the owner's, before and after a restart.
 TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
   for (const char* workers : {"workers=0", "workers=1"}) {
     Store<TypeParam> store(merging_all_the_time(workers), 64 << 20);

@@ -111,8 +111,16 @@ void DpTree<Keys>::collect_retired() {
   }
 }
 
+// A merge that finds no room has read all it was to merge: too much for every change of a full
+// pool.
 template <class Keys>
 bool DpTree<Keys>::make_room() {
+  constexpr std::uint64_t between_attempts = 64;
+  std::uint64_t asked = stuck_.load(std::memory_order_relaxed);
+  if (asked % between_attempts != 0) {
+    stuck_.compare_exchange_strong(asked, asked + 1, std::memory_order_relaxed);
+    return false;
+  }
   (void)merging_.lock();
   const bool made = flush_one();
   if (made) collect_retired();

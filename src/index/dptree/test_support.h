@@ -140,9 +140,9 @@ class Hog {
       held_.pop_back();
     }
   }
-  /// All that is left, down to the smallest blocks.
+  /// All that is left, of every size.
   explicit Hog(Heap& heap) : heap_(heap) {
-    for (const std::size_t bytes : {65536U, 4096U, 256U, 32U, 16U}) take(bytes);
+    for (unsigned i = size_classes::count; i-- > 0;) take(size_classes::bytes_of(i));
   }
   ~Hog() {
     for (Reservation& block : held_) heap_.cancel(block);
