@@ -191,7 +191,8 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> overwriting_{0};
   pm::SharedLock writers_;
   mutable pm::VersionLock merging_;
-  std::atomic<std::uint64_t> stuck_{0};  ///< changes without room since a merge found none, and one
+  /// 0, or a merge found no room: how often it may be asked for until one is tried again.
+  std::atomic<std::uint64_t> stuck_{0};
   const bool has_worker_;
   std::atomic<std::uint32_t> wanted_{0};  ///< the worker has something to do
   std::atomic<bool> stopping_{false};

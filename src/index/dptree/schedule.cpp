@@ -54,7 +54,8 @@ bool DpTree<Keys>::merge_middle() {
   });
   Merge merge(*this, *trees.base, changes);
   if (!merge.plan()) {
-    stuck_.store(1, std::memory_order_relaxed);
+    constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
+    stuck_.store(2 + trees.middle->count() / entries_per_change, std::memory_order_relaxed);
     return false;
   }
   stuck_.store(0, std::memory_order_relaxed);
@@ -115,10 +116,9 @@ void DpTree<Keys>::collect_retired() {
 // pool.
 template <class Keys>
 bool DpTree<Keys>::make_room() {
-  constexpr std::uint64_t between_attempts = 64;
-  std::uint64_t asked = stuck_.load(std::memory_order_relaxed);
-  if (asked % between_attempts != 0) {
-    stuck_.compare_exchange_strong(asked, asked + 1, std::memory_order_relaxed);
+  std::uint64_t left = stuck_.load(std::memory_order_relaxed);
+  if (left > 1) {
+    stuck_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
     return false;
   }
   (void)merging_.lock();
