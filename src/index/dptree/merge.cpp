@@ -94,9 +94,12 @@ void DpTree<Keys>::Merge::apply() {
   constexpr std::size_t prefetch_distance = 4;  // leaves
   blocks_left_ = blocks_.size();
   for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
-    if (leaf >= prefetch_distance && base_.size() != 0)
+    if (leaf >= prefetch_distance && base_.size() != 0) {
+      const Plan& ahead = plans_[leaf - prefetch_distance];
       pm::prefetch_range(tree_.pool_.base() + base_.leaf(leaf - prefetch_distance),
-                         LeafView::bytes(tree_.leaf_entries_));
+                         ahead.begin == ahead.end ? sizeof(dptree::BaseLeaf)
+                                                  : LeafView::bytes(tree_.leaf_entries_));
+    }
     apply_leaf(leaf, plans_[leaf]);
   }
   Anchor& anchor = tree_.anchor_;
