@@ -35,7 +35,9 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
     if constexpr (RecordStore<Keys>::has_blobs) batch.publish();
   }
   Merge merge(*this, *trees.base, changes);
-  if (changes.size() != records.size() || !merge.plan()) {
+  if (changes.size() == records.size()) merge.plan();
+  if (changes.size() != records.size() || !merge.left().empty()) {
+    merge.cancel();
     for (const Pending& change : changes) records_.free(change.words);
     return full;
   }
@@ -44,7 +46,7 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
   merge.apply();
   const auto state = dptree::State::from(anchor_.state.load(std::memory_order_relaxed));
   show({trees.front, nullptr, merge.commit(state).release()});
-  merge.retire({});
+  merge.retire_leaves();
   delete trees.base;
   return {};
 }

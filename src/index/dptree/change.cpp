@@ -129,8 +129,22 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Ou
   return true;
 }
 
-// Nothing merges and nobody else changes anything meanwhile. Readers of the base tree are held off
-// until the bit is durably gone, because they look at it without a lock.
+// Readers of the base tree are held off until the bit is durably gone, because they look at it
+// without a lock.
+template <class Keys>
+void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
+  dptree::LeafSet& set = place.view.set(place.which);
+  std::atomic<std::uint64_t>& bits = set.bitmap[place.slot / 64];
+  const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});
+  pm::store_persist(bits,
+                    bits.load(std::memory_order_relaxed) & ~(std::uint64_t{1} << place.slot % 64));
+  overwriting_.store(before, std::memory_order_release);
+  ++thinned_;
+  emptied_ = emptied_ || set.records() == 0;
+}
+
+// Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree
+// and not left over goes from the base tree, too (D4), its blob with the log.
 template <class Keys>
 Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
   (void)merging_.lock();
@@ -139,19 +153,20 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
     const pm::SharedLock::WriteGuard alone(writers_);
     const Epochs::Guard guard(epochs_);
     const Snapshot& trees = snapshot();
-    const bool buffered =
-        turn_to_removal(*trees.front, key, hash, outcome) ||
-        (trees.middle != nullptr && turn_to_removal(*trees.middle, key, hash, outcome));
-    const auto place = buffered ? std::nullopt : find_in_base(*trees.base, key, hash);
-    if (place) {
-      const RecordWords words = place->view.record(place->slot).load();
-      std::atomic<std::uint64_t>& bits = place->view.set(place->which).bitmap[place->slot / 64];
-      const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});
-      pm::store_persist(
-          bits, bits.load(std::memory_order_relaxed) & ~(std::uint64_t{1} << place->slot % 64));
-      overwriting_.store(before, std::memory_order_release);
-      records_.retire(words);
-      outcome = Outcome::ok;
+    if (!turn_to_removal(*trees.front, key, hash, outcome)) {
+      const bool in_middle =
+          trees.middle != nullptr && turn_to_removal(*trees.middle, key, hash, outcome);
+      const auto place = find_in_base(*trees.base, key, hash);
+      if (in_middle) {
+        const RecordWords words =
+            trees.middle->record_of(trees.middle->find(key, hash).word)->words();
+        if (outcome == Outcome::ok && place && place->words.value == words.value)
+          clear_in_base(*place);
+      } else if (place) {
+        clear_in_base(*place);
+        records_.retire(place->words);
+        outcome = Outcome::ok;
+      }
     }
   }
   merging_.unlock_unchanged();

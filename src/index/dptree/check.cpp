@@ -21,11 +21,13 @@ Error broken(const Pool& pool, const std::string& invariant) {
 }  // namespace
 
 template <class Keys>
-std::uint64_t DpTree<Keys>::segments(std::uint64_t head) const {
-  std::uint64_t count = 0;
-  for (std::uint64_t at = head; at != null_offset; ++count)
+std::vector<std::uint64_t> DpTree<Keys>::segments(std::uint64_t head) const {
+  std::vector<std::uint64_t> chain;
+  for (std::uint64_t at = head; at != null_offset;) {
+    chain.push_back(at);
     at = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
-  return count;
+  }
+  return chain;
 }
 
 template <class Keys>
@@ -113,12 +115,10 @@ Result<void> DpTree<Keys>::check_all() const {
   if (Result<void> sound = check_base(*trees.base, blobs); !sound) return sound;
   if (Result<void> sound = check_buffer(*trees.front, blobs); !sound) return sound;
   constexpr std::uint64_t own_blocks = 2;  // the root and the anchor
-  std::uint64_t reachable = own_blocks + trees.base->size() + trees.base->empty_leaves.size() +
-                            segments(anchor_.log[state.front].load(std::memory_order_relaxed));
-  if (trees.middle != nullptr) {
+  std::uint64_t reachable = own_blocks + trees.base->size() + trees.base->empty_leaves.size();
+  for (const auto& log : anchor_.log) reachable += segments(log.load()).size();
+  if (trees.middle != nullptr)
     if (Result<void> sound = check_buffer(*trees.middle, blobs); !sound) return sound;
-    reachable += segments(anchor_.log[state.middle()].load(std::memory_order_relaxed));
-  }
   if (RecordStore<Keys>::has_blobs) reachable += blobs.size();
   // With other roots in the pool their blocks cannot be told from ours.
   const std::uint64_t live = heap_.usage().live_blocks;

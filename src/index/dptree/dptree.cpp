@@ -55,7 +55,7 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
     return rooted.error();
   }
   std::unique_ptr<DpTree> tree(new DpTree(place, block.offset, leaf_entries, log_entries));
-  tree->tail_.move_to(anchor->log[0]);
+  tree->tail_.move_to(anchor->log[0], {});
   auto base = std::make_unique<BaseMap>(0);
   const std::uint64_t capacity = tree->capacity_over(*base);
   tree->snapshot_.store(new Snapshot{tree->new_buffer(State{}.generation, capacity).release(),
@@ -108,7 +108,9 @@ auto DpTree<Keys>::find_in_base(const BaseMap& base, Key key, std::uint64_t hash
                           view.set(which).bitmap[word].load(std::memory_order_acquire);
     for (; match != 0; match &= match - 1) {
       const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(match));
-      if (records_.matches(view.record(slot).load(), key)) return BasePlace{view, which, slot};
+      RecordWords words;
+      if (view.read(which, slot, words) && records_.matches(words, key))
+        return BasePlace{view, which, slot, words};
     }
   }
   return std::nullopt;
@@ -125,7 +127,7 @@ bool DpTree<Keys>::find_below(const Snapshot& trees, Key key, std::uint64_t hash
     }
   }
   const auto place = find_in_base(*trees.base, key, hash);
-  if (place) found = place->view.record(place->slot).load();
+  if (place) found = place->words;
   return place.has_value();
 }
 

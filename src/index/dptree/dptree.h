@@ -15,7 +15,9 @@
 // D3  a merge, which one thread does at a time (`merging_`), writes only what no reader of the
 //     current version looks at. It announces the version it starts from in `overwriting_` first, so
 //     that a reader of an older one reads again.
-// D4  a merge reserves all leaves it needs before it writes anything: so it ends, or has not begun.
+// D4  a merge reserves all leaves it needs before it writes anything, so it ends. Changes without
+//     room are left over in `left_`, and keep the middle tree and its log. What is in the middle
+//     tree and not left over is in the base tree, too.
 // D5  blobs that a log mentions are freed only after the log was dropped.
 // D6  memory that a thread may still read is freed only after a grace period.
 // D7  the worker does nothing but merge, and that under `merging_`; it ends what it was asked for
@@ -101,12 +103,17 @@ class DpTree final : public OrderedIndex<Keys> {
     LeafView view;
     unsigned which;
     unsigned slot;
+    RecordWords words;
   };
   /// A change that waits for its merge.
   struct Pending {
     RecordWords words;
     bool removal;
   };
+  /// What a merge has come to: there was nothing to do, or no room for any of it; some is left
+  /// over; all is done.
+  enum class Merged : std::uint8_t { nothing, some, all };
+  enum class Effort : std::uint8_t { usual, thorough };
   class Merge;
   class Cursor;
 
@@ -138,6 +145,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::optional<Outcome> try_remove(Key key, std::uint64_t hash);
   void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
+  void clear_in_base(const BasePlace& place) noexcept;
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
 
   // When to merge (schedule.cpp).
@@ -152,9 +160,13 @@ class DpTree final : public OrderedIndex<Keys> {
   void work();
   // The caller holds `merging_`.
   void merge_what_is_full();
-  [[nodiscard]] bool flush_one();
+  [[nodiscard]] Merged flush_one(Effort effort);
   void rotate();
-  [[nodiscard]] bool merge_middle();
+  [[nodiscard]] Merged merge_middle(Effort effort);
+  void leave(const Merge& merge, std::span<dptree::LogRecord* const> sources);
+  void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
+  void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
+  [[nodiscard]] bool is_due() noexcept;
   void show(Snapshot trees);
   void collect_retired();
 
@@ -165,11 +177,12 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Result<std::unique_ptr<BaseMap>> recover_base();
   [[nodiscard]] Result<void> recover_leaf(std::uint64_t offset, BaseMap& base,
                                           std::optional<RecordWords>& last);
-  [[nodiscard]] Result<void> replay(std::uint64_t head, Buffer& tree);
-  [[nodiscard]] Result<void> replay_record(dptree::LogRecord& record, Buffer& tree);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> mark_log(std::uint64_t head);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree);
+  [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree);
   [[nodiscard]] std::unique_ptr<Buffer> new_buffer(std::uint64_t generation,
                                                    std::uint64_t capacity);
-  [[nodiscard]] std::uint64_t segments(std::uint64_t head) const;
+  [[nodiscard]] std::vector<std::uint64_t> segments(std::uint64_t head) const;
   [[nodiscard]] Result<void> check_base(const BaseMap& base,
                                         std::unordered_set<std::uint64_t>& blobs) const;
   [[nodiscard]] Result<void> check_buffer(const Buffer& tree,
@@ -191,8 +204,12 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> overwriting_{0};
   pm::SharedLock writers_;
   mutable pm::VersionLock merging_;
-  /// 0, or a merge found no room: how often it may be asked for until one is tried again.
-  std::atomic<std::uint64_t> stuck_{0};
+  // Full pools; but for the atomic ones under `merging_`.
+  std::vector<dptree::LogRecord*> left_;    ///< D4, in key order
+  std::atomic<bool> stuck_{false};          ///< there is a middle tree with changes left over
+  std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
+  std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
+  bool emptied_ = false;                    ///< a leaf, in place
   const bool has_worker_;
   std::atomic<std::uint32_t> wanted_{0};  ///< the worker has something to do
   std::atomic<bool> stopping_{false};

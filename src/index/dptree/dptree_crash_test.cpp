@@ -79,23 +79,29 @@ TYPED_TEST(DpTreeCrash, ARemovalIsOneWord) {
     expect_one_log_record<TypeParam>(number, [](auto& test, std::uint64_t n) { test.remove(n); });
 }
 
-// A2: the other log is emptied first; then one word.
+// A2.
 TYPED_TEST(DpTreeCrash, ARotationIsOneWord) {
   Case<TypeParam> test;
   ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
   const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
   Recording<TypeParam> recording(test.store);
   test.store.peer().rotate();
-  Words first = recording.changed();
-  const Words commit = extract(first, state);
-  ASSERT_EQ(commit.size(), 1U);
-  ASSERT_LE(first.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, first, test.model));
-  expect_after_cuts(test.store, recording, first + commit, {}, test.model);
+  const Words words = recording.changed();
+  ASSERT_EQ(words.size(), 1U);
+  ASSERT_EQ(words[0].offset, state);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, {}, test.model));
+  expect_after_cuts(test.store, recording, words, {}, test.model);
+}
+
+template <class Keys>
+std::uint64_t middle_log(Case<Keys>& test) {
+  auto& anchor = test.store.peer().anchor();
+  return offset_of(test, &anchor.log[dptree::State::from(anchor.state).middle()]);
 }
 
 // A3, A4, B2, B3, B4, D4: whatever of a merge is on media, it holds the same records before its
-// word and after it. Leaves are filled, rewritten, split and emptied, the first one too.
+// word and after it. Leaves are filled, rewritten, split and emptied, the first one too. Then the
+// log is shortened.
 template <class Keys, class Changes>
 void expect_merge_is_one_word(Changes&& changes) {
   Case<Keys> test;
@@ -104,14 +110,18 @@ void expect_merge_is_one_word(Changes&& changes) {
   test.store.peer().rotate();
   test.put(1, 5);  // the front tree goes on
   const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
+  const std::uint64_t log = middle_log(test);
   Recording<Keys> recording(test.store);
   ASSERT_TRUE(test.store.peer().merge());
   Words loose = recording.changed();
   const Words commit = extract(loose, state);
+  const Words shorter = extract(loose, log);
   ASSERT_EQ(commit.size(), 1U);
+  ASSERT_EQ(shorter.size(), 1U);
   ASSERT_FALSE(loose.empty());
   ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, test.model));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + commit, {}, test.model));
+  ASSERT_NO_FATAL_FAILURE(
+      expect_after_cuts(test.store, recording, loose + commit, shorter, test.model));
   // B1: what the cut merge left does not show when another one takes its number.
   ASSERT_TRUE(succeeds(recording.cut(loose)));
   for (std::uint64_t number = 0; number < 120; number += 7) test.remove(number);
@@ -143,23 +153,64 @@ TYPED_TEST(DpTreeCrash, AMergeThatEmptiesAllIsOneWord) {
   });
 }
 
-// B4, G2: where there is no room for a log record.
-TYPED_TEST(DpTreeCrash, ARemovalWithoutRoomIsOneWord) {
+// B4, G2: a record of the base tree, of the middle tree, of the front tree.
+TYPED_TEST(DpTreeCrash, ARemovalInPlaceIsOneWord) {
   for (const std::uint64_t number : {10U, 55U, 70U, 95U}) {
     SCOPED_TRACE(number);
     Case<TypeParam> test(short_logs);
     ASSERT_NO_FATAL_FAILURE(fill_three_trees(test));
-    auto hog = std::make_unique<Hog>(test.store.pool().heap());
-    ASSERT_NO_FATAL_FAILURE(test.remove(59));  // a merge was tried, and found no room
     const auto with = test.model;
     Recording<TypeParam> recording(test.store);
-    ASSERT_NO_FATAL_FAILURE(test.remove(number));
+    ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(number)), Outcome::ok);
+    test.model.erase(make<TypeParam>(number));
     const Words words = recording.changed();
-    hog->forget();
     ASSERT_EQ(words.size(), 1U);
     ASSERT_NO_FATAL_FAILURE(expect_after_cuts<TypeParam>(test.store, recording, {}, {}, with));
     expect_after_cuts<TypeParam>(test.store, recording, words, {}, test.model);
   }
+}
+
+// D4: of a merge without room one part is in the base tree and all of it in the log. A record that
+// is in both is removed from the log, then from the base tree.
+TYPED_TEST(DpTreeCrash, APartOfAMergeIsOneWord) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 400; number += 2) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  for (std::uint64_t number = 0; number < 100; number += 10) test.put(number, 7);
+  for (std::uint64_t number = 2; number < 100; number += 20) test.remove(number);
+  for (std::uint64_t number = 2; number < 100; number += 40) test.put(number, 8);
+  for (std::uint64_t number = 1; number < 100; number += 2) test.put(number, number);
+  test.store.peer().rotate();
+  test.put(1, 5);
+  const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
+  Hog hog(test.store.pool().heap(), test.store.peer().leaf_bytes(), 3);
+  Recording<TypeParam> recording(test.store);
+  ASSERT_FALSE(test.store.peer().merge());
+  ASSERT_GT(test.store.peer().left(), 0U);
+  ASSERT_LT(test.store.peer().left(), 50U);
+  Words loose = recording.changed();
+  const Words commit = extract(loose, state);
+  ASSERT_EQ(commit.size(), 1U);
+
+  const auto with = test.model;
+  Recording<TypeParam> removal(test.store);
+  ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(20)), Outcome::ok);
+  const Words words = removal.changed();
+  ASSERT_EQ(words.size(), 2U);
+  test.model.erase(make<TypeParam>(20));
+  ASSERT_NO_FATAL_FAILURE(test.expect_content());
+  const auto without = test.model;
+  hog.forget();
+  const auto& record = *test.store.peer().middle()->record_of(
+      test.store.peer().middle()->find(make<TypeParam>(20), hash_of(make<TypeParam>(20))).word);
+  const std::uint64_t check = offset_of(test, &record.check);
+  Words bit = words;
+  const Words logged = extract(bit, check);
+  ASSERT_EQ(logged.size(), 1U);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<TypeParam>(test.store, removal, {}, {}, with));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<TypeParam>(test.store, removal, logged, bit, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<TypeParam>(test.store, recording, {}, loose, with));
+  expect_after_cuts<TypeParam>(test.store, recording, loose + commit, {}, with);
 }
 
 // A3: a bulk load is there or not.

@@ -10,6 +10,8 @@
 //     version of the base tree (anchor.h). The other may hold anything.
 // B2  a record exists <=> the current set's bitmap has its slot's bit. The first `count` slots of
 //     its order hold all of these, in the order of their keys; slots without a bit are skipped.
+//     Readers look at the bit before and after they read the record: a removal in place may clear
+//     it meanwhile, and the next merge fill the slot.
 // B3  fingerprint and key of a slot in the current bitmap never change; the value only to one that
 //     the middle tree's log holds too.
 // B4  a merge writes the other set and slots without a bit, and makes them durable before the
@@ -106,6 +108,17 @@ class LeafView {
   }
   void prefetch() const noexcept {
     pm::prefetch_range(leaf_, sizeof(BaseLeaf) + rounded(entries_));
+  }
+
+  /// Reads the record of a slot; false: there is none (B2).
+  [[nodiscard]] bool read(unsigned which, unsigned slot, RecordWords& out) const noexcept {
+    if (!set(which).has(slot)) return false;
+    out = record(slot).load();
+    return set(which).has(slot);
+  }
+  /// Slots without a bit.
+  [[nodiscard]] unsigned room(unsigned which) const noexcept {
+    return entries_ - set(which).records();
   }
 
   /// Writes record and fingerprint of a slot without a bit. Not flushed.

@@ -13,13 +13,18 @@
 //     log left in the block is no record, and neither is one that was torn.
 // G2  a record lies in one cache line, and its check word is stored last and is durable before
 //     anything shows the record. A removal in place turns a put into a removal by the one word.
-// G3  the records of one key stand in the order in which they were made: by slot, and by segment.
+// G3  the records of one key stand in the order in which they were made: by slot, and by segment
+//     from the oldest on.
 // G4  a segment leads to the one before it, and is durable before the anchor's word leads to it.
+// G5  a log that is dropped keeps its oldest segments, a record for each 64 of the base tree: so
+//     merges of a full pool, where leaves take all other room, are for more than a few changes.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "index/record/record_store.h"
 #include "pm/pm.h"
@@ -45,6 +50,10 @@ struct alignas(32) LogRecord {
     return (mixed & ~std::uint64_t{3}) | static_cast<std::uint64_t>(change);
   }
 
+  [[nodiscard]] bool is_removal() const noexcept {
+    return (check.load(std::memory_order_acquire) & 3) ==
+           static_cast<std::uint64_t>(Change::removal);
+  }
   [[nodiscard]] RecordWords words() const noexcept {
     return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
   }
@@ -85,15 +94,24 @@ class LogTail {
     lock_.unlock_unchanged();
     return slot;
   }
-  /// From now on the log whose newest segment `head` leads to. No writer runs.
-  void move_to(std::atomic<std::uint64_t>& head) noexcept {
+  /// From now on the log whose newest segment `head` leads to, and whose segments `empty`, newest
+  /// first, hold no record yet. No writer runs.
+  void move_to(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
     head_ = &head;
+    empty_ = std::move(empty);
     segment_ = nullptr;
     used_ = segment_records_;
   }
 
  private:
   [[nodiscard]] bool extend() noexcept {
+    used_ = 0;
+    if (!empty_.empty()) {
+      segment_ = pool_.at<LogSegment>(empty_.back());
+      empty_.pop_back();
+      return true;
+    }
+    used_ = segment_records_;
     Reservation block = pool_.heap().reserve(LogSegment::bytes(segment_records_));
     if (!block) return false;
     segment_ = pool_.at<LogSegment>(block.offset);
@@ -108,6 +126,7 @@ class LogTail {
   const unsigned segment_records_;
   pm::VersionLock lock_;
   std::atomic<std::uint64_t>* head_ = nullptr;
+  std::vector<std::uint64_t> empty_;
   LogSegment* segment_ = nullptr;
   unsigned used_ = 0;
 };

@@ -12,12 +12,12 @@ using dptree::Slots;
 using dptree::State;
 
 template <class Keys>
-bool DpTree<Keys>::Merge::plan() {
+void DpTree<Keys>::Merge::plan() {
   std::size_t at = 0;
   plans_.reserve(leaves());
   for (std::size_t leaf = 0; leaf < leaves(); ++leaf) {
-    Plan plan{at, changes_.size(), 0};
-    if (leaf + 1 < base_.size()) {
+    Plan plan{at, changes_.size()};
+    if (leaf + 1 < base_.size() && at < changes_.size()) {
       const Key bound = base_.separator(leaf + 1);
       plan.end = at;
       while (plan.end < changes_.size() && tree_.records_.key_of(changes_[plan.end].words) < bound)
@@ -30,43 +30,83 @@ bool DpTree<Keys>::Merge::plan() {
     std::size_t room = 0;
     if (puts != 0 && base_.size() != 0) {
       const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-      room = tree_.leaf_entries_ - view.set(view.current(base_.version)).count.load();
+      room = view.room(view.current(base_.version));
     }
-    if (puts > room && merge_items(leaf, plan, false) > room) {
-      const std::size_t fill = std::max<std::size_t>(1, tree_.leaf_entries_ * std::size_t{7} / 8);
-      plan.pieces = (items_.size() + fill - 1) / fill;
-      if (!reserve(plan.pieces)) return false;
-    }
+    if (puts > room && merge_items(leaf, plan, Note::nothing) > room) plan_pieces(leaf, plan, room);
     plans_.push_back(plan);
   }
-  return true;
 }
 
+/// Without room for the leaves that replace this one, it takes what it has slots for; the first
+/// leaves of all are as many as there is room for.
 template <class Keys>
-bool DpTree<Keys>::Merge::reserve(std::size_t pieces) {
-  for (std::size_t i = 0; i < pieces; ++i) {
+void DpTree<Keys>::Merge::plan_pieces(std::size_t leaf, Plan& plan, std::size_t room) {
+  const std::size_t wanted = (items_.size() + fill() - 1) / fill();
+  const std::size_t before = blocks_.size();
+  while (blocks_.size() - before < wanted) {
     blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
     if (blocks_.back()) continue;
     blocks_.pop_back();
-    for (Reservation& block : blocks_) tree_.heap_.cancel(block);
-    blocks_.clear();
-    return false;
+    break;
   }
-  return true;
+  plan.pieces = blocks_.size() - before;
+  if (plan.pieces == wanted) return;
+  plan.most = room;
+  if (base_.size() == 0) plan.most = plan.pieces * fill();
+  for (; base_.size() != 0 && plan.pieces != 0; --plan.pieces) {
+    tree_.heap_.cancel(blocks_.back());
+    blocks_.pop_back();
+  }
+  ++lacking_;
+  (void)merge_items(leaf, plan, Note::left);
+}
+
+template <class Keys>
+bool DpTree<Keys>::Merge::plan_joins(std::size_t wanted) {
+  const auto records_of = [&](std::size_t leaf) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+    return view.set(view.current(base_.version)).records();
+  };
+  const auto unchanged = [&](std::size_t leaf) {
+    return plans_[leaf].begin == plans_[leaf].end && plans_[leaf].pieces == 0;
+  };
+  for (std::size_t leaf = 0; leaf < base_.size() && joined_ < wanted;) {
+    const std::size_t first = leaf++;
+    if (!unchanged(first)) continue;
+    std::size_t records = records_of(first);
+    for (; leaf < base_.size() && joined_ < wanted && unchanged(leaf); ++leaf) {
+      records += records_of(leaf);
+      if (records > fill()) break;
+      plans_[leaf].goes = true;
+      ++plans_[first].takes_in;
+      ++joined_;
+    }
+  }
+  return joined_ == wanted;
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::cancel() {
+  for (Reservation& block : blocks_) tree_.heap_.cancel(block);
+  blocks_.clear();
 }
 
 /// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
 template <class Keys>
-unsigned DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, bool note_dropped) {
+std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
   const RecordStore<Keys>& records = tree_.records_;
   items_.clear();
-  unsigned added = 0;
+  std::size_t added = 0;
   auto change = changes_.begin() + static_cast<std::ptrdiff_t>(plan.begin);
   const auto end = changes_.begin() + static_cast<std::ptrdiff_t>(plan.end);
   const auto add = [&](const Pending& pending) {
     if (pending.removal) return;
-    items_.push_back({pending.words, fresh, false});
-    ++added;
+    if (added < plan.most) {
+      items_.push_back({pending.words, fresh, false});
+      ++added;
+    } else if (note == Note::left) {
+      left_.push_back(static_cast<std::size_t>(&pending - changes_.data()));
+    }
   };
   if (base_.size() != 0) {
     const LeafView view = tree_.leaf_at(base_.leaf(leaf));
@@ -78,7 +118,7 @@ unsigned DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, bo
         return true;
       }
       const bool rewritten = !change->removal && change->words.value != words.value;
-      if (note_dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
+      if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
         dropped_.push_back(words);
       if (!change->removal) items_.push_back({change->words, slot, rewritten});
       ++change;
@@ -87,6 +127,18 @@ unsigned DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, bo
   }
   while (change != end) add(*change++);
   return added;
+}
+
+/// Adds the records of the leaves that join this one.
+template <class Keys>
+void DpTree<Keys>::Merge::take_in(std::size_t leaf, const Plan& plan) {
+  for (std::size_t i = 1; i <= plan.takes_in; ++i) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf + i));
+    view.each(view.current(base_.version), [&](unsigned slot) {
+      items_.push_back({view.record(slot).load(), fresh, false});
+      return true;
+    });
+  }
 }
 
 template <class Keys>
@@ -117,20 +169,25 @@ void DpTree<Keys>::Merge::apply() {
 template <class Keys>
 void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
   if (base_.size() == 0) {
-    (void)merge_items(leaf, plan, true);
+    (void)merge_items(leaf, plan, Note::dropped);
     write_pieces(leaf, plan.pieces);
     return;
   }
   const std::uint64_t offset = base_.leaf(leaf);
+  if (plan.goes) {
+    old_leaves_.push_back(offset);
+    return;
+  }
   const LeafView view = tree_.leaf_at(offset);
   const unsigned which = view.current(base_.version);
   const LeafSet& set = view.set(which);
   const unsigned records = set.records();
   const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
-  if (plan.begin == plan.end && same_next && records != 0) {
+  if (plan.begin == plan.end && plan.takes_in == 0 && same_next && records != 0) {
     made_->records += records;
   } else {
-    (void)merge_items(leaf, plan, true);
+    (void)merge_items(leaf, plan, Note::dropped);
+    take_in(leaf, plan);
     if (plan.pieces != 0 || items_.empty()) {
       old_leaves_.push_back(offset);
       write_pieces(leaf, plan.pieces);
@@ -146,9 +203,6 @@ template <class Keys>
 void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) {
   const LeafSet& set = view.set(which);
   const unsigned other = 1 - which;
-  Slots taken{};
-  for (std::uint64_t i = 0, n = set.count.load(std::memory_order_relaxed); i < n; ++i)
-    dptree::add(taken, view.order(which)[i].load(std::memory_order_relaxed));
   Slots live{};
   Slots filled{};
   Slots written{};
@@ -158,7 +212,7 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
     const Item& item = items_[i];
     unsigned slot = item.slot;
     if (slot == fresh) {
-      while ((taken[free / 64] >> free % 64 & 1) != 0) ++free;
+      while (set.has(free)) ++free;
       slot = free++;
       PERDURE_ASSERT(slot < tree_.leaf_entries_);
       view.fill(slot, item.words, fingerprint_of(key_of(i)));
@@ -240,25 +294,22 @@ auto DpTree<Keys>::Merge::commit(State state) -> std::unique_ptr<BaseMap> {
 }
 
 template <class Keys>
-void DpTree<Keys>::Merge::retire(const std::vector<RecordWords>& garbage) {
+void DpTree<Keys>::Merge::retire_leaves() {
   for (const std::uint64_t offset : old_leaves_)
     tree_.epochs_.retire(tree_.heap_, offset, LeafView::bytes(tree_.leaf_entries_));
-  if constexpr (RecordStore<Keys>::has_blobs) {
-    dropped_.insert(dropped_.end(), garbage.begin(), garbage.end());
-    std::ranges::sort(dropped_, {}, &RecordWords::value);
-    const auto same = std::ranges::unique(dropped_, {}, &RecordWords::value);
-    dropped_.erase(same.begin(), same.end());
-    for (const RecordWords words : dropped_) tree_.records_.retire(words);
-  }
 }
 
-template bool DpTree<IntegerKeys>::Merge::plan();
-template bool DpTree<ByteKeys>::Merge::plan();
+template void DpTree<IntegerKeys>::Merge::plan();
+template void DpTree<ByteKeys>::Merge::plan();
+template bool DpTree<IntegerKeys>::Merge::plan_joins(std::size_t);
+template bool DpTree<ByteKeys>::Merge::plan_joins(std::size_t);
+template void DpTree<IntegerKeys>::Merge::cancel();
+template void DpTree<ByteKeys>::Merge::cancel();
 template void DpTree<IntegerKeys>::Merge::apply();
 template void DpTree<ByteKeys>::Merge::apply();
 template auto DpTree<IntegerKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
 template auto DpTree<ByteKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
-template void DpTree<IntegerKeys>::Merge::retire(const std::vector<RecordWords>&);
-template void DpTree<ByteKeys>::Merge::retire(const std::vector<RecordWords>&);
+template void DpTree<IntegerKeys>::Merge::retire_leaves();
+template void DpTree<ByteKeys>::Merge::retire_leaves();
 
 }  // namespace perdure

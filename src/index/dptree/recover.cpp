@@ -1,7 +1,7 @@
 // DPTree's recovery: the current version of the base tree is read, what an unfinished merge left is
 // disowned, and the logs are replayed into buffer trees. Media are believed in nothing.
 #include <bitset>
-#include <ranges>
+#include <utility>
 #include <vector>
 
 #include "index/dptree/dptree.h"
@@ -87,16 +87,17 @@ auto DpTree<Keys>::recover_base() -> Result<std::unique_ptr<BaseMap>> {
   return base;
 }
 
-// The blob of a removal may belong to a tree below, which has marked it, or to nobody any more.
+// False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
+// nobody any more; that of a put to the base tree (D4).
 template <class Keys>
-Result<void> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
+Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
   Change change{};
-  if (!record.counts(tree.seal(), change)) return {};
+  if (!record.counts(tree.seal(), change)) return false;
   const RecordWords words = record.words();
   if constexpr (RecordStore<Keys>::has_blobs) {
-    if (Result<void> sane = records_.check(words); !sane) return sane;
+    if (Result<void> sane = records_.check(words); !sane) return sane.error();
     if (!heap_.is_marked(words.value)) {
-      if (Result<void> marked = records_.mark(words); !marked) return marked;
+      if (Result<void> marked = records_.mark(words); !marked) return marked.error();
       if (change == Change::removal) tree.discard(words.value, words.key);
     }
   }
@@ -108,11 +109,12 @@ Result<void> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
   }
   const std::uint64_t removal = change == Change::removal ? Buffer::removal_bit : 0;
   tree.set(position, key, hash_of(key), pool_.offset_of(&record) | removal);
-  return {};
+  return true;
 }
 
+/// The segments of a log, newest first.
 template <class Keys>
-Result<void> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree) {
+Result<std::vector<std::uint64_t>> DpTree<Keys>::mark_log(std::uint64_t head) {
   const std::size_t bytes = LogSegment::bytes(log_entries_);
   std::vector<std::uint64_t> chain;
   for (std::uint64_t at = head; at != null_offset;) {
@@ -121,11 +123,24 @@ Result<void> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree) {
     chain.push_back(at);
     at = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
   }
-  for (const std::uint64_t at : std::views::reverse(chain))  // G3
-    for (unsigned i = 0; i < log_entries_; ++i)
-      if (Result<void> done = replay_record(pool_.at<LogSegment>(at)->record(i), tree); !done)
-        return done;
-  return {};
+  return chain;
+}
+
+/// Returns the segments that have no records yet, newest first.
+template <class Keys>
+Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree) {
+  Result<std::vector<std::uint64_t>> chain = mark_log(head);
+  if (!chain) return chain;
+  std::size_t empty = chain->size();
+  for (std::size_t segment = chain->size(); segment-- > 0;)  // G3
+    for (unsigned i = 0; i < log_entries_; ++i) {
+      LogRecord& record = pool_.at<LogSegment>((*chain)[segment])->record(i);
+      const Result<bool> replayed = replay_record(record, tree);
+      if (!replayed) return replayed.error();
+      if (*replayed) empty = segment;
+    }
+  chain->resize(empty);
+  return chain;
 }
 
 // Writes nothing but what `disown` does, which may be done again: so a cut inside changes nothing.
@@ -136,16 +151,17 @@ Result<void> DpTree<Keys>::recover_all() {
   if (!base) return base.error();
   const std::uint64_t capacity = capacity_over(**base);
   std::unique_ptr<Buffer> middle;
-  if (state.has_middle) {
-    middle = new_buffer(state.generation - 1, capacity);
-    const std::uint64_t log = anchor_.log[state.middle()].load(std::memory_order_relaxed);
-    if (Result<void> done = replay(log, *middle); !done) return done;
-  }
+  if (state.has_middle) middle = new_buffer(state.generation - 1, capacity);
+  const std::uint64_t other = anchor_.log[state.middle()].load(std::memory_order_relaxed);
+  if (const auto done = state.has_middle ? replay(other, *middle) : mark_log(other); !done)
+    return done.error();
   std::unique_ptr<Buffer> front = new_buffer(state.generation, capacity);
   std::atomic<std::uint64_t>& log = anchor_.log[state.front];
-  if (Result<void> done = replay(log.load(std::memory_order_relaxed), *front); !done) return done;
-  tail_.move_to(log);
+  auto empty = replay(log.load(std::memory_order_relaxed), *front);
+  if (!empty) return empty.error();
+  tail_.move_to(log, std::move(*empty));
   overwriting_.store(state.version, std::memory_order_relaxed);
+  emptied_ = !(*base)->empty_leaves.empty();
   snapshot_.store(new Snapshot{front.release(), middle.release(), base.value().release()},
                   std::memory_order_release);
   return {};

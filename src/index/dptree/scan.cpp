@@ -6,8 +6,6 @@
 
 namespace perdure {
 
-using dptree::LeafSet;
-
 /// A walk over the records of one snapshot from a key on, newest entries first.
 template <class Keys>
 class DpTree<Keys>::Cursor {
@@ -94,14 +92,14 @@ class DpTree<Keys>::Cursor {
   }
   /// Slots without a bit are stepped over: their blobs may be gone.
   [[nodiscard]] std::uint64_t position_of(Key from, bool inclusive) const {
-    const LeafSet& set = view_->set(which_);
     std::uint64_t low = 0;
     std::uint64_t high = count_;
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2;
       std::uint64_t probe = middle;
-      while (probe < high && !set.has(slot_at(probe))) ++probe;
-      if (probe < high && is_before(view_->record(slot_at(probe)).load(), from, inclusive))
+      RecordWords words;
+      while (probe < high && !view_->read(which_, slot_at(probe), words)) ++probe;
+      if (probe < high && is_before(words, from, inclusive))
         low = probe + 1;
       else
         high = middle;
@@ -122,8 +120,7 @@ class DpTree<Keys>::Cursor {
       const std::uint64_t end = std::min<std::uint64_t>(count_, order_ + run);
       for (std::uint64_t i = order_; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
       for (; order_ < end; ++order_) {
-        const unsigned slot = slot_at(order_);
-        if (view_->set(which_).has(slot)) base_.words[base_.count++] = view_->record(slot).load();
+        if (view_->read(which_, slot_at(order_), base_.words[base_.count])) ++base_.count;
       }
       whole_ = tree_.is_whole(*trees_.base);
       if (!whole_) return false;

@@ -1,9 +1,14 @@
 // When DPTree rotates and merges, and who does it: a worker thread, or the thread that filled the
 // front tree.
+#include <algorithm>
+#include <utility>
+
 #include "index/dptree/merge.h"
 
 namespace perdure {
 
+using dptree::Change;
+using dptree::LogRecord;
 using dptree::LogSegment;
 using dptree::State;
 
@@ -26,7 +31,7 @@ template <class Keys>
 void DpTree<Keys>::rotate() {
   State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
-  pm::store_persist(log, null_offset);
+  std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
   std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, capacity_over(*base));
   const pm::SharedLock::WriteGuard alone(writers_);  // D2
@@ -35,68 +40,140 @@ void DpTree<Keys>::rotate() {
   state.has_middle = true;
   ++state.generation;
   pm::store_persist(anchor_.state, state.word());
-  tail_.move_to(log);
+  tail_.move_to(log, std::move(kept));
   Buffer* const middle = snapshot().front;
   show({front.release(), middle, base});
 }
 
-// False: no room for the new leaves, and nothing has changed. Power-cut states: before, or after;
-// both hold the same records.
+/// Blobs of `dropped` that the middle log mentions go when it does (D5); the others stay in the
+/// list.
 template <class Keys>
-bool DpTree<Keys>::merge_middle() {
-  const Epochs::Guard guard(epochs_);
-  const Snapshot trees = snapshot();
-  std::vector<Pending> changes;
-  changes.reserve(trees.middle->count());
-  trees.middle->each([&](const typename Buffer::Entry& entry) {
-    changes.push_back(
-        {trees.middle->record_of(entry.word)->words(), (entry.word & Buffer::removal_bit) != 0});
-  });
-  Merge merge(*this, *trees.base, changes);
-  if (!merge.plan()) {
-    constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
-    stuck_.store(2 + trees.middle->count() / entries_per_change, std::memory_order_relaxed);
-    return false;
-  }
-  stuck_.store(0, std::memory_order_relaxed);
-  overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
-  merge.apply();
-  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
-  const std::uint64_t log = anchor_.log[state.middle()].load(std::memory_order_relaxed);
-  state.has_middle = false;
-  show({trees.front, nullptr, merge.commit(state).release()});
-  merge.retire(trees.middle->garbage());
-  for (std::uint64_t at = log; at != null_offset;) {
-    const std::uint64_t next = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
-    epochs_.retire(heap_, at, LogSegment::bytes(log_entries_));
-    at = next;
-  }
+void DpTree<Keys>::keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped) {
+  if (dropped.empty()) return;
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::unordered_set<std::uint64_t> logged;
+  for (const std::uint64_t at : segments(anchor_.log[state.middle()].load()))
+    for (unsigned i = 0; i < log_entries_; ++i) {
+      const LogRecord& record = pool_.at<LogSegment>(at)->record(i);
+      Change change{};
+      if (record.counts(middle.seal(), change) && change == Change::removal)
+        logged.insert(record.words().value);
+    }
+  const auto mentioned = std::ranges::partition(
+      dropped, [&](const RecordWords& words) { return !logged.contains(words.value); });
+  for (const RecordWords& words : mentioned) middle.discard(words.value, words.key);
+  dropped.erase(mentioned.begin(), mentioned.end());
+}
+
+// Frees the middle tree, its blobs and its log but for what is kept (G5). A power cut before the
+// log is shortened leaves it to the next merge. A blob may be in both lists, where an unfinished
+// merge was begun again.
+template <class Keys>
+void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped,
+                               std::uint64_t records) {
+  constexpr std::uint64_t records_per_change = 64;
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
+  const std::vector<std::uint64_t> chain = segments(log.load(std::memory_order_relaxed));
+  const std::size_t kept =
+      std::min<std::size_t>(chain.size(), records / records_per_change / log_entries_);
+  const std::size_t freed = chain.size() - kept;
+  if (freed != 0) pm::store_persist(log, kept == 0 ? null_offset : chain[freed]);
+  for (std::size_t i = 0; i < freed; ++i)
+    epochs_.retire(heap_, chain[i], LogSegment::bytes(log_entries_));
+  const std::vector<RecordWords>& garbage = trees.middle->garbage();
+  dropped.insert(dropped.end(), garbage.begin(), garbage.end());
+  std::ranges::sort(dropped, {}, &RecordWords::value);
+  const auto same = std::ranges::unique(dropped, {}, &RecordWords::value);
+  dropped.erase(same.begin(), same.end());
   epochs_.retire(
       reinterpret_cast<std::uint64_t>(trees.middle), sizeof(Buffer),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
       nullptr);
+}
+
+/// Notes what a merge has left over, and when the next is worth its reading.
+template <class Keys>
+void DpTree<Keys>::leave(const Merge& merge, std::span<LogRecord* const> sources) {
+  constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
+  std::vector<LogRecord*> left;
+  for (const std::size_t i : merge.left()) left.push_back(sources[i]);
+  left_ = std::move(left);
+  patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
+  stuck_.store(!left_.empty(), std::memory_order_relaxed);
+}
+
+// Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
+// Power-cut states: before, or after; both hold the same records.
+template <class Keys>
+auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
+  const Epochs::Guard guard(epochs_);
+  const Snapshot trees = snapshot();
+  std::vector<LogRecord*> sources = left_;
+  if (trees.middle != nullptr && sources.empty())
+    trees.middle->each([&](const typename Buffer::Entry& entry) {
+      sources.push_back(trees.middle->record_of(entry.word));
+    });
+  std::vector<Pending> changes;
+  changes.reserve(sources.size());
+  for (const LogRecord* record : sources)
+    changes.push_back({record->words(), record->is_removal()});
+  Merge merge(*this, *trees.base, changes);
+  merge.plan();
+  const std::uint64_t worth_a_look = trees.base->size() / 16;
+  if (merge.lacking() != 0 && thinned_ > (effort == Effort::thorough ? 0 : worth_a_look) &&
+      !merge.plan_joins(2 * merge.lacking()))
+    thinned_ = 0;
+  const bool left_over = !merge.left().empty();
+  if (left_over && merge.left().size() == changes.size() && merge.joined() == 0 && !emptied_) {
+    leave(merge, sources);
+    return Merged::nothing;
+  }
+  overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
+  merge.apply();
+  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  state.has_middle = left_over;
+  std::unique_ptr<BaseMap> base = merge.commit(state);
+  const std::uint64_t records = base->records;
+  show({trees.front, left_over ? trees.middle : nullptr, base.release()});
+  merge.retire_leaves();
+  if (left_over)
+    keep_what_is_logged(*trees.middle, merge.dropped());
+  else if (trees.middle != nullptr)
+    drop_middle(trees, merge.dropped(), records);
+  if constexpr (RecordStore<Keys>::has_blobs)
+    for (const RecordWords words : merge.dropped()) records_.retire(words);
   epochs_.retire(
       reinterpret_cast<std::uint64_t>(trees.base), sizeof(BaseMap),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
       nullptr);
-  return true;
+  leave(merge, sources);
+  thinned_ += static_cast<std::uint64_t>(std::ranges::count_if(changes, &Pending::removal));
+  emptied_ = false;
+  // A merge that room was asked for is paid for by its changes, or else by patience.
+  if (!left_over && worth_a_look > changes.size())
+    patience_.store(worth_a_look - changes.size(), std::memory_order_relaxed);
+  return left_over ? Merged::some : Merged::all;
 }
 
 template <class Keys>
-bool DpTree<Keys>::flush_one() {
+auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
   const Snapshot trees = snapshot();  // `merging_` is held: nobody replaces it
   if (trees.middle == nullptr) {
-    if (trees.front->count() == 0) return false;
-    rotate();
+    if (trees.front->count() != 0)
+      rotate();
+    else if (!emptied_)
+      return Merged::nothing;
   }
-  return merge_middle();
+  return merge_middle(effort);
 }
 
 template <class Keys>
 void DpTree<Keys>::merge_what_is_full() {
   bool merged = false;
-  if (snapshot().middle != nullptr) merged = merge_middle();
-  if (snapshot().middle == nullptr && snapshot().front->is_full(1)) merged = flush_one() || merged;
+  if (snapshot().middle != nullptr) merged = merge_middle(Effort::usual) != Merged::nothing;
+  if (snapshot().middle == nullptr && snapshot().front->is_full(1))
+    merged = flush_one(Effort::usual) != Merged::nothing || merged;
   if (merged) collect_retired();
 }
 
@@ -112,18 +189,30 @@ void DpTree<Keys>::collect_retired() {
   }
 }
 
-// A merge that finds no room has read all it was to merge: too much for every change of a full
-// pool.
+/// True when room may be looked for now; else one step nearer. What was left over would be read for
+/// every change of a full pool.
+template <class Keys>
+bool DpTree<Keys>::is_due() noexcept {
+  std::uint64_t left = patience_.load(std::memory_order_relaxed);
+  if (left == 0) return true;
+  patience_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+  return false;
+}
+
+// Each merge frees leaves for the next; they go on while they get somewhere.
 template <class Keys>
 bool DpTree<Keys>::make_room() {
-  std::uint64_t left = stuck_.load(std::memory_order_relaxed);
-  if (left > 1) {
-    stuck_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
-    return false;
-  }
+  if (!is_due()) return false;
   (void)merging_.lock();
-  const bool made = flush_one();
-  if (made) collect_retired();
+  bool made = false;
+  for (std::size_t before = ~std::size_t{0};; before = left_.size()) {
+    const Merged merged = flush_one(Effort::usual);
+    if (merged != Merged::nothing) {
+      made = true;
+      collect_retired();
+    }
+    if (merged != Merged::some || left_.size() > before - before / 16) break;
+  }
   merging_.unlock_unchanged();
   return made;
 }
@@ -132,7 +221,6 @@ bool DpTree<Keys>::make_room() {
 // Others go on with the new front tree, until that is full twice over: then they wait.
 template <class Keys>
 void DpTree<Keys>::merge_if_full() {
-  if (stuck_.load(std::memory_order_relaxed) != 0) return;
   bool overfull = false;
   {
     const Epochs::Guard guard(epochs_);
@@ -140,6 +228,7 @@ void DpTree<Keys>::merge_if_full() {
     if (!front.is_full(1)) return;
     overfull = front.is_full(2);
   }
+  if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
   if (!overfull && has_worker_) {
     wake_worker();
     return;
@@ -191,7 +280,7 @@ void DpTree<Keys>::stop_worker() {
 template <class Keys>
 void DpTree<Keys>::quiesce() {
   (void)merging_.lock();
-  while (flush_one()) continue;
+  while (flush_one(Effort::thorough) != Merged::nothing) collect_retired();
   epochs_.drain();
   merging_.unlock_unchanged();
 }
@@ -202,8 +291,8 @@ template void DpTree<IntegerKeys>::show(Snapshot);
 template void DpTree<ByteKeys>::show(Snapshot);
 template void DpTree<IntegerKeys>::rotate();
 template void DpTree<ByteKeys>::rotate();
-template bool DpTree<IntegerKeys>::flush_one();
-template bool DpTree<ByteKeys>::flush_one();
+template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
+template auto DpTree<ByteKeys>::flush_one(Effort) -> Merged;
 template bool DpTree<IntegerKeys>::make_room();
 template bool DpTree<ByteKeys>::make_room();
 template void DpTree<IntegerKeys>::merge_if_full();

@@ -41,10 +41,15 @@ class DpTreePeer {
     tree_.rotate();
     let_go();
   }
-  /// The middle tree, or else the front tree; false: there is nothing, or no room.
+  /// How many changes of the middle tree found no room in the base tree.
+  [[nodiscard]] std::size_t left() const { return tree_.left_.size(); }
+  [[nodiscard]] Outcome remove_in_place(Key key) const {
+    return tree_.remove_in_place(key, hash_of(key));
+  }
+  /// The middle tree, or else the front tree; false: there is nothing, or no room for all of it.
   [[nodiscard]] bool merge() const {
     hold();
-    const bool merged = tree_.flush_one();
+    const bool merged = tree_.flush_one(DpTree<Keys>::Effort::usual) == DpTree<Keys>::Merged::all;
     let_go();
     return merged;
   }
