@@ -8,8 +8,10 @@
 // A1  `state` says which leaves exist (the version, leaf.h B1), which of the two logs is the front
 //     tree's, whether the other is the middle tree's, and the front log's generation; the middle's
 //     is one less. It changes by one 8-byte store.
-// A2  a rotation makes the front log the middle one, and the other, emptied before, the front.
-// A3  a merge ends with one store that takes the new version and drops the middle log.
+// A2  a rotation makes the front log the middle one, and the other, which has no record of the new
+//     generation, the front.
+// A3  a merge ends with one store that takes the new version, and drops the middle log if nothing
+//     of it is left over.
 // A4  the sets are used as a leaf's, for their `next` alone: it leads to the first leaf.
 #pragma once
 

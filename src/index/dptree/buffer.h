@@ -83,6 +83,10 @@ class Buffer {
   Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
          std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
 
+  /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
+  /// what is in no leaf yet frees nothing where it is removed.
+  static constexpr std::uint64_t pool_bytes_per_blob_byte = 16;
+
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
   [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }
@@ -93,9 +97,15 @@ class Buffer {
   [[nodiscard]] std::uint64_t changes() const noexcept {
     return changes_.load(std::memory_order_relaxed);
   }
-  /// True when it has `times` as many entries as it is meant for, or twice as many changes.
+  /// True when it has `times` as many entries as it is meant for, or twice as many changes, or as
+  /// many bytes of blobs.
   [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
-    return count() >= times * capacity_ || changes() >= 2 * times * capacity_;
+    return count() >= times * capacity_ || changes() >= 2 * times * capacity_ ||
+           blob_bytes_.load(std::memory_order_relaxed) * pool_bytes_per_blob_byte >=
+               times * pool_.bytes();
+  }
+  void add_blob(std::uint64_t bytes) noexcept {
+    blob_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
@@ -159,6 +169,7 @@ class Buffer {
   // Every change writes these, every lookup reads what is around them.
   alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> changes_{0};
+  std::atomic<std::uint64_t> blob_bytes_{0};
   alignas(pm::cache_line_bytes) BloomFilter filter_;
   NodeArena leaves_;
   Leaf* const first_;

@@ -50,6 +50,7 @@ std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t
     const RecordWords old = front.record_of(position.found.word)->words();
     front.discard(old.value, old.key);
   }
+  if constexpr (RecordStore<Keys>::has_blobs) front.add_blob(draft.block.bytes);
   front.set(position, key, hash, pool_.offset_of(record));
   return Outcome::ok;
 }

@@ -162,6 +162,7 @@ Result<void> DpTree<Keys>::recover_all() {
   tail_.move_to(log, std::move(*empty));
   overwriting_.store(state.version, std::memory_order_relaxed);
   emptied_ = !(*base)->empty_leaves.empty();
+  thinned_ = (*base)->records;  // nobody knows
   snapshot_.store(new Snapshot{front.release(), middle.release(), base.value().release()},
                   std::memory_order_release);
   return {};

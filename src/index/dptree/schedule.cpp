@@ -109,15 +109,22 @@ template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   const Epochs::Guard guard(epochs_);
   const Snapshot trees = snapshot();
-  std::vector<LogRecord*> sources = left_;
-  if (trees.middle != nullptr && sources.empty())
-    trees.middle->each([&](const typename Buffer::Entry& entry) {
-      sources.push_back(trees.middle->record_of(entry.word));
-    });
+  std::vector<LogRecord*> sources;
   std::vector<Pending> changes;
-  changes.reserve(sources.size());
-  for (const LogRecord* record : sources)
+  const std::size_t entries = stuck_                    ? left_.size()
+                              : trees.middle != nullptr ? trees.middle->count()
+                                                        : 0;
+  sources.reserve(entries);
+  changes.reserve(entries);
+  const auto add = [&](LogRecord* record) {
+    sources.push_back(record);
     changes.push_back({record->words(), record->is_removal()});
+  };
+  if (stuck_)
+    std::ranges::for_each(left_, add);
+  else if (trees.middle != nullptr)
+    trees.middle->each(
+        [&](const typename Buffer::Entry& entry) { add(trees.middle->record_of(entry.word)); });
   Merge merge(*this, *trees.base, changes);
   merge.plan();
   const std::uint64_t worth_a_look = trees.base->size() / 16;
