@@ -12,8 +12,8 @@ template <class Keys>
 void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) noexcept {
   const RecordWords words = draft.words;
   const std::uint64_t check = LogRecord::check_of(words, seal, Change::put);
-  record.key.store(words.key, std::memory_order_relaxed);
-  record.value.store(words.value, std::memory_order_relaxed);
+  record.key.store(words.key, std::memory_order_release);  // D3
+  record.value.store(words.value, std::memory_order_release);
   if constexpr (RecordStore<Keys>::has_blobs) {
     pm::flush(&record, sizeof record);
     pm::fence();  // R2
@@ -90,8 +90,8 @@ std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
     front.release(position);
     return present ? std::nullopt : std::optional(Outcome::not_found);
   }
-  record->key.store(words.key, std::memory_order_relaxed);
-  record->value.store(words.value, std::memory_order_relaxed);
+  record->key.store(words.key, std::memory_order_release);  // D3
+  record->value.store(words.value, std::memory_order_release);
   pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
   front.set(position, key, hash, pool_.offset_of(record) | Buffer::removal_bit);

@@ -136,12 +136,12 @@ bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) 
   for (pm::Backoff backoff;; backoff.wait()) {
     const Snapshot& trees = snapshot();
     const auto entry = trees.front->find(key, hash);
-    if (entry.any()) {
+    bool present = entry.is_put();
+    if (entry.any())
       found = trees.front->record_of(entry.word)->words();
-      return entry.is_put();
-    }
-    const bool present = find_below(trees, key, hash, found);
-    if (is_whole(*trees.base)) return present;
+    else
+      present = find_below(trees, key, hash, found);
+    if (is_whole(trees)) return present;
   }
 }
 

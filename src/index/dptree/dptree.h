@@ -14,7 +14,8 @@
 //     `writers_` held alone; nothing but the front tree of the current snapshot takes entries.
 // D3  a merge, which one thread does at a time (`merging_`), writes only what no reader of the
 //     current version looks at. It announces the version it starts from in `overwriting_` first, so
-//     that a reader of an older one reads again.
+//     that a reader of an older one reads again. So does a rotation with its generation, in
+//     `reusing_`, because its log may keep segments (G5) that readers of a dropped tree look at.
 // D4  a merge reserves all leaves it needs before it writes anything, so it ends. Changes without
 //     room are left over in `left_`, and keep the middle tree and its log. What is in the middle
 //     tree and not left over is in the base tree, too.
@@ -98,6 +99,10 @@ class DpTree final : public OrderedIndex<Keys> {
     Buffer* front = nullptr;
     Buffer* middle = nullptr;
     BaseMap* base = nullptr;
+
+    [[nodiscard]] std::uint64_t oldest_generation() const noexcept {
+      return (middle == nullptr ? front : middle)->generation();
+    }
   };
   struct BasePlace {
     LeafView view;
@@ -126,9 +131,11 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] const Snapshot& snapshot() const noexcept {
     return *snapshot_.load(std::memory_order_acquire);
   }
-  /// True when nothing that a reader of `base` looked at can have been overwritten (D3).
-  [[nodiscard]] bool is_whole(const BaseMap& base) const noexcept {
-    return overwriting_.load(std::memory_order_acquire) <= base.version;
+  /// True when nothing that a reader of `trees` looked at can have been overwritten (D3). Two
+  /// logs take turns.
+  [[nodiscard]] bool is_whole(const Snapshot& trees) const noexcept {
+    return overwriting_.load(std::memory_order_acquire) <= trees.base->version &&
+           reusing_.load(std::memory_order_acquire) < trees.oldest_generation() + 2;
   }
 
   // Reading. The caller is pinned.
@@ -202,6 +209,7 @@ class DpTree final : public OrderedIndex<Keys> {
   alignas(pm::cache_line_bytes) dptree::LogTail tail_;  ///< apart from what every lookup reads
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
+  std::atomic<std::uint64_t> reusing_{0};
   pm::SharedLock writers_;
   mutable pm::VersionLock merging_;
   // Full pools; but for the atomic ones under `merging_`.

@@ -161,6 +161,7 @@ Result<void> DpTree<Keys>::recover_all() {
   if (!empty) return empty.error();
   tail_.move_to(log, std::move(*empty));
   overwriting_.store(state.version, std::memory_order_relaxed);
+  reusing_.store(state.generation, std::memory_order_relaxed);
   emptied_ = !(*base)->empty_leaves.empty();
   thinned_ = (*base)->records;  // nobody knows
   snapshot_.store(new Snapshot{front.release(), middle.release(), base.value().release()},

@@ -35,11 +35,15 @@ class DpTree<Keys>::Cursor {
       offer(middle_, best, any, removal);
       if (base_.at < base_.count && (!any || tree_.records_.less(base_.words[base_.at], best))) {
         out = base_.words[base_.at++];
-        return true;
+        return stays_whole();
       }
-      if (!any) return false;
+      if (!any) {
+        (void)stays_whole();
+        return false;
+      }
       for (BufferSide* side : {&front_, &middle_}) pass(*side, best);
       if (base_.at < base_.count && !tree_.records_.less(best, base_.words[base_.at])) ++base_.at;
+      if (!stays_whole()) return false;
       if (removal) continue;
       out = best;
       return true;
@@ -60,6 +64,10 @@ class DpTree<Keys>::Cursor {
     std::size_t count = 0;
   };
 
+  [[nodiscard]] bool stays_whole() noexcept {
+    whole_ = whole_ && tree_.is_whole(trees_);
+    return whole_;
+  }
   void offer(BufferSide& side, RecordWords& best, bool& any, bool& removal) const {
     if (side.tree == nullptr || side.at == side.batch.count) return;
     const auto& entry = side.batch.entry[side.at];
@@ -122,8 +130,7 @@ class DpTree<Keys>::Cursor {
       for (; order_ < end; ++order_) {
         if (view_->read(which_, slot_at(order_), base_.words[base_.count])) ++base_.count;
       }
-      whole_ = tree_.is_whole(*trees_.base);
-      if (!whole_) return false;
+      if (!stays_whole()) return false;
       for (std::size_t i = 0; i < base_.count; ++i) tree_.records_.prefetch(base_.words[i]);
       if (order_ < count_) continue;
       if (++leaf_ == trees_.base->size())

@@ -40,6 +40,7 @@ void DpTree<Keys>::rotate() {
   state.has_middle = true;
   ++state.generation;
   pm::store_persist(anchor_.state, state.word());
+  reusing_.store(state.generation, std::memory_order_seq_cst);  // D3
   tail_.move_to(log, std::move(kept));
   Buffer* const middle = snapshot().front;
   show({front.release(), middle, base});
