@@ -288,8 +288,8 @@ void DpTree<Keys>::stop_worker() {
 template <class Keys>
 void DpTree<Keys>::quiesce() {
   (void)merging_.lock();
-  while (flush_one(Effort::thorough) != Merged::nothing) collect_retired();
-  epochs_.drain();
+  do epochs_.drain();  // what merges retire is room for the next
+  while (flush_one(Effort::thorough) != Merged::nothing);
   merging_.unlock_unchanged();
 }
 
