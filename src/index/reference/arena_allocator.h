@@ -29,8 +29,8 @@ class StripedArena {
   StripedArena(const StripedArena&) = delete;
   StripedArena& operator=(const StripedArena&) = delete;
 
-  /// `bytes` up to 1.75 MiB, aligned to 64 from 49 bytes on, else to 16. Thread-safe. No memory:
-  /// std::bad_alloc.
+  /// `bytes` up to 1.75 MiB, aligned to 256 where the size is a multiple of 256, else to 64 from 49
+  /// bytes on, else to 16. Thread-safe. No memory: std::bad_alloc.
   [[nodiscard]] void* allocate(std::size_t bytes) {
     const std::size_t number = class_of(bytes);
     Stripe* const stripe = find_stripe();
@@ -125,7 +125,7 @@ class StripedArena {
 
   [[nodiscard, gnu::noinline]] void* carve(Stripe& stripe, std::size_t bytes) {
     if (bytes > run_bytes / 8) return arena_.allocate(bytes);
-    const std::size_t alignment = bytes < line_bytes ? granule_bytes : line_bytes;
+    const std::size_t alignment = bytes % 256 == 0 ? 256 : bytes < 64 ? granule_bytes : line_bytes;
     const auto misplaced = reinterpret_cast<std::uintptr_t>(stripe.fresh) % alignment;
     const std::size_t gap = misplaced == 0 ? 0 : alignment - misplaced;
     if (gap + bytes > static_cast<std::size_t>(stripe.end - stripe.fresh)) {
