@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "index/reference/bulk_check.h"
+#include "index/reference/in_memory.h"
 #include "index/registry.h"
 
 namespace perdure {
@@ -63,14 +63,7 @@ Outcome ArtOlc<Keys>::lookup(Key key, ValueOut& value) {
 
 template <class Keys>
 Result<void> ArtOlc<Keys>::bulk_load(std::span<const Record> records) {
-  if (auto refusal = bulk_load_refusal(size() == 0, records)) return std::move(*refusal);
-  for (const Record& record : records) {
-    if (insert(record.key, record.value) == Outcome::ok) continue;
-    free_below(*root_);
-    return Error{ErrorCode::out_of_space, "no memory for the records", "bulk load",
-                 "load fewer records"};
-  }
-  return {};
+  return load_by_inserts<Keys>(*this, records, [this] { free_below(*root_); });
 }
 
 // No other thread runs. Leaves the node without entries.
@@ -153,13 +146,6 @@ Result<void> ArtOlc<Keys>::check_child(Child child, std::vector<std::uint8_t>& p
 template class ArtOlc<IntegerKeys>;
 template class ArtOlc<ByteKeys>;
 
-namespace {
-
-template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
-  return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<ArtOlc<Keys>>(place.huge_pages));
-}
-
 PERDURE_REGISTER_INDEX(artolc,
                        IndexInfo{
                            .name = "artolc",
@@ -168,9 +154,8 @@ PERDURE_REGISTER_INDEX(artolc,
                            .ordered = true,
                            .verifiable = true,
                            .options = {},
-                           .create_integer = create<IntegerKeys>,
-                           .create_bytes = create<ByteKeys>,
+                           .create_integer = create_in_memory<ArtOlc, IntegerKeys>,
+                           .create_bytes = create_in_memory<ArtOlc, ByteKeys>,
                        });
 
-}  // namespace
 }  // namespace perdure

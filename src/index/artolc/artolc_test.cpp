@@ -114,45 +114,7 @@ TEST(ArtOlc, NodesShrinkAsTheyEmpty) {
 
 TEST(ArtOlc, WalksBesideGrowthAndCollapseMissNothingThatStays) {
   Integers index(false);
-  constexpr std::uint64_t stride = 257;
-  constexpr std::uint64_t staying = 500;
-  for (std::uint64_t i = 0; i < staying; ++i) ASSERT_EQ(index.insert(i * stride, i), Outcome::ok);
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> changers;
-  for (unsigned t = 0; t < 2; ++t)
-    changers.emplace_back([&, t] {
-      Rng rng(3, t);
-      while (!stop.load()) {
-        const std::uint64_t key = rng.below(staying * stride);
-        if (key % stride == 0) continue;
-        if (rng.below(2) == 0)
-          static_cast<void>(index.upsert(key, key));
-        else
-          static_cast<void>(index.remove(key));
-      }
-    });
-  IntegerScan scan;
-  for (unsigned round = 0; round < 200; ++round) {
-    const std::uint64_t first = round % 50;
-    index.scan(first * stride, 20'000, scan);
-    std::uint64_t next = first;
-    std::uint64_t last = 0;
-    for (std::size_t i = 0; i < scan.size(); ++i) {
-      if (i > 0) {
-        ASSERT_LT(last, scan[i].key);
-      }
-      last = scan[i].key;
-      if (last % stride == 0) {
-        ASSERT_EQ(last, next++ * stride);
-      }
-    }
-    if (scan.size() < 20'000) {
-      ASSERT_EQ(next, staying);
-    }
-  }
-  stop = true;
-  for (std::thread& changer : changers) changer.join();
-  expect_sound(index);
+  check_walks_beside_changes(index);
 }
 
 }  // namespace

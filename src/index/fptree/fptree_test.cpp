@@ -405,7 +405,7 @@ TEST(LeafOrder, SortsLikeACompleteSort) {
   Rng rng(3);
   for (unsigned turn = 0; turn < 3000; ++turn) {
     LeafCopy copy;
-    copy.count = static_cast<unsigned>(rng.below(max_leaf_entries + 1));
+    copy.count = static_cast<unsigned>(rng.below(max_entries + 1));
     const std::uint64_t mask = ~0ULL >> rng.below(64);
     const std::uint64_t base = turn % 2 == 0 ? 0 : rng();
     for (unsigned i = 0; i < copy.count; ++i) copy.words[i] = {base + (rng() & mask), i};
@@ -425,7 +425,7 @@ TEST(LeafOrder, SortsLikeACompleteSort) {
 
 TEST(LeafSlots, APreferredLineIsInsideTheLeafAndUsedWhenItHasRoom) {
   Rng rng(4);
-  for (unsigned entries = min_leaf_entries; entries <= max_leaf_entries; ++entries)
+  for (unsigned entries = min_entries; entries <= max_entries; ++entries)
     for (unsigned turn = 0; turn < 200; ++turn) {
       const std::uint64_t hash = rng();
       const unsigned line = preferred_slot(hash, entries);

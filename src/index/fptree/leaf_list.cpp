@@ -31,7 +31,7 @@ void LeafList<Keys>::put(Leaf& leaf, Draft& draft, std::uint64_t hash, unsigned 
   PERDURE_ASSERT(pm::VersionLock::is_locked(leaf.lock.peek()));
   PERDURE_ASSERT((commit & full()) != full());
   const unsigned slot = choose_slot(~commit & full(), hash, entries_);
-  fill_slot(leaf, slot, draft.words, hash);
+  leaf.fill_slot(slot, draft.words, hash);
   pm::flush(&leaf.record(slot), sizeof(LeafRecord));
   pm::flush(&leaf.tag[slot], 1);
   pm::fence();  // L2
@@ -77,7 +77,7 @@ Leaf* LeafList<Keys>::split(Leaf& leaf, Key& separator) noexcept {
     const RecordWords words = copy.words[from];
     const std::uint64_t hash = hash_of(store_.key_of(words));
     const unsigned to = choose_slot(~filled & full(), hash, entries_);
-    fill_slot(right, to, words, hash);
+    right.fill_slot(to, words, hash);
     filled |= bit(to);
     gone |= bit(from);
   }

@@ -87,7 +87,7 @@ class Loader {
 
   // Records [begin, end) in a leaf of their own; null: out of space, and nothing is left behind.
   [[nodiscard]] std::uint64_t build_leaf(std::size_t begin, std::size_t end, std::uint64_t next) {
-    std::array<Draft, max_leaf_entries> drafts;
+    std::array<Draft, max_entries> drafts;
     const std::size_t count = end - begin;
     Reservation block = pool_.heap().reserve(leaf_bytes(entries_));
     if (!block) return null_offset;
@@ -102,7 +102,7 @@ class Loader {
       }
       const std::uint64_t hash = hash_of(record.key);
       const unsigned slot = choose_slot(~filled & all_slots(entries_), hash, entries_);
-      fill_slot(leaf, slot, drafts[i].words, hash);
+      leaf.fill_slot(slot, drafts[i].words, hash);
       filled |= bit(slot);
     }
     leaf.commit.store(filled, std::memory_order_relaxed);

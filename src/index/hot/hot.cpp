@@ -1,7 +1,7 @@
 // Lookups, bulk load, the checks and the registration of Hot.
 #include "index/hot/hot.h"
 
-#include "index/reference/bulk_check.h"
+#include "index/reference/in_memory.h"
 #include "index/registry.h"
 
 namespace perdure {
@@ -62,14 +62,8 @@ Outcome Hot<Keys>::lookup(Key key, ValueOut& value) {
 
 template <class Keys>
 Result<void> Hot<Keys>::bulk_load(std::span<const Record> records) {
-  if (auto refusal = bulk_load_refusal(size() == 0, records)) return std::move(*refusal);
-  for (const Record& record : records) {
-    if (insert(record.key, record.value) == Outcome::ok) continue;
-    free_below(root_.exchange(hot::no_entry));
-    return Error{ErrorCode::out_of_space, "no memory for the records", "bulk load",
-                 "load fewer records"};
-  }
-  return {};
+  return load_by_inserts<Keys>(*this, records,
+                               [this] { free_below(root_.exchange(hot::no_entry)); });
 }
 
 // No other thread runs.
@@ -168,13 +162,6 @@ Result<void> Hot<Keys>::check_invariants() const {
 template class Hot<IntegerKeys>;
 template class Hot<ByteKeys>;
 
-namespace {
-
-template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
-  return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<Hot<Keys>>(place.huge_pages));
-}
-
 PERDURE_REGISTER_INDEX(hot, IndexInfo{
                                 .name = "hot",
                                 .title = "Height optimized trie, ROWEX (volatile)",
@@ -182,9 +169,8 @@ PERDURE_REGISTER_INDEX(hot, IndexInfo{
                                 .ordered = true,
                                 .verifiable = true,
                                 .options = {},
-                                .create_integer = create<IntegerKeys>,
-                                .create_bytes = create<ByteKeys>,
+                                .create_integer = create_in_memory<Hot, IntegerKeys>,
+                                .create_bytes = create_in_memory<Hot, ByteKeys>,
                             });
 
-}  // namespace
 }  // namespace perdure

@@ -1,7 +1,7 @@
 // Lookups, bulk load and registration of Masstree.
 #include "index/masstree/masstree.h"
 
-#include "index/reference/bulk_check.h"
+#include "index/reference/in_memory.h"
 #include "index/registry.h"
 
 namespace perdure {
@@ -114,16 +114,11 @@ Outcome Masstree<Keys>::lookup(Key key, ValueOut& value) {
 
 template <class Keys>
 Result<void> Masstree<Keys>::bulk_load(std::span<const Record> records) {
-  if (auto refusal = bulk_load_refusal(size() == 0, records)) return std::move(*refusal);
-  for (const Record& record : records) {
-    if (insert(record.key, record.value) == Outcome::ok) continue;
+  return load_by_inserts<Keys>(*this, records, [this] {
     Node* const old = root_.load();
     free_below(*old);
     root_ = new_node<Border>(0U);
-    return Error{ErrorCode::out_of_space, "no memory for the records", "bulk load",
-                 "load fewer records"};
-  }
-  return {};
+  });
 }
 
 // No other thread runs. Frees the node, too.
@@ -153,13 +148,6 @@ void Masstree<Keys>::free_entry(const Entry& entry) noexcept {
 template class Masstree<IntegerKeys>;
 template class Masstree<ByteKeys>;
 
-namespace {
-
-template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
-  return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<Masstree<Keys>>(place.huge_pages));
-}
-
 PERDURE_REGISTER_INDEX(masstree, IndexInfo{
                                      .name = "masstree",
                                      .title = "Masstree (Mao et al., EuroSys 2012; volatile)",
@@ -167,9 +155,8 @@ PERDURE_REGISTER_INDEX(masstree, IndexInfo{
                                      .ordered = true,
                                      .verifiable = true,
                                      .options = {},
-                                     .create_integer = create<IntegerKeys>,
-                                     .create_bytes = create<ByteKeys>,
+                                     .create_integer = create_in_memory<Masstree, IntegerKeys>,
+                                     .create_bytes = create_in_memory<Masstree, ByteKeys>,
                                  });
 
-}  // namespace
 }  // namespace perdure

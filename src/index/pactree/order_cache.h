@@ -71,7 +71,7 @@ class OrderCache {
     std::array<std::atomic<std::uint64_t>, 7> code;
   };
   static_assert(sizeof(Line) == pm::cache_line_bytes);
-  static_assert(7 * places_a_word >= max_node_entries && 1U << place_bits >= max_node_entries);
+  static_assert(7 * places_a_word >= max_entries && 1U << place_bits >= max_entries);
 
   /// O1: an unlocked word is even.
   [[nodiscard]] static constexpr std::uint64_t known_at(std::uint64_t word) noexcept {

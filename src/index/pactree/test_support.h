@@ -14,6 +14,7 @@ class PacTreePeer {
  public:
   using DataNode = pactree::DataNode;
   using Key = typename Keys::Key;
+  static constexpr const char* index_name = "pactree";
   explicit PacTreePeer(OrderedIndex<Keys>& index) : tree_(static_cast<PacTree<Keys>&>(index)) {}
 
   [[nodiscard]] DataNode& first() const { return *tree_.first_; }
@@ -54,14 +55,7 @@ using index_test::Model;
 using index_test::succeeds;
 
 template <class Keys>
-class Store : public index_test::Store<Keys> {
- public:
-  explicit Store(std::vector<std::string> options = {}, HeapKind heap = HeapKind::slab,
-                 std::uint64_t bytes = Pool::min_pool_bytes)
-      : index_test::Store<Keys>("pactree", heap, bytes, std::move(options)) {}
-
-  [[nodiscard]] PacTreePeer<Keys> peer() { return PacTreePeer<Keys>(this->index()); }
-};
+using Store = index_test::PeerStore<PacTreePeer, Keys>;
 
 template <class Keys>
 auto make(std::uint64_t number) {

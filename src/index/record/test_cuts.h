@@ -123,6 +123,25 @@ void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Wor
   expect_equal(store.index(), grown);
 }
 
+/// A bulk load of `keys`, each with itself as the value, becomes visible by the word at `link`.
+template <class Keys, class Key>
+void expect_bulk_load_is_one_word(Store<Keys>& store, const std::vector<Key>& keys,
+                                  std::uint64_t link) {
+  Model<Keys> model;
+  std::vector<typename Keys::Record> records;
+  for (const Key& key : keys) {
+    records.push_back({key, key});
+    model.emplace(key, key);
+  }
+  Recording<Keys> recording(store);
+  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
+  Words loose = recording.changed();
+  const Words commit = extract(loose, link);
+  ASSERT_EQ(commit.size(), 1U);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(store, recording, {}, loose, {}));
+  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+}
+
 /// Each damage alone makes recovery refuse the pool; without any it finds `model`.
 template <class Keys>
 void expect_corrupt(Store<Keys>& store, Recording<Keys>& recording, const Words& damages,

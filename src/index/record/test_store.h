@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -111,6 +112,17 @@ class Store {
   std::unique_ptr<Index> index_;
 };
 
+/// The same with a peer, which reaches the inside of the index `Peer<Keys>::index_name`.
+template <template <class> class Peer, class Keys>
+class PeerStore : public Store<Keys> {
+ public:
+  explicit PeerStore(std::vector<std::string> options = {}, HeapKind heap = HeapKind::slab,
+                     std::uint64_t bytes = Pool::min_pool_bytes)
+      : Store<Keys>(Peer<Keys>::index_name, heap, bytes, std::move(options)) {}
+
+  [[nodiscard]] Peer<Keys> peer() { return Peer<Keys>(this->index()); }
+};
+
 using IntegerModel = std::map<std::uint64_t, std::uint64_t>;
 using BytesModel = std::map<std::string, std::string>;
 template <class Keys>
@@ -132,6 +144,24 @@ void expect_equal(OrderedIndex<Keys>& index, const Model<Keys>& model) {
     ASSERT_EQ(value, expected);
     ++i;
   }
+}
+
+/// A bulk load that does not fit into the smallest pool; then one that does.
+inline void expect_too_large_a_bulk_load_leaves_nothing(Store<ByteKeys>& store) {
+  const std::string value(20'000, 'v');
+  std::vector<std::string> keys;
+  for (unsigned i = 1000; i < 3000; ++i) keys.push_back(std::to_string(i));
+  std::vector<BytesRecord> records;
+  for (const std::string& key : keys) records.push_back({key, value});
+  const std::uint64_t blocks = store.pool().heap().usage().live_blocks;
+  const Result<void> loaded = store.index().bulk_load(records);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().code, ErrorCode::out_of_space);
+  EXPECT_EQ(store.pool().heap().usage().live_blocks, blocks);
+  ASSERT_NO_FATAL_FAILURE(expect_equal<ByteKeys>(store.index(), {}));
+  ASSERT_TRUE(succeeds(store.index().bulk_load(std::span(records).first(100))));
+  EXPECT_EQ(store.index().size(), 100U);
+  EXPECT_TRUE(succeeds(store.index().check_invariants()));
 }
 
 }  // namespace perdure::index_test

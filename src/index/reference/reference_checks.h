@@ -195,4 +195,47 @@ void check_own_keys(OrderedIndex<Keys>& index, unsigned runs, unsigned keys, Mak
   EXPECT_TRUE(index.check_invariants().ok());
 }
 
+/// While two threads add and remove keys between them, keys that stay are all met by every walk, in
+/// order, and found.
+inline void check_walks_beside_changes(IntegerIndex& index) {
+  constexpr std::uint64_t stride = 257;
+  constexpr std::uint64_t staying = 500;
+  for (std::uint64_t i = 0; i < staying; ++i) ASSERT_EQ(index.insert(i * stride, i), Outcome::ok);
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> changers;
+  for (unsigned t = 0; t < 2; ++t)
+    changers.emplace_back([&, t] {
+      Rng rng(3, t);
+      while (!stop.load()) {
+        const std::uint64_t key = rng.below(staying * stride);
+        if (key % stride == 0) continue;
+        if (rng.below(2) == 0)
+          static_cast<void>(index.upsert(key, key));
+        else
+          static_cast<void>(index.remove(key));
+      }
+    });
+  const auto walk = [&](std::uint64_t first) {
+    IntegerScan scan;
+    index.scan(first * stride, staying * stride, scan);
+    std::uint64_t next = first;
+    for (std::size_t i = 0; i < scan.size(); ++i) {
+      if (i > 0) {
+        ASSERT_LT(scan[i - 1].key, scan[i].key);
+      }
+      if (scan[i].key % stride == 0) {
+        ASSERT_EQ(scan[i].key, next++ * stride);
+      }
+    }
+    ASSERT_EQ(next, staying);
+    std::uint64_t value = 0;
+    ASSERT_EQ(index.lookup(first * stride, value), Outcome::ok);
+    ASSERT_EQ(value, first);
+  };
+  for (unsigned round = 0; round < 200 && !testing::Test::HasFailure(); ++round) walk(round % 50);
+  stop = true;
+  changers.clear();
+  EXPECT_TRUE(index.check_invariants().ok());
+}
+
 }  // namespace perdure

@@ -229,21 +229,9 @@ TYPED_TEST(RoartCrash, BulkLoadIsOneWord) {
   Store<Keys> store({"leaf_entries=8"});
   std::vector<decltype(key_of<Keys>(0))> keys;
   for (unsigned i = 0; i < count; ++i) keys.push_back(key_of<Keys>(i * 3));
-  Model<Keys> model;
-  std::vector<typename Keys::Record> records;
-  for (const auto& key : keys) {
-    records.push_back({key, key});
-    model.emplace(key, key);
-  }
   Node& root = store.peer().root();
-  const std::uint64_t link = store.pool().offset_of(&root.word_of(root.next(0)));
-  Recording<Keys> recording(store);
-  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
-  Words loose = recording.changed();
-  const Words commit = extract(loose, link);
-  ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(store, recording, {}, loose, {}));
-  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+  index_test::expect_bulk_load_is_one_word<Keys>(
+      store, keys, store.pool().offset_of(&root.word_of(root.next(0))));
 }
 
 // A tree that is damaged is refused, never followed and never repaired by guessing.

@@ -17,6 +17,7 @@ class RoartPeer {
   using LeafArray = roart::LeafArray;
   using Node = roart::Node;
   using Key = typename Keys::Key;
+  static constexpr const char* index_name = "roart";
   explicit RoartPeer(OrderedIndex<Keys>& index) : tree_(static_cast<Roart<Keys>&>(index)) {}
 
   [[nodiscard]] Node& root() const { return *tree_.root_; }
@@ -57,14 +58,7 @@ using index_test::Model;
 using index_test::succeeds;
 
 template <class Keys>
-class Store : public index_test::Store<Keys> {
- public:
-  explicit Store(std::vector<std::string> options = {}, HeapKind heap = HeapKind::slab,
-                 std::uint64_t bytes = Pool::min_pool_bytes)
-      : index_test::Store<Keys>("roart", heap, bytes, std::move(options)) {}
-
-  [[nodiscard]] RoartPeer<Keys> peer() { return RoartPeer<Keys>(this->index()); }
-};
+using Store = index_test::PeerStore<RoartPeer, Keys>;
 
 }  // namespace roart_test
 }  // namespace perdure

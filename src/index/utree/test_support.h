@@ -16,6 +16,7 @@ class UTreePeer {
   using Leaf = utree::Leaf;
   using ListNode = utree::ListNode;
   using Key = typename Keys::Key;
+  static constexpr const char* index_name = "utree";
   explicit UTreePeer(OrderedIndex<Keys>& index) : tree_(static_cast<UTree<Keys>&>(index)) {}
 
   [[nodiscard]] ListNode& head() const { return *tree_.head_; }
@@ -51,14 +52,7 @@ using index_test::Model;
 using index_test::succeeds;
 
 template <class Keys>
-class Store : public index_test::Store<Keys> {
- public:
-  explicit Store(std::vector<std::string> options = {}, HeapKind heap = HeapKind::slab,
-                 std::uint64_t bytes = Pool::min_pool_bytes)
-      : index_test::Store<Keys>("utree", heap, bytes, std::move(options)) {}
-
-  [[nodiscard]] UTreePeer<Keys> peer() { return UTreePeer<Keys>(this->index()); }
-};
+using Store = index_test::PeerStore<UTreePeer, Keys>;
 
 }  // namespace utree_test
 }  // namespace perdure

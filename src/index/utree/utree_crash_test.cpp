@@ -118,20 +118,8 @@ TYPED_TEST(UTreeCrash, BulkLoadIsOneWord) {
   constexpr unsigned count = 2000;  // shared among two threads
   std::vector<decltype(key_of<Keys>(0))> keys;
   for (unsigned i = 0; i < count; ++i) keys.push_back(key_of<Keys>(10'000 + i));
-  Model<Keys> model;
-  std::vector<typename Keys::Record> records;
-  for (const auto& key : keys) {
-    records.push_back({key, key});
-    model.emplace(key, key);
-  }
-  const std::uint64_t link = store.pool().offset_of(&store.peer().head().next);
-  Recording<Keys> recording(store);
-  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
-  Words loose = recording.changed();
-  const Words commit = extract(loose, link);
-  ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(store, recording, {}, loose, {}));
-  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+  index_test::expect_bulk_load_is_one_word<Keys>(store, keys,
+                                                 store.pool().offset_of(&store.peer().head().next));
 }
 
 // A list that is damaged is refused, never followed and never repaired by guessing.

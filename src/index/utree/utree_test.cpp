@@ -149,20 +149,7 @@ TEST(UTree, FullPoolIsAnErrorAndLosesNothing) {
 
 TEST(UTree, BulkLoadThatDoesNotFitLeavesNothing) {
   Store<ByteKeys> store;
-  const std::string value(20'000, 'v');
-  std::vector<std::string> keys;
-  for (unsigned i = 1000; i < 3000; ++i) keys.push_back(std::to_string(i));
-  std::vector<BytesRecord> records;
-  for (const std::string& key : keys) records.push_back({key, value});
-  const std::uint64_t blocks = store.pool().heap().usage().live_blocks;
-  const Result<void> loaded = store.index().bulk_load(records);
-  ASSERT_FALSE(loaded.ok());
-  EXPECT_EQ(loaded.error().code, ErrorCode::out_of_space);
-  EXPECT_EQ(store.pool().heap().usage().live_blocks, blocks);
-  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), {}));
-  ASSERT_TRUE(succeeds(store.index().bulk_load(std::span(records).first(100))));
-  EXPECT_EQ(store.index().size(), 100U);
-  EXPECT_TRUE(succeeds(store.index().check_invariants()));
+  index_test::expect_too_large_a_bulk_load_leaves_nothing(store);
 }
 
 // Any number of records, around the sizes of leaves and of parts.
