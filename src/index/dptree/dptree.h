@@ -161,7 +161,7 @@ class DpTree final : public OrderedIndex<Keys> {
   /// Empties the logs as far as it can; false: that made no room.
   [[nodiscard]] bool make_room();
   void start_worker();
-  void wake_worker() noexcept;
+  void ask_worker(std::uint32_t task) noexcept;
   /// Lets it end what it was asked for; then there is none.
   void stop_worker();
   void work();
@@ -219,8 +219,9 @@ class DpTree final : public OrderedIndex<Keys> {
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
   const bool has_worker_;
-  std::atomic<std::uint32_t> wanted_{0};  ///< the worker has something to do
-  std::atomic<bool> stopping_{false};
+  static constexpr std::uint32_t merge_task = 1;
+  static constexpr std::uint32_t stop_task = 2;
+  std::atomic<std::uint32_t> tasks_{0};  ///< of the worker; taken under `merging_`
   std::thread worker_;
 };
 

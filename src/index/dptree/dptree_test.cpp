@@ -384,6 +384,26 @@ TEST(DpTree, TheWorkerEndsWhatItWasAskedFor) {
   }
 }
 
+// D7: what has become free since the tree was quiet is not used by a worker that nobody asked.
+TEST(DpTree, ATreeThatIsQuietStaysAsItIs) {
+  Store<IntegerKeys> store({"leaf_entries=8", "log_entries=3", "buffer_entries=100", "workers=1"});
+  for (std::uint64_t key = 0; key < 4000; key += 10)
+    ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+  store.index().quiesce();
+  std::uint64_t version = 0;
+  {
+    const Hog hog(store.pool().heap());
+    for (std::uint64_t key = 1; store.index().insert(key, key) == Outcome::ok;)
+      key += key % 10 == 9 ? 2 : 1;
+    store.index().quiesce();
+    version = store.peer().base().version;
+    ASSERT_GT(store.peer().left(), 0U);
+  }
+  ASSERT_TRUE(succeeds(store.crash()));
+  EXPECT_EQ(store.peer().base().version, version);
+  EXPECT_NE(store.peer().middle(), nullptr);
+}
+
 // Each invariant that the check names is one that it finds.
 TEST(DpTree, CheckNamesTheBrokenInvariant) {
   const auto names = [](const char* invariant, auto&& damage) {

@@ -238,7 +238,7 @@ void DpTree<Keys>::merge_if_full() {
   }
   if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
   if (!overfull && has_worker_) {
-    wake_worker();
+    ask_worker(merge_task);
     return;
   }
   if (overfull)
@@ -255,24 +255,21 @@ void DpTree<Keys>::start_worker() {
 }
 
 template <class Keys>
-void DpTree<Keys>::wake_worker() noexcept {
-  if (wanted_.load(std::memory_order_relaxed) != 0 ||
-      wanted_.exchange(1, std::memory_order_acq_rel) != 0)
+void DpTree<Keys>::ask_worker(std::uint32_t task) noexcept {
+  if ((tasks_.load(std::memory_order_relaxed) & task) != 0 ||
+      tasks_.fetch_or(task, std::memory_order_acq_rel) != 0)
     return;
-  wanted_.notify_one();
+  tasks_.notify_one();
 }
 
-// What is full when the tree is closed is merged before the worker ends. Nothing is merged before
-// the pool is ready: until then blocks that live may look free.
+// Nothing is merged before the pool is ready: until then blocks that live may look free.
 template <class Keys>
 void DpTree<Keys>::work() {
-  for (bool stops = false; !stops;) {
-    wanted_.wait(0, std::memory_order_acquire);
-    stops = stopping_.load(std::memory_order_acquire);
-    wanted_.store(0, std::memory_order_seq_cst);
-    if (!pool_.ready()) continue;
+  for (std::uint32_t tasks = 0; (tasks & stop_task) == 0;) {
+    tasks_.wait(0, std::memory_order_acquire);
     (void)merging_.lock();
-    merge_what_is_full();
+    tasks = tasks_.exchange(0, std::memory_order_seq_cst);
+    if ((tasks & merge_task) != 0 && pool_.ready()) merge_what_is_full();
     merging_.unlock_unchanged();
   }
 }
@@ -280,16 +277,18 @@ void DpTree<Keys>::work() {
 template <class Keys>
 void DpTree<Keys>::stop_worker() {
   if (!worker_.joinable()) return;
-  stopping_.store(true, std::memory_order_release);
-  wake_worker();
+  ask_worker(stop_task);
   worker_.join();
 }
 
+// What the worker was asked for is done with it: a pool that is closed now stays as it is. A worker
+// could else find room that another thread did not, because libpmemobj gives each its own.
 template <class Keys>
 void DpTree<Keys>::quiesce() {
   (void)merging_.lock();
   do epochs_.drain();  // what merges retire is room for the next
   while (flush_one(Effort::thorough) != Merged::nothing);
+  tasks_.fetch_and(~merge_task, std::memory_order_relaxed);
   merging_.unlock_unchanged();
 }
 
