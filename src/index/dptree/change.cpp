@@ -27,15 +27,16 @@ template <class Keys>
 std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind) {
   const pm::SharedLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
-  const Snapshot& trees = snapshot();
-  Buffer& front = *trees.front;
+  Buffer& front = *snapshot().front;
   const auto position = front.lock(key);
-  RecordWords below;
-  const bool present =
-      position.found.any() ? position.found.is_put() : find_below(trees, key, hash, below);
-  if (kind == (present ? Put::insert : Put::update)) {
-    front.release(position);
-    return present ? Outcome::exists : Outcome::not_found;
+  if (kind != Put::upsert) {
+    RecordWords below;
+    const bool present =
+        position.found.any() ? position.found.is_put() : find_below_front(key, hash, below);
+    if (present == (kind == Put::insert)) {
+      front.release(position);
+      return present ? Outcome::exists : Outcome::not_found;
+    }
   }
   Draft draft;
   LogRecord* const record = records_.draft(key, value, draft) ? tail_.take() : nullptr;
@@ -74,8 +75,7 @@ template <class Keys>
 std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
   const pm::SharedLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
-  const Snapshot& trees = snapshot();
-  Buffer& front = *trees.front;
+  Buffer& front = *snapshot().front;
   const auto position = front.lock(key);
   RecordWords words;
   bool present = false;
@@ -83,7 +83,7 @@ std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
     words = front.record_of(position.found.word)->words();
     present = position.found.is_put();
   } else {
-    present = find_below(trees, key, hash, words);
+    present = find_below_front(key, hash, words);
   }
   LogRecord* const record = present ? tail_.take() : nullptr;
   if (record == nullptr) {

@@ -145,6 +145,16 @@ bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) 
   }
 }
 
+// Merges of what is left over follow each other without a rotation.
+template <class Keys>
+bool DpTree<Keys>::find_below_front(Key key, std::uint64_t hash, RecordWords& found) const {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Snapshot& trees = snapshot();
+    const bool present = find_below(trees, key, hash, found);
+    if (is_whole(trees)) return present;
+  }
+}
+
 template <class Keys>
 Outcome DpTree<Keys>::lookup(Key key, ValueOut& value) {
   const Epochs::Guard guard(epochs_);

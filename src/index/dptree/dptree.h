@@ -145,6 +145,8 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool find_below(const Snapshot& trees, Key key, std::uint64_t hash,
                                 RecordWords& found) const;
   [[nodiscard]] bool find_pinned(Key key, std::uint64_t hash, RecordWords& found) const;
+  /// The same without the front tree, for a writer, under whom that stays.
+  [[nodiscard]] bool find_below_front(Key key, std::uint64_t hash, RecordWords& found) const;
 
   // Changing (change.cpp). Nothing: the log has no room.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "core/rng.h"
 #include "index/dptree/test_support.h"
@@ -300,6 +302,32 @@ TYPED_TEST(DpTreeOf, RemovalsNeedNoRoom) {
     ASSERT_TRUE(succeeds(test.store.crash()));
     test.expect_sound();
   }
+}
+
+// D3: no change is made by what is read in a set that is being overwritten.
+TYPED_TEST(DpTreeOf, WritersReadAgainWhatIsOverwritten) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 20; ++number) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  const auto change_while_it_is_overwritten = [&](auto&& change) {
+    auto& bits = test.store.peer().set(0).bitmap[0];
+    const std::uint64_t all = bits.exchange(0);
+    const std::uint64_t before = test.store.peer().overwriting().exchange(~std::uint64_t{0});
+    std::jthread writer(change);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    bits = all;
+    test.store.peer().overwriting() = before;
+  };
+  change_while_it_is_overwritten([&] {
+    EXPECT_EQ(test.store.index().insert(make<TypeParam>(1), make<TypeParam>(2)), Outcome::exists);
+  });
+  change_while_it_is_overwritten([&] {
+    EXPECT_EQ(test.store.index().update(make<TypeParam>(2), make<TypeParam>(2)), Outcome::ok);
+  });
+  change_while_it_is_overwritten(
+      [&] { EXPECT_EQ(test.store.index().remove(make<TypeParam>(3)), Outcome::ok); });
+  test.model.erase(make<TypeParam>(3));
+  test.expect_sound();
 }
 
 // Removals in place make room for what comes next, without a restart between.

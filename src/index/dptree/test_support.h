@@ -33,6 +33,9 @@ class DpTreePeer {
     return dptree::LeafView::bytes(tree_.leaf_entries_);
   }
 
+  /// The version that a merge starts from; all, while a bit of the base tree is cleared.
+  [[nodiscard]] std::atomic<std::uint64_t>& overwriting() const { return tree_.overwriting_; }
+
   /// Keeps everybody from merging.
   void hold() const { (void)tree_.merging_.lock(); }
   void let_go() const { tree_.merging_.unlock_unchanged(); }
