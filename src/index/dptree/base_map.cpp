@@ -73,17 +73,14 @@ template <class Separators>
 std::size_t RadixTree::find(const Separators& separators, std::string_view key) const noexcept {
   const auto below = [](std::size_t i) { return i == 0 ? i : i - 1; };
   std::uint32_t at = root_;
-  std::size_t checked = 0;
+  std::size_t checked = 0;  // bytes of the key that are those of every separator here
   while ((at & leaf_bit) == 0) {
     const Node& node = nodes_[at];
-    const std::string_view low = separators.text(node.first);
-    const std::size_t shared = node.depth - std::min<std::size_t>(checked, node.depth);
-    if (shared != 0) {
-      const int order =
-          key.substr(std::min(checked, key.size()), shared).compare(low.substr(checked, shared));
+    if (const std::size_t shared = node.depth - checked; shared != 0) {
+      const std::string_view low = separators.text(node.first);
+      const int order = key.substr(checked, shared).compare(low.substr(checked, shared));
       if (order != 0) return order < 0 ? below(node.first) : node.last;
     }
-    checked = node.depth;
     if (key.size() <= node.depth) return node.ends_here ? node.first : below(node.first);
     const std::uint8_t byte = byte_at(key, node.depth);
     const std::uint32_t rank = rank_of(node, byte);
@@ -96,6 +93,7 @@ std::size_t RadixTree::find(const Separators& separators, std::string_view key) 
     if (reached > byte) return node.ends_here ? node.first : below(node.first);
     if (reached < byte)
       return rank < node.count ? first_of(children_[node.children + rank]) - 1 : node.last;
+    checked = node.depth + std::size_t{1};
     at = child;
   }
   const std::uint32_t leaf = at & ~leaf_bit;

@@ -95,14 +95,16 @@ void DpTree<Keys>::Merge::cancel() {
 template <class Keys>
 std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
   const RecordStore<Keys>& records = tree_.records_;
-  items_.clear();
+  // Half of a merge is this loop, where a vector that may grow takes as long as all else.
+  items_.resize(tree_.leaf_entries_ + (plan.end - plan.begin));
+  Item* out = items_.data();
   std::size_t added = 0;
   auto change = changes_.begin() + static_cast<std::ptrdiff_t>(plan.begin);
   const auto end = changes_.begin() + static_cast<std::ptrdiff_t>(plan.end);
   const auto add = [&](const Pending& pending) {
     if (pending.removal) return;
     if (added < plan.most) {
-      items_.push_back({pending.words, fresh, false});
+      *out++ = {pending.words, fresh, false};
       ++added;
     } else if (note == Note::left) {
       left_.push_back(static_cast<std::size_t>(&pending - changes_.data()));
@@ -114,18 +116,19 @@ std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan,
       const RecordWords words = view.record(slot).load();
       while (change != end && records.less(change->words, words)) add(*change++);
       if (change == end || records.less(words, change->words)) {
-        items_.push_back({words, slot, false});
+        *out++ = {words, slot, false};
         return true;
       }
       const bool rewritten = !change->removal && change->words.value != words.value;
       if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
         dropped_.push_back(words);
-      if (!change->removal) items_.push_back({change->words, slot, rewritten});
+      if (!change->removal) *out++ = {change->words, slot, rewritten};
       ++change;
       return true;
     });
   }
   while (change != end) add(*change++);
+  items_.resize(static_cast<std::size_t>(out - items_.data()));
   return added;
 }
 
