@@ -95,7 +95,7 @@ void DpTree<Keys>::Merge::cancel() {
 template <class Keys>
 std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
   const RecordStore<Keys>& records = tree_.records_;
-  // Half of a merge is this loop, where a vector that may grow takes as long as all else.
+  // Merges spend much of their time here: no vector that looks for room with each record.
   items_.resize(tree_.leaf_entries_ + (plan.end - plan.begin));
   Item* out = items_.data();
   std::size_t added = 0;
