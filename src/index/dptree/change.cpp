@@ -61,11 +61,12 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
   for (;;) {
+    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
     if (const std::optional<Outcome> outcome = try_put(key, value, hash, kind)) {
       if (*outcome == Outcome::ok) merge_if_full();
       return *outcome;
     }
-    if (!make_room()) return Outcome::out_of_space;
+    if (!make_room(merges)) return Outcome::out_of_space;
   }
 }
 
@@ -104,11 +105,12 @@ Outcome DpTree<Keys>::remove(Key key) {
   if (!pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
   for (;;) {
+    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
     if (const std::optional<Outcome> outcome = try_remove(key, hash)) {
       if (*outcome == Outcome::ok) merge_if_full();
       return *outcome;
     }
-    if (!make_room()) return remove_in_place(key, hash);
+    if (!make_room(merges)) return remove_in_place(key, hash);
   }
 }
 

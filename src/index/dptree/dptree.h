@@ -160,8 +160,9 @@ class DpTree final : public OrderedIndex<Keys> {
   // When to merge (schedule.cpp).
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   void merge_if_full();
-  /// Empties the logs as far as it can; false: that made no room.
-  [[nodiscard]] bool make_room();
+  /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
+  /// there were `merges`.
+  [[nodiscard]] bool make_room(std::uint64_t merges);
   void start_worker();
   void ask_worker(std::uint32_t task) noexcept;
   /// Lets it end what it was asked for; then there is none.
@@ -220,6 +221,8 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
+  std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
+  std::uint64_t collected_ = 0;             ///< the last of them whose memory is free
   const bool has_worker_;
   static constexpr std::uint32_t merge_task = 1;
   static constexpr std::uint32_t stop_task = 2;

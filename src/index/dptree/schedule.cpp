@@ -186,15 +186,22 @@ void DpTree<Keys>::merge_what_is_full() {
 }
 
 // A merge retires much at once, pinned to one epoch; without this it would wait for later merges.
+// Other threads are pinned for one operation each; where they are fibers, they may never get on.
 template <class Keys>
 void DpTree<Keys>::collect_retired() {
-  constexpr int epochs = 4;
   constexpr std::size_t enough_to_advance = std::size_t{1} << 20;
-  for (int i = 0; i < epochs; ++i) {
+  const unsigned attempts = has_worker_ ? 1000 : 4;
+  const std::uint64_t ticket = merges_.load(std::memory_order_relaxed) + 1;
+  const auto punch = [](void* tree, std::uint64_t number, std::size_t) {
+    if (number != 0) static_cast<DpTree*>(tree)->collected_ = number;
+  };
+  pm::Backoff backoff;
+  for (unsigned i = 0; i < attempts && collected_ != ticket; ++i) {
+    if (i >= 4) backoff.wait();
     const Epochs::Guard guard(epochs_);
-    epochs_.retire(
-        0, enough_to_advance, [](void*, std::uint64_t, std::size_t) {}, nullptr);
+    epochs_.retire(i == 0 ? ticket : 0, enough_to_advance, punch, this);
   }
+  ++merges_;
 }
 
 /// True when room may be looked for now; else one step nearer. What was left over would be read for
@@ -207,11 +214,16 @@ bool DpTree<Keys>::is_due() noexcept {
   return false;
 }
 
-// Each merge frees leaves for the next; they go on while they get somewhere.
+// Each merge frees leaves for the next; they go on while they get somewhere. The worker may have
+// made room, or be about to.
 template <class Keys>
-bool DpTree<Keys>::make_room() {
-  if (!is_due()) return false;
+bool DpTree<Keys>::make_room(std::uint64_t merges) {
+  const bool due = is_due();
   (void)merging_.lock();
+  if (!due || merges_ != merges) {
+    merging_.unlock_unchanged();
+    return merges_ != merges;
+  }
   bool made = false;
   for (std::size_t before = ~std::size_t{0};; before = left_.size()) {
     const Merged merged = flush_one(Effort::usual);
@@ -300,8 +312,8 @@ template void DpTree<IntegerKeys>::rotate();
 template void DpTree<ByteKeys>::rotate();
 template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
 template auto DpTree<ByteKeys>::flush_one(Effort) -> Merged;
-template bool DpTree<IntegerKeys>::make_room();
-template bool DpTree<ByteKeys>::make_room();
+template bool DpTree<IntegerKeys>::make_room(std::uint64_t);
+template bool DpTree<ByteKeys>::make_room(std::uint64_t);
 template void DpTree<IntegerKeys>::merge_if_full();
 template void DpTree<ByteKeys>::merge_if_full();
 template void DpTree<IntegerKeys>::start_worker();
