@@ -21,7 +21,6 @@ from perdure.record import Json, Run, group, mix_text, samples_of
 from perdure.study import Cell, Flags, Labels, Study
 
 INTEGER_BYTES = 8
-SLOT_BYTES = 108  # the longest value of a record of kind `slots`: 128 bytes with its key
 SIMULATED_OPERATIONS, SIMULATED_SCANS = 20_000, 2_000
 SAME = 0.05  # a smaller difference of throughput makes no rank
 # Beside throughput: what says why, and what it costs in memory.
@@ -34,11 +33,7 @@ Entry = dict[str, Any]  # of `perdure list indexes`
 NEEDS: dict[str, tuple[str, Callable[[Entry], str]]] = {
     "durability": (
         "every operation survives a power cut, whole",
-        lambda entry: (
-            ""
-            if entry.get("recovers") and entry.get("tearing", "nothing") == "nothing"
-            else "a power cut may take operations back"
-        ),
+        lambda entry: "" if entry.get("recovers") else "a power cut may take operations back",
     ),
     "scan": (
         "ascending scans",
@@ -87,7 +82,6 @@ class Case:
         """The first kind of key that holds such records, of those an index offers."""
         holds = {
             "integer": self.key_bytes == self.value_bytes == INTEGER_BYTES,
-            "slots": self.key_bytes == INTEGER_BYTES and self.value_bytes <= SLOT_BYTES,
             "bytes": True,
         }
         return next((kind for kind, fits in holds.items() if fits and kind in offered), None)
@@ -214,13 +208,11 @@ def _cell(
         "threads": case.threads,
     }
     if kind == "bytes":
-        flags["keys"] = f"random:{case.key_bytes}"
-    if kind != "integer":
-        flags["value_bytes"] = case.value_bytes
+        flags |= {"keys": f"random:{case.key_bytes}", "value_bytes": case.value_bytes}
     if case.mix.get("scan"):
         flags["scan_count"] = case.scan_count
     if index_class == "persistent":
-        flags["heap"] = entry["heaps"][0] if entry.get("heaps") else "slab"
+        flags["heap"] = "slab"
     medium = "none"
     if simulated:
         operations = SIMULATED_SCANS if case.mix.get("scan") else SIMULATED_OPERATIONS

@@ -29,8 +29,8 @@ def register(app: typer.Typer) -> None:
 def advise(
     records: Annotated[str, typer.Option(help="How many records it will hold: 10M.")],
     mix: Annotated[str, typer.Option(help="Shares of operations: lookup=0.9,insert=0.1.")],
-    key_bytes: Annotated[int, typer.Option(min=1, max=2048)] = 8,
-    value_bytes: Annotated[int, typer.Option(min=0, max=65536)] = 8,
+    key_bytes: Annotated[int, typer.Option(min=8, max=2048)] = 8,
+    value_bytes: Annotated[int, typer.Option(min=8, max=65536)] = 8,
     threads: Annotated[int, typer.Option(min=1, max=256)] = 1,
     needs: Annotated[
         str, typer.Option(help="What it must have, separated by commas: durability, scan.")
