@@ -128,7 +128,7 @@ TEST_F(PoolPartsTest, OneThreadTakesThePartsInTurn) {
   {
     PartsInTurn turns(heap);
     EXPECT_EQ(part(), home) << "until told";
-    for (const unsigned expected : {0, 1, 0, 1}) {
+    for (const unsigned expected : {0U, 1U, 0U, 1U}) {
       turns.next();
       EXPECT_EQ(part(), expected);
       EXPECT_EQ(part(), expected);
