@@ -10,6 +10,7 @@
 
 #include "core/rng.h"
 #include "index/dptree/test_support.h"
+#include "index/record/test_toggle.h"
 
 namespace perdure {
 namespace {
@@ -27,34 +28,6 @@ std::vector<std::string> merging_all_the_time(const char* workers) {
   return {"leaf_entries=4", "log_entries=3", "buffer_entries=8", "merge_percent=1", workers};
 }
 
-/// Thread t owns the keys that leave its remainder, takes them out and puts them back.
-template <class Keys>
-void toggle(OrderedIndex<Keys>& index, unsigned thread, unsigned steps, Model<Keys>& model) {
-  constexpr std::uint64_t keys = 100;
-  Rng rng(5, thread);
-  typename Keys::ValueOut out{};
-  for (unsigned step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
-    const auto key = make<Keys>(rng.below(keys) * threads + thread);
-    const auto value = make<Keys>(rng.below(100'000));
-    const bool present = model.contains(key);
-    EXPECT_EQ(index.lookup(key, out), present ? Outcome::ok : Outcome::not_found);
-    if (present) {
-      EXPECT_EQ(out, model[key]);
-    }
-    if (!present) {
-      EXPECT_EQ(index.update(key, value), Outcome::not_found);
-      EXPECT_EQ(index.insert(key, value), Outcome::ok);
-      model[key] = value;
-    } else if (rng.below(3) == 0) {
-      EXPECT_EQ(index.update(key, value), Outcome::ok);
-      model[key] = value;
-    } else {
-      EXPECT_EQ(index.remove(key), Outcome::ok);
-      model.erase(key);
-    }
-  }
-}
-
 template <class Keys>
 class DpTreeThreads : public testing::Test {};
 TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
@@ -66,7 +39,10 @@ TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
     std::array<Model<TypeParam>, threads> models;
     std::vector<std::jthread> running;
     for (unsigned t = 0; t < threads; ++t)
-      running.emplace_back([&, t] { toggle<TypeParam>(store.index(), t, 5000, models[t]); });
+      running.emplace_back([&, t] {
+        index_test::toggle_own_keys<TypeParam>(store.index(), t, threads, 100, 5000,
+                                               make<TypeParam>, models[t]);
+      });
     running.clear();
     Model<TypeParam> model;
     for (const auto& one : models) model.insert(one.begin(), one.end());
