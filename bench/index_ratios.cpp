@@ -24,14 +24,14 @@ constexpr const char* usage =
     "                    [--folder PATH] [--seed N] [--reference-huge-pages both|on|off]\n"
     "                    [--single-thread] [--json]\n"
     "  --indexes               which ones; by default "
-    "fptree,lbtree,utree,pactree,roart,hot,masstree\n"
+    "fptree,lbtree,utree,dptree,pactree,roart,hot,masstree\n"
     "  --reference-huge-pages  whether abslbtree gets huge pages; both (default): two references,\n"
     "                          ratios to the one with huge pages\n";
 
 struct Flags {
   ContestPlan plan;
-  std::vector<std::string> indexes{"fptree", "lbtree", "utree",   "pactree",
-                                   "roart",  "hot",    "masstree"};
+  std::vector<std::string> indexes{"fptree",  "lbtree", "utree", "dptree",
+                                   "pactree", "roart",  "hot",   "masstree"};
   std::string reference_huge_pages = "both";
   bool two_threads = true;
   bool json = false;

@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from perdure import __version__, claims, cli_simulator, native, profile, record, tables
+from perdure import __version__, claims, cli_advise, cli_simulator, native, profile, record, tables
 from perdure import compare as comparing
 from perdure import crash as crashing
 from perdure import doctor as doctoring
@@ -45,6 +45,7 @@ study_app = typer.Typer(
 )
 app.add_typer(study_app, name="study")
 cli_simulator.register(app)
+cli_advise.register(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

@@ -138,6 +138,9 @@ Result<crash::Plan> plan_of(const Flags& flags) {
     const std::string option = pair.substr(0, pair.find('='));
     plan.subject.options.set(option, checked->get(option));
   }
+  if (plan.subject.heap == HeapKind::pmdk && plan.subject.options.pool_parts() > 1)
+    return Error{ErrorCode::unsupported, "libpmemobj's heap lies in one pool",
+                 "--option node_pools", "give --heap slab"};
   const auto threads = number(flags.threads, "--threads", 1, 8);
   if (!threads) return threads.error();
   const auto operations = number(flags.operations, "--ops", 1, 10'000);

@@ -49,7 +49,9 @@ Json json_of(const IndexInfo& info) {
           {"ordered", info.ordered},
           {"verifiable", info.verifiable},
           {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},
-          {"recovers", std::ranges::any_of(kinds_of_keys, [&](KeyKind kind) { return info.recovers(kind); })},
+          {"recovers",
+           std::ranges::any_of(kinds_of_keys, [&](KeyKind kind) { return info.recovers(kind); })},
+          {"tearing", name_of(info.tearing)},
           {"options", std::move(options)}};
 }
 

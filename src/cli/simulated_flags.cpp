@@ -83,7 +83,8 @@ bool is_pmdk_pool(const BenchConfig& config) {
   if (!config.reuse) return config.heap == HeapKind::pmdk;
   constexpr std::string_view magic = "PMEMOBJ";
   std::array<char, 8> head{};
-  std::ifstream(config.pool_path, std::ios::binary).read(head.data(), head.size());
+  std::ifstream(Pool::part_path(config.pool_path, 0), std::ios::binary)
+      .read(head.data(), head.size());
   return std::string_view(head.data(), magic.size()) == magic;
 }
 
@@ -166,6 +167,9 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
                  (flags.cpus ? "--cpus " + *flags.cpus + " names " : platform + " has ") +
                      std::to_string(config.simulated->cpus.size()) + ": give that many or fewer");
   config.simulated->cpus.resize(config.threads);
+  if (flags.pool_node && config.options.node_pools() != 0)
+    return usage("there is a pool on every node", "--pool-node " + *flags.pool_node,
+                 "leave it out, or give --option node_pools=0");
   if (config.uses_pool() && config.heap != HeapKind::dram && config.pool_path.empty() &&
       !config.reuse) {
     // Of one length for every process, so that no length of a name can show in a figure.

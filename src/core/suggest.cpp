@@ -32,7 +32,8 @@ std::string suggestion(std::string_view given, std::span<const std::string> cand
   std::size_t best_distance = near + 1;
   for (const std::string& candidate : candidates) {
     std::size_t distance = edit_distance(given, candidate);
-    if (given.size() >= telling_prefix && candidate.starts_with(given)) distance = near;
+    if (given.size() >= telling_prefix && candidate.starts_with(given))
+      distance = std::min(distance, near);
     if (distance < best_distance) {
       best = &candidate;
       best_distance = distance;

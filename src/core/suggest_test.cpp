@@ -17,6 +17,11 @@ TEST(Suggestion, FindsTheNearestNameWithinTwoEdits) {
   EXPECT_EQ(suggestion("nul", names, "x"), "did you mean 'null'?");
 }
 
+TEST(Suggestion, APrefixIsNoFartherThanItsEdits) {
+  EXPECT_EQ(suggestion("fptre", std::vector<std::string>{"dptree", "fptree"}, "x"),
+            "did you mean 'fptree'?");
+}
+
 TEST(Suggestion, TakesATellingPrefix) {
   EXPECT_EQ(suggestion("absl", names, "x"), "did you mean 'abslbtree'?");
   EXPECT_EQ(suggestion("std", names, "x"), "did you mean 'stdmap'?");

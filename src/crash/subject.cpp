@@ -220,7 +220,9 @@ Result<std::unique_ptr<Pool>> open_copy(const Memory& memory) {
 
 Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabulary& vocabulary,
                                             const Memory& memory) {
-  auto pool = subject.heap == HeapKind::pmdk ? open_copy(memory) : Pool::create_in(memory.span());
+  auto pool = subject.heap == HeapKind::pmdk
+                  ? open_copy(memory)
+                  : Pool::create_in(memory.span(), subject.options.pool_parts());
   if (!pool) return pool.error();
   const auto& both = vocabulary.both();
   const std::uint16_t keys = vocabulary.keys();

@@ -13,8 +13,8 @@ namespace {
 
 volatile sig_atomic_t flag = 0;
 unsigned patience = 0;
-std::array<char, PATH_MAX> unfinished{};  // empty while there is none
-volatile sig_atomic_t has_unfinished = 0;
+std::array<char, std::size_t{16} * PATH_MAX> unfinished{};  // paths, each with its zero byte
+volatile sig_atomic_t unfinished_paths = 0;
 
 void note(int) {
   flag = 1;
@@ -26,7 +26,12 @@ void note(int) {
 void end(int) {
   constexpr std::string_view text =
       "perdure: interrupted in the middle of an operation: nothing is kept\n";
-  if (has_unfinished != 0) static_cast<void>(unlink(unfinished.data()));
+  const char* path = unfinished.data();
+  for (sig_atomic_t i = 0; i < unfinished_paths; ++i) {
+    static_cast<void>(unlink(path));
+    while (*path++ != '\0') {
+    }
+  }
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
   }
   _exit(interrupted_exit_code);
@@ -48,12 +53,18 @@ void watch_for_interrupts(unsigned patience_seconds) noexcept {
 
 bool interrupted() noexcept { return flag != 0; }
 
-void remove_when_ended(const std::string& path) noexcept {
-  has_unfinished = 0;
-  if (path.empty() || path.size() >= unfinished.size()) return;
-  path.copy(unfinished.data(), path.size());
-  unfinished[path.size()] = '\0';
-  has_unfinished = 1;
+void remove_when_ended(std::span<const std::string> paths) noexcept {
+  unfinished_paths = 0;
+  std::size_t used = 0;
+  sig_atomic_t kept = 0;
+  for (const std::string& path : paths) {
+    if (path.size() >= unfinished.size() - used) break;
+    path.copy(unfinished.data() + used, path.size());
+    used += path.size();
+    unfinished[used++] = '\0';
+    ++kept;
+  }
+  unfinished_paths = kept;
 }
 
 }  // namespace perdure::driver

@@ -1,6 +1,7 @@
 // SIGINT and SIGTERM as a flag that the phases ask, so that an interrupted run closes its pool.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace perdure::driver {
@@ -14,8 +15,8 @@ inline constexpr int interrupted_exit_code = 130;
 void watch_for_interrupts(unsigned patience_seconds) noexcept;
 [[nodiscard]] bool interrupted() noexcept;
 
-/// A file that is useless when the run is ended so; empty: none any more. Longer paths than the
-/// system takes are ignored.
-void remove_when_ended(const std::string& path) noexcept;
+/// Files that are useless when the run is ended so; none: none any more. Paths that are longer than
+/// the system takes are ignored.
+void remove_when_ended(std::span<const std::string> paths) noexcept;
 
 }  // namespace perdure::driver

@@ -23,14 +23,14 @@ TEST(Interrupt, TheFirstSignalIsAFlagTheSecondKills) {
 }
 
 TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
-  const std::filesystem::path file =
+  const std::string file =
       std::filesystem::temp_directory_path() / ("perdure_interrupt_" + std::to_string(getpid()));
   for (const bool finished : {false, true}) {
     std::ofstream(file) << "half a pool";
     EXPECT_EXIT(
         {
           watch_for_interrupts(1);
-          remove_when_ended(file);
+          remove_when_ended({&file, 1});
           if (finished) remove_when_ended({});
           raise(SIGINT);
           for (volatile bool forever = true; forever;) {

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "driver/interrupt.h"
+#include "driver/numa.h"
 
 namespace perdure::driver {
 namespace {
@@ -103,6 +104,20 @@ Result<void> clear_for_creation(const std::string& path) {
 
 }  // namespace
 
+std::vector<unsigned> pool_nodes(const BenchConfig& config) {
+  std::vector<unsigned> nodes;
+  if (config.options.node_pools() == 0) return nodes;
+  if (config.simulated) {
+    const platform::Platform& platform = config.simulated->platform;
+    const unsigned sockets =
+        platform.pm.present ? platform.pm.sockets_with_dimms : platform.cpu.sockets;
+    for (unsigned node = 0; node < sockets; ++node) nodes.push_back(node);
+  } else {
+    for (const NumaNode& node : numa_nodes()) nodes.push_back(node.number);
+  }
+  return nodes;
+}
+
 std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept {
   constexpr std::uint64_t base = 64 * mebibyte;
   return round_up(base + expected_records(config) * bytes_per_record(config), 2 * mebibyte);
@@ -127,10 +142,11 @@ std::uint64_t free_bytes_for(const std::string& path) {
 
 Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config) {
   if (config.pool_bytes != 0) return config.pool_bytes;
-  const std::uint64_t wanted = std::max(estimated_pool_bytes(config), Pool::min_pool_bytes);
+  const unsigned parts = config.options.pool_parts(pool_nodes(config).size());
+  const std::uint64_t wanted = std::max(estimated_pool_bytes(config), parts * Pool::min_pool_bytes);
   if (config.simulated) return wanted;  // whatever is free here: creation says when it is too much
   const bool dram = config.uses_pool() && config.heap == HeapKind::dram;
-  const std::uint64_t free = free_bytes_for(dram ? "" : config.pool_path);
+  const std::uint64_t free = free_bytes_for(dram ? "" : Pool::part_path(config.pool_path, 0));
   if (free == 0) return wanted;
   const std::uint64_t usable = free / 10 * 9 / (2 * mebibyte) * (2 * mebibyte);
   if (wanted <= usable) return wanted;
@@ -147,17 +163,24 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   std::unique_ptr<PoolSite> site(new PoolSite);
   if (!config.uses_pool() && !config.uses_path()) return site;
   const bool has_path = config.uses_path();
-  site->path_ = has_path ? config.pool_path : "";
   site->directory_ = has_path && !config.uses_pool();
+  const std::vector<unsigned> nodes = pool_nodes(config);
+  const unsigned parts = config.uses_pool() ? config.options.pool_parts(nodes.size()) : 1;
+  std::vector<std::string>& paths = site->paths_;
+  if (site->directory_) paths.push_back(config.pool_path);
+  for (unsigned n = 0; has_path && !site->directory_ && n < parts; ++n)
+    paths.push_back(Pool::part_path(config.pool_path, n));
   std::error_code ignored;
-  const bool present = has_path && fs::exists(site->path_, ignored);
-  const bool device = present && fs::is_character_file(site->path_, ignored);
+  const auto is_present = [&](const std::string& path) { return fs::exists(path, ignored); };
+  const bool present = has_path && is_present(paths.front());
+  const bool device = present && fs::is_character_file(paths.front(), ignored);
   if (config.reuse) {
     if (!present)
-      return Error{ErrorCode::not_found, "does not exist, so it cannot be reused", site->path_,
+      return Error{ErrorCode::not_found, "does not exist, so it cannot be reused", paths.front(),
                    "leave --reuse out to create it"};
   } else {
-    if (present && !config.force) return exists(site->path_);
+    const auto other = std::ranges::find_if(paths, is_present);
+    if (other != paths.end() && !config.force) return exists(*other);
     const auto bytes = choose_pool_bytes(config);
     if (!bytes) return bytes.error();
     site->bytes_ = *bytes;
@@ -165,7 +188,7 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
 
   if (!config.uses_pool()) {
     if (present && !config.reuse) {
-      const auto cleared = clear_for_creation(site->path_);
+      const auto cleared = clear_for_creation(paths.front());
       if (!cleared) return cleared.error();
     }
     site->created_ = !config.reuse;
@@ -173,20 +196,22 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   }
 
   PoolOptions options;
-  options.path = site->path_;
+  options.path = has_path ? config.pool_path : "";
   options.heap = config.heap;
   options.bytes = site->bytes_;
   options.huge_pages = config.huge_pages;
   options.overwrite = config.force;
+  options.parts = parts;
+  options.nodes = nodes;
   auto pool = config.reuse ? Pool::open(options) : Pool::create(options);
   if (!pool) return pool.error();
   site->pool_ = std::move(pool).value();
   site->bytes_ = site->pool_->bytes();
   site->created_ = has_path && !config.reuse && !device;
-  if (site->created_) remove_when_ended(site->path_);
+  if (site->created_) remove_when_ended(paths);
   if (config.scratch_pool) {
     // Mapped and open it needs no name, and so goes with the process even when that is killed.
-    fs::remove(site->path_, ignored);
+    for (const std::string& path : paths) fs::remove(path, ignored);
     site->keep();
   }
   return site;
@@ -202,22 +227,23 @@ PoolSite::~PoolSite() {
   pool_.reset();
   if (!created_ || kept_) return;
   std::error_code ignored;
-  if (directory_)
-    fs::remove_all(path_, ignored);
-  else
-    fs::remove(path_, ignored);
+  for (const std::string& path : paths_)
+    if (directory_)
+      fs::remove_all(path, ignored);
+    else
+      fs::remove(path, ignored);
 }
 
 std::string PoolSite::medium() const {
   if (pool_) return name_of(pool_->medium());
   if (!directory_) return "none";
-  return is_tmpfs(parent_of(path_)) ? "tmpfs" : "disk";
+  return is_tmpfs(parent_of(paths_.front())) ? "tmpfs" : "disk";
 }
 
 std::uint64_t PoolSite::directory_bytes() const {
   std::uint64_t bytes = 0;
   std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(path_, ignored)) {
+  for (const auto& entry : fs::recursive_directory_iterator(paths_.front(), ignored)) {
     struct stat file {};
     if (entry.is_regular_file(ignored) && stat(entry.path().c_str(), &file) == 0)
       bytes += static_cast<std::uint64_t>(file.st_blocks) * 512;

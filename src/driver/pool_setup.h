@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "driver/config.h"
 #include "pool/pool.h"
 
 namespace perdure::driver {
+
+/// The NUMA nodes of the run's machine that parts of the pool are dealt to; none where it is one.
+[[nodiscard]] std::vector<unsigned> pool_nodes(const BenchConfig& config);
 
 /// A generous size for everything the run may put into the pool: records at half-full leaves, the
 /// inserts of all repetitions, old versions awaiting their grace period.
@@ -55,7 +59,7 @@ class PoolSite {
   PoolSite() = default;
 
   std::unique_ptr<Pool> pool_;
-  std::string path_;
+  std::vector<std::string> paths_;  ///< the directory, or the files of the pool's parts
   std::uint64_t bytes_ = 0;
   bool directory_ = false;
   bool created_ = false;

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -87,6 +88,67 @@ TEST_F(DirectorySite, WhatARunMadeGoesUnlessKept) {
     }
     EXPECT_EQ(fs::exists(config_.pool_path), keep);
   }
+}
+
+/// A run with two pools on each node of this machine.
+class PoolsOfNodes : public ::testing::Test {
+ protected:
+  PoolsOfNodes() : config_(persistent(1000)) {
+    config_.index.index_class = IndexClass::persistent;
+    config_.options.set(node_pools_option().name, 2);
+    config_.huge_pages = false;
+    config_.pool_path = fs::temp_directory_path() / ("perdure_nodes_" + std::to_string(getpid()));
+    for (unsigned n = 0; n < 2 * pool_nodes(config_).size(); ++n)
+      files_.push_back(Pool::part_path(config_.pool_path, n));
+  }
+  ~PoolsOfNodes() override {
+    for (const std::string& file : files_) fs::remove(file);
+  }
+  [[nodiscard]] std::size_t present() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(files_, [](const std::string& file) { return fs::exists(file); }));
+  }
+
+  BenchConfig config_;
+  std::vector<std::string> files_;
+};
+
+TEST_F(PoolsOfNodes, AllFilesComeAndGoTogether) {
+  ASSERT_GE(files_.size(), 2U);
+  for (const bool keep : {false, true}) {
+    {
+      auto site = PoolSite::prepare(config_);
+      ASSERT_TRUE(site.ok()) << site.error().line();
+      EXPECT_EQ((*site)->pool()->parts(), files_.size());
+      EXPECT_EQ((*site)->bytes(), (*site)->pool()->bytes());
+      EXPECT_EQ(present(), files_.size());
+      if (keep) (*site)->keep();
+    }
+    EXPECT_EQ(present(), keep ? files_.size() : 0U);
+  }
+  config_.reuse = true;
+  EXPECT_TRUE(PoolSite::prepare(config_).ok());
+  config_.options.set(node_pools_option().name, 0);
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::foreign);
+  EXPECT_EQ(present(), files_.size());
+}
+
+TEST_F(PoolsOfNodes, AFileInAnyPlaceIsKeptWithoutForce) {
+  std::ofstream(files_.back()) << "precious";
+  const auto site = PoolSite::prepare(config_);
+  ASSERT_FALSE(site.ok());
+  EXPECT_EQ(site.error().code, ErrorCode::exists);
+  EXPECT_EQ(site.error().where, files_.back());
+  EXPECT_EQ(present(), 1U);
+  config_.force = true;
+  EXPECT_TRUE(PoolSite::prepare(config_).ok());
+}
+
+TEST_F(PoolsOfNodes, AScratchPoolLeavesNoFile) {
+  config_.scratch_pool = true;
+  const auto site = PoolSite::prepare(config_);
+  ASSERT_TRUE(site.ok());
+  EXPECT_EQ(present(), 0U);
 }
 
 }  // namespace

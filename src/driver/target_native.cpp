@@ -21,7 +21,11 @@ class NativeTarget final : public Target {
   void add_pool(const Pool&) override {}
   void remove_pool(const Pool&) override {}
   void run(Accounting, const Job& job) override { team_.run(job); }
-  void run_alone(Accounting, const std::function<void()>& step) override { step(); }
+  // An index that is opened here may start threads of its own: they count as the workers do.
+  void run_alone(Accounting, const std::function<void()>& step) override {
+    const Confined confined(team_.cpus());
+    step();
+  }
   std::vector<TimelinePoint> run_phase(Accounting, Rounds& rounds, const WatchedPhase& phase,
                                        Progress& progress, const Job& job) override {
     team_.start(job);

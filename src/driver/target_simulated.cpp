@@ -194,9 +194,12 @@ class SimulatedTarget final : public Target {
   }
 
   void add_pool(const Pool& pool) override {
-    simulation_.add_persistent(pool.base(), pool.bytes());
+    for (unsigned n = pool.parts(); n-- > 0;)  // the first part last: pointers count from there
+      simulation_.add_persistent(pool.part(n).data(), pool.part(n).size());
   }
-  void remove_pool(const Pool& pool) override { simulation_.remove_persistent(pool.base()); }
+  void remove_pool(const Pool& pool) override {
+    for (unsigned n = 0; n < pool.parts(); ++n) simulation_.remove_persistent(pool.part(n).data());
+  }
 
   void run(Accounting accounting, const Job& job) override {
     set_model(model_for(accounting));

@@ -1,7 +1,5 @@
 #include "driver/topology.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -56,6 +54,18 @@ bool pin_this_thread(unsigned cpu) noexcept {
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
   return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+Confined::Confined(std::span<const unsigned> cpus) noexcept {
+  if (cpus.empty() || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+  cpu_set_t those;
+  CPU_ZERO(&those);
+  for (const unsigned cpu : cpus) CPU_SET(cpu, &those);
+  set_ = sched_setaffinity(0, sizeof those, &those) == 0;
+}
+
+Confined::~Confined() {
+  if (set_) static_cast<void>(sched_setaffinity(0, sizeof before_, &before_));
 }
 
 }  // namespace perdure::driver

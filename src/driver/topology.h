@@ -1,6 +1,8 @@
 // Topology: the cores this process may use, in the order in which threads are pinned to them.
 #pragma once
 
+#include <sched.h>
+
 #include <span>
 #include <string>
 #include <vector>
@@ -26,5 +28,20 @@ struct Core {
 
 /// Pins the calling thread. False when the system refuses.
 bool pin_this_thread(unsigned cpu) noexcept;
+
+/// While one lives, the calling thread, and for all their lives the threads that it starts
+/// meanwhile, run on `cpus` only: so the threads that an index starts share the cores of its
+/// workers. Nothing where `cpus` is empty or the system refuses.
+class Confined {
+ public:
+  explicit Confined(std::span<const unsigned> cpus) noexcept;
+  ~Confined();
+  Confined(const Confined&) = delete;
+  Confined& operator=(const Confined&) = delete;
+
+ private:
+  bool set_ = false;
+  cpu_set_t before_{};
+};
 
 }  // namespace perdure::driver

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 namespace perdure::driver {
 namespace {
 
@@ -30,6 +33,38 @@ TEST(Topology, ThisMachineHasCores) {
   EXPECT_FALSE(usable_cores().empty());
   EXPECT_EQ(pinning_order(usable_cores()).size(), usable_cores().size());
   EXPECT_FALSE(usable_cores("/nonexistent").empty());
+}
+
+cpu_set_t cpus_of_this_thread() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  EXPECT_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  return cpus;
+}
+
+TEST(Topology, ThreadsStartedByAConfinedOneStayWhereItWas) {
+  const cpu_set_t before = cpus_of_this_thread();
+  const unsigned last = pinning_order(usable_cores()).back();
+  cpu_set_t inside;
+  cpu_set_t later;
+  std::atomic<bool> released = false;
+  std::thread started;
+  {
+    const Confined confined({&last, 1});
+    inside = cpus_of_this_thread();
+    started = std::thread([&] {
+      released.wait(false);
+      later = cpus_of_this_thread();
+    });
+  }
+  released = true;
+  released.notify_one();
+  started.join();
+  EXPECT_EQ(CPU_COUNT(&inside), 1);
+  EXPECT_TRUE(CPU_ISSET(last, &inside));
+  EXPECT_TRUE(CPU_EQUAL(&inside, &later));
+  const cpu_set_t after = cpus_of_this_thread();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 }  // namespace

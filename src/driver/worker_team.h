@@ -6,6 +6,7 @@
 // to a thread of its own (its thread 0), because the caller of `start` goes on to watch the run.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -67,6 +68,10 @@ class WorkerTeam {
   }
 
   [[nodiscard]] unsigned threads() const noexcept { return threads_; }
+  /// The CPUs that its threads run on; empty: any.
+  [[nodiscard]] std::span<const unsigned> cpus() const noexcept {
+    return std::span(cpus_).first(std::min<std::size_t>(threads_, cpus_.size()));
+  }
   /// False when the system refused to pin a thread.
   [[nodiscard]] bool pinned() const noexcept { return !pinning_failed_.load(); }
 

@@ -96,6 +96,27 @@ void IndexOptions::set(std::string name, std::uint64_t value) {
     found->value = value;
 }
 
+namespace {
+constexpr const char* node_pools_name = "node_pools";
+}
+
+std::uint64_t IndexOptions::node_pools() const noexcept {
+  const auto found = std::ranges::find(choices_, node_pools_name, &Choice::name);
+  return found == choices_.end() ? 0 : found->value;
+}
+
+unsigned IndexOptions::pool_parts(std::size_t nodes) const noexcept {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(node_pools() * nodes, 1, Pool::max_parts));
+}
+
+IndexOption node_pools_option() {
+  return {.name = node_pools_name,
+          .description = "pools for each NUMA node, PATH, PATH.1, ...; 0: one for all",
+          .fallback = 0,
+          .least = 0,
+          .most = 8};
+}
+
 std::span<const IndexInfo> IndexRegistry::all() { return registered(); }
 
 Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {

@@ -37,11 +37,19 @@ class IndexOptions {
   /// The value of an option that the index has declared.
   [[nodiscard]] std::uint64_t get(std::string_view name) const;
   void set(std::string name, std::uint64_t value);
+  /// Pools for each NUMA node (`node_pools_option`); 0: one for all.
+  [[nodiscard]] std::uint64_t node_pools() const noexcept;
+  /// How many parts the pool is made of, on a machine with so many nodes that hold any.
+  [[nodiscard]] unsigned pool_parts(std::size_t nodes = 1) const noexcept;
   [[nodiscard]] const std::vector<Choice>& choices() const noexcept { return choices_; }
 
  private:
   std::vector<Choice> choices_;
 };
+
+/// What an index declares that can live in a pool of several parts. Whoever makes its pool obeys;
+/// the index allocates as ever, and gets what is near (pool/parts_heap.h).
+[[nodiscard]] IndexOption node_pools_option();
 
 /// Where an index keeps its records.
 enum class IndexClass : std::uint8_t {

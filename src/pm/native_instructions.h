@@ -85,12 +85,19 @@ void heavy_fence() noexcept;
 /// Only a simulator gives slots of its own.
 inline constexpr std::size_t no_slot = ~std::size_t{0};
 [[nodiscard]] inline std::size_t thread_slot() noexcept { return no_slot; }
+/// Cost: no system call.
+[[nodiscard]] inline unsigned numa_node() noexcept {
+  unsigned cpu = 0;
+  unsigned node = 0;
+  return getcpu(&cpu, &node) == 0 ? node : 0;
+}
 
 /// Tells a simulator of an access that the compiler's hooks cannot see. Nothing here.
 inline void note_read(const void*, std::size_t) noexcept {}
 inline void note_write(void*, std::size_t) noexcept {}
 /// Tells a simulator that [base, base + bytes) is persistent memory, or no longer. Nothing here.
-inline void note_persistent(const void*, std::uint64_t, bool) noexcept {}
+inline constexpr unsigned any_node = ~0U;
+inline void note_persistent(const void*, std::uint64_t, bool, unsigned = any_node) noexcept {}
 inline void note_not_persistent(const void*) noexcept {}
 
 }  // namespace perdure::pm::detail::instruction

@@ -37,7 +37,10 @@ void transaction_abort() noexcept;
 void note_read(const void* address, std::size_t bytes) noexcept;
 void note_write(void* address, std::size_t bytes) noexcept;
 /// `foreign_writes`: a library that is not ours keeps its own data there, unseen by the hooks.
-void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes) noexcept;
+/// `node`: whose memory it is; any: where the simulation's options put the pool.
+inline constexpr unsigned any_node = ~0U;
+void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
+                     unsigned node = any_node) noexcept;
 void note_not_persistent(const void* base) noexcept;
 
 struct FlushSupport {
@@ -53,5 +56,7 @@ void heavy_fence() noexcept;
 /// A simulated thread's slot; `no_slot` outside.
 inline constexpr std::size_t no_slot = ~std::size_t{0};
 [[nodiscard]] std::size_t thread_slot() noexcept;
+/// 0 outside a simulated thread.
+[[nodiscard]] unsigned numa_node() noexcept;
 
 }  // namespace perdure::pm::detail::instruction

@@ -38,4 +38,6 @@ std::size_t thread_slot() noexcept {
   return slot.number;
 }
 
+unsigned numa_node() noexcept { return detail::instruction::numa_node(); }
+
 }  // namespace perdure::pm

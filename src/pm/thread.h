@@ -13,4 +13,8 @@ inline constexpr std::size_t max_threads = 256;
 /// More than max_threads live threads: prints one line and aborts (a limit of the build).
 [[nodiscard]] std::size_t thread_slot() noexcept;
 
+/// The NUMA node that this thread runs on, as the system (simulated: the platform) numbers it.
+/// Natively it may be another a moment later, unless the thread is pinned.
+[[nodiscard]] unsigned numa_node() noexcept;
+
 }  // namespace perdure::pm

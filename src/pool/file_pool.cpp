@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "pm/persist.h"
+#include "pool/parts_heap.h"
 #include "pool/slab_heap.h"
 
 namespace perdure {
@@ -15,182 +18,331 @@ namespace {
 
 constexpr std::uint64_t least_image_bytes = std::uint64_t{128} << 10;
 
-std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+std::uint64_t bytes_of_part(const PoolOptions& options) {
+  const std::uint64_t pages = (options.bytes + 4095) / 4096;
+  return (pages + options.parts - 1) / options.parts * 4096;
+}
+
+bool read_header(const std::string& path, PoolHeader& header) {
+  constexpr std::uint64_t any_size = ~std::uint64_t{0};
+  const Result<File> file = open_file(path);
+  return file.ok() && !is_device(*file) &&
+         read_first_page(*file, path, reinterpret_cast<std::byte*>(&header)).ok() &&
+         check_header(header, any_size, path).ok();
+}
+
+/// Files that replacing a pool of more parts would leave behind.
+std::vector<std::string> surplus_parts(const PoolOptions& options) {
+  std::vector<std::string> paths;
+  PoolHeader first;
+  if (!options.overwrite || !read_header(Pool::part_path(options.path, 0), first)) return paths;
+  for (unsigned n = options.parts; n <= first.more_parts; ++n) {
+    PoolHeader header;
+    const std::string path = Pool::part_path(options.path, n);
+    if (read_header(path, header) && check_part(header, first, n, path).ok()) paths.push_back(path);
+  }
+  return paths;
+}
 
 }  // namespace
 
-Result<void> FilePool::map(const PoolOptions& options, const File& file, std::uint64_t bytes) {
-  Result<Mapping> mapping = Mapping::of_file(file.get(), bytes, options.map_address, options.path);
-  if (!mapping) return mapping.error();
-  mapping_ = std::move(*mapping);
-  base_ = mapping_.base();
-  pm::note_persistent(base_, bytes, false);
-  bytes_ = bytes;
-  path_ = options.path;
-  heap_kind_ = HeapKind::slab;
-  header_ = reinterpret_cast<PoolHeader*>(base_);
-  return {};
-}
-
-void FilePool::attach_heap() { heap_ = std::make_unique<SlabHeap>(pool_header_bytes, bytes_); }
-
-Result<std::unique_ptr<Pool>> FilePool::create(const PoolOptions& options) {
-  // A device is its own file: it is neither created nor replaced, and a pool on it is only
-  // overwritten when asked for.
-  Result<File> existing = open_file(options.path);
-  const bool device = existing.ok() && is_device(*existing);
-  std::uint64_t bytes = whole_pages(options.bytes);
-  std::unique_ptr<FilePool> pool(new FilePool);
-  Result<NewFile> made = Error{};
-  if (device) {
-    const Result<std::uint64_t> available = size_of(*existing, options.path);
+/// Where a part of a new pool goes. A device is its own file: it is neither created nor replaced,
+/// and a pool on it is only overwritten when asked for.
+class FilePool::Site {
+ public:
+  [[nodiscard]] static Result<Site> take(const std::string& path, std::uint64_t bytes,
+                                         bool overwrite) {
+    Site site;
+    site.path_ = path;
+    Result<File> existing = open_file(path);
+    site.is_device_ = existing.ok() && is_device(*existing);
+    if (!site.is_device_) {
+      existing = File();
+      Result<NewFile> made = NewFile::create(path, bytes, overwrite);
+      if (!made) return made.error();
+      site.made_ = std::move(*made);
+      if (const Result<void> locked = lock_file(site.made_->file(), path); !locked)
+        return locked.error();
+      return site;
+    }
+    const Result<std::uint64_t> available = size_of(*existing, path);
     if (!available) return available.error();
-    if (const Result<void> locked = lock_file(*existing, options.path); !locked)
-      return locked.error();
+    if (const Result<void> locked = lock_file(*existing, path); !locked) return locked.error();
     alignas(8) std::byte page[pool_header_bytes];
-    if (const Result<void> read = read_first_page(*existing, options.path, page); !read)
+    if (const Result<void> read = read_first_page(*existing, path, page); !read)
       return read.error();
-    if (!options.overwrite && std::memcmp(page, pool_magic.data(), pool_magic.size()) == 0)
-      return Error{ErrorCode::exists, "the device holds a pool", options.path,
+    if (!overwrite && std::memcmp(page, pool_magic.data(), pool_magic.size()) == 0)
+      return Error{ErrorCode::exists, "the device holds a pool", path,
                    "add --force to replace it, or --reuse to open it"};
     if (bytes > *available)
       return Error{ErrorCode::out_of_space,
-                   "the device has " + std::to_string(*available) + " bytes", options.path,
+                   "the device has " + std::to_string(*available) + " bytes", path,
                    "ask for a smaller pool"};
-  } else {
-    existing = File();
-    made = NewFile::create(options.path, bytes, options.overwrite);
-    if (!made) return made.error();
-    if (const Result<void> locked = lock_file(made->file(), options.path); !locked)
-      return locked.error();
+    site.device_ = std::move(*existing);
+    return site;
   }
-  const File& file = device ? *existing : made->file();
-  pool->medium_ = medium_of(file.get());
-  const bool huge_file = options.huge_pages && pool->medium_ == Medium::tmpfs;
-  if (!device)
-    if (const Result<void> room = made->fill(huge_file); !room) return room.error();
-  if (const Result<void> mapped = pool->map(options, file, bytes); !mapped) return mapped.error();
-  if (options.huge_pages) request_huge_pages(pool->base_, bytes, pool->medium_);
-  if (options.prefault) prefault(pool->base_, bytes);
-  write_header(*pool->header_, HeapKind::slab, bytes, pool_header_bytes);
-  sync_page_cache(pool->base_, pool_header_bytes, pool->medium_);
-  pool->attach_heap();
-  if (const Result<void> started = pool->start_new(); !started) return started.error();
-  if (device) {
-    pool->file_ = std::move(*existing);
-  } else {
-    Result<File> named = made->publish();
-    if (!named) return named.error();
-    pool->file_ = std::move(*named);
+
+  [[nodiscard]] const File& file() const noexcept { return is_device_ ? device_ : made_->file(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] Result<void> fill(bool huge_pages) const {
+    return is_device_ ? Result<void>() : made_->fill(huge_pages);
   }
+  [[nodiscard]] Result<File> publish() {
+    return is_device_ ? Result<File>(std::move(device_)) : made_->publish();
+  }
+  /// Takes the name back.
+  void unpublish() const noexcept {
+    if (!is_device_) unlink(path_.c_str());
+  }
+
+ private:
+  std::string path_;
+  bool is_device_ = false;
+  File device_;
+  std::optional<NewFile> made_;
+};
+
+std::optional<unsigned> FilePool::node_of(unsigned part) const noexcept {
+  if (parts() == 1 || nodes_.empty()) return std::nullopt;
+  return nodes_[part % nodes_.size()];
+}
+
+template <class MapPart>
+Result<void> FilePool::map(const PoolOptions& options, const MapPart& map_part) {
+  path_ = part_path(options.path, 0);
+  nodes_ = options.nodes;
+  AddressRange range;
+  if (parts() > 1) {
+    Result<AddressRange> reserved =
+        AddressRange::reserve(extent_bytes(), options.map_address, path_);
+    if (!reserved) return reserved.error();
+    range = std::move(*reserved);
+  }
+  const std::uint64_t start = parts() > 1 ? range.address() : options.map_address;
+  for (unsigned n = 0; n < parts(); ++n) {
+    const PreferredNode preferred(node_of(n));
+    range.release_to(start + start_of_part(n + 1));
+    Result<Mapping> mapped = map_part(n, start + start_of_part(n));
+    if (!mapped) return mapped.error();
+    mapping_.push_back(std::move(*mapped));
+  }
+  base_ = mapping_.front().base();
+  header_ = &header_of(0);
+  if (heap_kind_ == HeapKind::dram) return {};
+  for (unsigned n = parts(); n-- > 0;)
+    pm::note_persistent(part(n).data(), part_bytes(), false, node_of(n).value_or(pm::any_node));
+  return {};
+}
+
+void FilePool::use_huge_pages() {
+  for (unsigned n = 0; n < parts(); ++n) {
+    const PreferredNode preferred(node_of(n));
+    request_huge_pages(part(n).data(), part_bytes(), medium_);
+  }
+}
+
+void FilePool::prefault_parts() {
+  for (unsigned n = 0; n < parts(); ++n) {
+    const PreferredNode preferred(node_of(n));
+    prefault(part(n).data(), part_bytes());
+  }
+}
+
+Result<void> FilePool::format() {
+  write_header(*header_, heap_kind_, part_bytes(), pool_header_bytes, parts());
+  for (unsigned n = 1; n < parts(); ++n) write_part_header(header_of(n), *header_, n);
+  for (unsigned n = 0; n < parts(); ++n)
+    sync_page_cache(part(n).data(), pool_header_bytes, medium_);
+  attach_heap();
+  return start_new();
+}
+
+void FilePool::attach_heap() {
+  if (parts() == 1)
+    heap_ = std::make_unique<SlabHeap>(pool_header_bytes, part_bytes());
+  else
+    heap_ =
+        std::make_unique<PartsHeap>(parts(), part_shift(), pool_header_bytes, part_bytes(), nodes_);
+}
+
+Result<std::unique_ptr<Pool>> FilePool::create(const PoolOptions& options) {
+  const std::uint64_t bytes = bytes_of_part(options);
+  const std::vector<std::string> surplus = surplus_parts(options);
+  std::vector<Site> sites;
+  for (unsigned n = 0; n < options.parts; ++n) {
+    Result<Site> site = Site::take(part_path(options.path, n), bytes, options.overwrite);
+    if (!site) return site.error();
+    sites.push_back(std::move(*site));
+  }
+  std::unique_ptr<FilePool> pool(new FilePool);
+  pool->medium_ = medium_of(sites.front().file().get());
+  pool->set_size(bytes, options.parts);
+  const bool huge_files = options.huge_pages && pool->medium_ == Medium::tmpfs;
+  const auto map_part = [&](unsigned n, std::uint64_t address) -> Result<Mapping> {
+    if (const Result<void> room = sites[n].fill(huge_files); !room) return room.error();
+    return Mapping::of_file(sites[n].file().get(), bytes, address, sites[n].path());
+  };
+  if (const Result<void> mapped = pool->map(options, map_part); !mapped) return mapped.error();
+  if (options.huge_pages) pool->use_huge_pages();
+  if (options.prefault) pool->prefault_parts();
+  if (const Result<void> formatted = pool->format(); !formatted) return formatted.error();
+  // P5: what has the first part's name has all the others.
+  pool->file_.resize(options.parts);
+  for (unsigned n = options.parts; n-- > 0;) {
+    Result<File> named = sites[n].publish();
+    if (!named) {
+      for (unsigned other = n + 1; other < options.parts; ++other) sites[other].unpublish();
+      return named.error();
+    }
+    pool->file_[n] = std::move(*named);
+  }
+  for (const std::string& path : surplus) unlink(path.c_str());
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
 Result<std::unique_ptr<Pool>> FilePool::create_in_memory(const PoolOptions& options) {
-  const std::uint64_t bytes = whole_pages(options.bytes);
-  Result<Mapping> mapping = Mapping::anonymous(bytes, options.map_address);
-  if (!mapping) return mapping.error();
+  const std::uint64_t bytes = bytes_of_part(options);
   std::unique_ptr<FilePool> pool(new FilePool);
-  pool->mapping_ = std::move(*mapping);
-  pool->base_ = pool->mapping_.base();
-  pool->bytes_ = bytes;
-  pool->path_ = "(memory)";
   pool->heap_kind_ = HeapKind::dram;
-  pool->medium_ = Medium::anonymous;
-  pool->header_ = reinterpret_cast<PoolHeader*>(pool->base_);
-  if (options.huge_pages) request_huge_pages(pool->base_, bytes, Medium::anonymous);
-  if (options.prefault) prefault(pool->base_, bytes);
-  write_header(*pool->header_, HeapKind::dram, bytes, pool_header_bytes);
-  pool->attach_heap();
-  if (const Result<void> started = pool->start_new(); !started) return started.error();
+  pool->set_size(bytes, options.parts);
+  const auto map_part = [&](unsigned, std::uint64_t address) {
+    return Mapping::anonymous(bytes, address);
+  };
+  if (const Result<void> mapped = pool->map(options, map_part); !mapped) return mapped.error();
+  pool->path_ = "(memory)";
+  if (options.huge_pages) pool->use_huge_pages();
+  if (options.prefault) pool->prefault_parts();
+  if (const Result<void> formatted = pool->format(); !formatted) return formatted.error();
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
+// Every part is judged before any is written to (P4).
 Result<std::unique_ptr<Pool>> FilePool::open(const PoolOptions& options, File file) {
-  if (const Result<void> locked = lock_file(file, options.path); !locked) return locked.error();
-  PoolHeader header;
-  // Read again under the lock: until now another process may have been writing it.
-  if (const Result<void> read =
-          read_first_page(file, options.path, reinterpret_cast<std::byte*>(&header));
-      !read)
-    return read.error();
-  const Result<std::uint64_t> available = size_of(file, options.path);
-  if (!available) return available.error();
-  if (const Result<void> valid = check_header(header, *available, options.path); !valid)
-    return valid.error();
-  if (header.heap_kind != static_cast<std::uint8_t>(HeapKind::slab) ||
-      header.heap_offset != pool_header_bytes)
-    return Error{ErrorCode::corrupt, "the pool header names a heap that no file has", options.path,
-                 "restore the file from a copy, or create a new pool"};
+  std::vector<File> files;
+  PoolHeader first;
+  for (unsigned n = 0; n < options.parts; ++n) {
+    const std::string path = part_path(options.path, n);
+    if (n > 0) {
+      Result<File> opened = open_file(path);
+      if (!opened && opened.error().code == ErrorCode::not_found)
+        return Error{ErrorCode::not_found,
+                     "part " + std::to_string(n) + " of " + std::to_string(options.parts) +
+                         " of the pool is missing",
+                     path, "put it back, or create a new pool"};
+      if (!opened) return opened.error();
+      file = std::move(*opened);
+    }
+    // Read under the lock, even if again: until now another process may have been writing it.
+    if (const Result<void> locked = lock_file(file, path); !locked) return locked.error();
+    PoolHeader header;
+    if (const Result<void> read =
+            read_first_page(file, path, reinterpret_cast<std::byte*>(&header));
+        !read)
+      return read.error();
+    const Result<std::uint64_t> available = size_of(file, path);
+    if (!available) return available.error();
+    if (const Result<void> valid = check_header(header, *available, path); !valid)
+      return valid.error();
+    if (header.heap_kind != static_cast<std::uint8_t>(HeapKind::slab) ||
+        header.heap_offset != pool_header_bytes)
+      return corrupt_pool(path, "the pool header names a heap that no file has");
+    if (n == 0) std::memcpy(static_cast<void*>(&first), &header, sizeof first);
+    const Result<void> belongs =
+        n == 0 ? check_first_part(header, options.parts, path) : check_part(header, first, n, path);
+    if (!belongs) return belongs.error();
+    files.push_back(std::move(file));
+  }
   std::unique_ptr<FilePool> pool(new FilePool);
-  pool->medium_ = medium_of(file.get());
-  // A copy may have become sparse: a store into a hole of a full file system would kill us.
-  if (!is_device(file))
-    if (const Result<void> room = allocate_blocks(file, header.pool_bytes, options.path); !room)
-      return room.error();
-  if (const Result<void> mapped = pool->map(options, file, header.pool_bytes); !mapped)
-    return mapped.error();
-  if (options.huge_pages) request_huge_pages(pool->base_, pool->bytes_, pool->medium_);
-  pool->file_ = std::move(file);
+  pool->medium_ = medium_of(files.front().get());
+  pool->set_size(first.pool_bytes, options.parts);
+  const auto map_part = [&](unsigned n, std::uint64_t address) -> Result<Mapping> {
+    const std::string path = part_path(options.path, n);
+    // A copy may have become sparse: a store into a hole of a full file system would kill us.
+    if (!is_device(files[n]))
+      if (const Result<void> room = allocate_blocks(files[n], first.pool_bytes, path); !room)
+        return room.error();
+    return Mapping::of_file(files[n].get(), first.pool_bytes, address, path);
+  };
+  if (const Result<void> mapped = pool->map(options, map_part); !mapped) return mapped.error();
+  if (options.huge_pages) pool->use_huge_pages();
+  pool->file_ = std::move(files);
   pool->attach_heap();
   if (const Result<void> started = pool->start_existing(); !started) return started.error();
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
-std::unique_ptr<FilePool> FilePool::over(std::span<std::byte> memory) {
-  std::unique_ptr<FilePool> pool(new FilePool);
-  pool->base_ = memory.data();
-  pool->bytes_ = memory.size();
-  pool->path_ = "(image)";
-  pool->heap_kind_ = HeapKind::slab;
-  pool->medium_ = Medium::anonymous;
-  pool->header_ = reinterpret_cast<PoolHeader*>(pool->base_);
-  return pool;
+void FilePool::adopt(std::span<std::byte> memory, std::uint64_t part_bytes, unsigned parts) {
+  base_ = memory.data();
+  set_size(part_bytes, parts);
+  path_ = "(image)";
+  header_ = &header_of(0);
 }
 
-Result<std::unique_ptr<Pool>> FilePool::create_in(std::span<std::byte> memory) {
-  if (memory.size() < least_image_bytes || memory.size() % pool_header_bytes != 0 ||
-      reinterpret_cast<std::uintptr_t>(memory.data()) % pool_header_bytes != 0)
-    return Error{ErrorCode::usage, "an image of " + std::to_string(memory.size()) + " bytes",
+Result<std::unique_ptr<Pool>> FilePool::create_in(std::span<std::byte> memory, unsigned parts) {
+  const std::uint64_t bytes = memory.size() / parts;
+  if (bytes < least_image_bytes || memory.size() % pool_header_bytes != 0 ||
+      reinterpret_cast<std::uintptr_t>(memory.data()) % pool_header_bytes != 0 ||
+      (parts > 1 && (!std::has_single_bit(bytes) || parts * bytes != memory.size())))
+    return Error{ErrorCode::usage,
+                 "an image of " + std::to_string(memory.size()) + " bytes in " +
+                     std::to_string(parts) + " parts",
                  "(image)",
-                 "give whole pages, at least " + std::to_string(least_image_bytes) + " bytes"};
-  std::unique_ptr<FilePool> pool = over(memory);
-  write_header(*pool->header_, HeapKind::slab, memory.size(), pool_header_bytes);
-  pool->attach_heap();
-  if (const Result<void> started = pool->start_new(); !started) return started.error();
+                 "give whole pages, at least " + std::to_string(least_image_bytes) +
+                     " bytes a part, and a power of two where there are several"};
+  std::unique_ptr<FilePool> pool(new FilePool);
+  pool->adopt(memory, bytes, parts);
+  if (const Result<void> formatted = pool->format(); !formatted) return formatted.error();
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
 Result<std::unique_ptr<Pool>> FilePool::open_in(std::span<std::byte> memory) {
-  std::unique_ptr<FilePool> pool = over(memory);
-  if (memory.size() < pool_header_bytes) return foreign_error(pool->path_);
-  if (const Result<void> valid =
-          check_header(*pool->header_, memory.size(), pool->path_, least_image_bytes);
+  std::unique_ptr<FilePool> pool(new FilePool);
+  pool->adopt(memory, memory.size(), 1);
+  const std::string& path = pool->path_;
+  if (memory.size() < pool_header_bytes) return foreign_error(path);
+  const PoolHeader& first = *pool->header_;
+  if (const Result<void> valid = check_header(first, memory.size(), path, least_image_bytes);
       !valid)
     return valid.error();
-  if (pool->header_->heap_kind != static_cast<std::uint8_t>(HeapKind::slab) ||
-      pool->header_->heap_offset != pool_header_bytes)
-    return Error{ErrorCode::corrupt, "the pool header names a heap that no image has", pool->path_,
+  if (first.heap_kind != static_cast<std::uint8_t>(HeapKind::slab) ||
+      first.heap_offset != pool_header_bytes)
+    return Error{ErrorCode::corrupt, "the pool header names a heap that no image has", path,
                  "restore the image from a copy"};
-  pool->bytes_ = pool->header_->pool_bytes;
+  pool->set_size(first.pool_bytes, first.more_parts + 1U);
+  if (pool->extent_bytes() > memory.size())
+    return Error{ErrorCode::truncated, "the image lacks parts", path,
+                 "restore the image from a copy"};
+  for (unsigned n = 1; n < pool->parts(); ++n) {
+    const PoolHeader& header = pool->header_of(n);
+    if (const Result<void> valid =
+            check_header(header, pool->part_bytes(), path, least_image_bytes);
+        !valid)
+      return valid.error();
+    if (const Result<void> belongs = check_part(header, first, n, path); !belongs)
+      return belongs.error();
+  }
   pool->attach_heap();
   if (const Result<void> started = pool->start_existing(); !started) return started.error();
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
+void FilePool::note_not_persistent() const noexcept {
+  for (unsigned n = 0; n < parts(); ++n) pm::note_not_persistent(part(n).data());
+}
+
 FilePool::~FilePool() {
   heap_.reset();  // before the mapping it speaks of
-  if (base_ != nullptr) pm::note_not_persistent(base_);
+  if (base_ != nullptr) note_not_persistent();
 }
 
 Result<void> FilePool::close() {
   if (base_ == nullptr) return {};
-  sync_page_cache(base_, bytes_, medium_);
+  for (unsigned n = 0; n < parts(); ++n) sync_page_cache(part(n).data(), part_bytes(), medium_);
   finish();
   heap_.reset();
-  pm::note_not_persistent(base_);
-  mapping_ = Mapping();
-  file_ = File();
+  note_not_persistent();
+  mapping_.clear();
+  file_.clear();
   base_ = nullptr;
   header_ = nullptr;
   ready_ = false;

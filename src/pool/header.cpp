@@ -63,12 +63,13 @@ std::string PoolHeader::uuid_text() const {
 }
 
 void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
-                  std::uint64_t heap_offset) {
+                  std::uint64_t heap_offset, unsigned parts) {
   std::memset(static_cast<void*>(&header), 0, sizeof header);
   header.magic = pool_magic;
   header.layout_version = pool_layout_version;
   header.header_bytes = pool_header_bytes;
   header.heap_kind = static_cast<std::uint8_t>(kind);
+  header.more_parts = static_cast<std::uint8_t>(parts - 1);
   header.pool_bytes = pool_bytes;
   header.heap_offset = heap_offset;
   // By way of a copy: what the kernel writes into the pool, no simulation would see.
@@ -80,6 +81,14 @@ void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
   std::memcpy(header.uuid.data(), uuid.data(), uuid.size());
   header.uuid[6] = static_cast<std::uint8_t>((header.uuid[6] & 0x0f) | 0x40);  // RFC 4122,
   header.uuid[8] = static_cast<std::uint8_t>((header.uuid[8] & 0x3f) | 0x80);  // version 4
+  header.checksum = header.compute_checksum();
+  pm::persist(&header, sizeof header);
+}
+
+void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part) {
+  std::memset(static_cast<void*>(&header), 0, sizeof header);
+  std::memcpy(static_cast<void*>(&header), &first, offsetof(PoolHeader, checksum));
+  header.part = static_cast<std::uint8_t>(part);
   header.checksum = header.compute_checksum();
   pm::persist(&header, sizeof header);
 }
@@ -101,6 +110,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
                  path, "use a newer perdure"};
   if (header.layout_version != pool_layout_version || header.header_bytes != pool_header_bytes ||
       header.heap_kind > static_cast<std::uint8_t>(HeapKind::dram) || !all_zero(header.unused) ||
+      header.part > header.more_parts || header.more_parts >= Pool::max_parts ||
       header.pool_bytes > PoolHeader::Root::offset_mask || header.pool_bytes % 4096 != 0 ||
       header.pool_bytes < least_bytes || header.heap_offset >= header.pool_bytes)
     return corrupt_pool(path, "the pool header makes no sense");
@@ -124,6 +134,28 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
       return corrupt_pool(path, "the pool's table of roots is damaged");
   }
   return {};
+}
+
+Result<void> check_first_part(const PoolHeader& header, unsigned parts, const std::string& path) {
+  if (header.part != 0)
+    return Error{ErrorCode::foreign, "part " + std::to_string(header.part) + " of a pool", path,
+                 "open the pool by its first part"};
+  const unsigned made_of = header.more_parts + 1U;
+  if (made_of == parts) return {};
+  return Error{ErrorCode::foreign,
+               "a pool of " + std::to_string(made_of) + (made_of == 1 ? " part" : " parts") +
+                   ", and not of " + std::to_string(parts),
+               path, "open it with the node_pools it was made with"};
+}
+
+Result<void> check_part(const PoolHeader& header, const PoolHeader& first, unsigned part,
+                        const std::string& path) {
+  if (header.uuid == first.uuid && header.part == part && header.more_parts == first.more_parts &&
+      header.pool_bytes == first.pool_bytes && header.heap_kind == first.heap_kind &&
+      header.heap_offset == first.heap_offset)
+    return {};
+  return Error{ErrorCode::foreign, "not part " + std::to_string(part) + " of this pool", path,
+               "put the pool's own file there, or create a new pool"};
 }
 
 }  // namespace perdure

@@ -1,7 +1,8 @@
 // The pool header: the first page of a file or device, or the root object of a libpmemobj pool.
 //
 //   byte 0      8         12      16     17   24      32            40     56
-//        | magic | version | bytes | heap | 0 | pool  | heap start  | uuid | checksum |
+//        | magic | version | bytes | kind | 0 | part  | heap start  | uuid | checksum |
+//   byte 16: kind of heap, 17: the part's number, 18: how many parts come after the first
 //   byte 64     72  128                          2176       4096
 //        | clean | 0 | root[32] of 64 bytes        | 0 ...    |
 //
@@ -10,6 +11,8 @@
 // H2  `clean` is `clean_word` or 0, nothing else.
 // H3  a root exists <=> its `commit` is not zero; then `checksum` covers name, size and commit.
 //     `commit` is written last (P2). Its tag keeps a flipped bit from making a root vanish.
+// H4  the parts of a pool have one uuid, size and number of parts, and numbers from 0. But for the
+//     first they have neither roots nor a set `clean`.
 #pragma once
 
 #include <array>
@@ -54,8 +57,10 @@ struct PoolHeader {
   std::uint32_t layout_version;
   std::uint32_t header_bytes;
   std::uint8_t heap_kind;
-  std::array<std::uint8_t, 7> unused;
-  std::uint64_t pool_bytes;
+  std::uint8_t part;
+  std::uint8_t more_parts;
+  std::array<std::uint8_t, 5> unused;
+  std::uint64_t pool_bytes;  ///< of this part
   std::uint64_t heap_offset;
   std::array<std::uint8_t, 16> uuid;
   std::uint64_t checksum;
@@ -76,13 +81,22 @@ static_assert(offsetof(PoolHeader::Root, commit) == 56, "the commit word must be
 
 /// Fills a fresh header, all but the roots, with a random uuid; makes it durable, magic last.
 void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
-                  std::uint64_t heap_offset);
+                  std::uint64_t heap_offset, unsigned parts = 1);
+/// The same for a further part of the pool that `first` speaks of.
+void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part);
 
 /// Checks everything a header claims, in the order foreign, corrupt, newer, truncated.
 /// `available_bytes` is what the file really has; only images may be smaller than a pool file.
 [[nodiscard]] Result<void> check_header(const PoolHeader& header, std::uint64_t available_bytes,
                                         const std::string& path,
                                         std::uint64_t least_bytes = Pool::min_pool_bytes);
+
+/// Checks that a sound header is that of part 0 of `parts`. Errors: foreign.
+[[nodiscard]] Result<void> check_first_part(const PoolHeader& header, unsigned parts,
+                                            const std::string& path);
+/// Checks that a sound header is that of a further part (H4). Errors: foreign.
+[[nodiscard]] Result<void> check_part(const PoolHeader& header, const PoolHeader& first,
+                                      unsigned part, const std::string& path);
 
 /// The error for a file that is no pool of ours.
 [[nodiscard]] Error foreign_error(const std::string& path);

@@ -119,7 +119,10 @@ Result<void> HeaderPool::sweep_if_all_recovered() {
 }
 
 std::uint64_t HeaderPool::huge_page_bytes() const {
-  return perdure::huge_page_bytes(base_, bytes_);
+  std::uint64_t sum = 0;
+  for (unsigned n = 0; n < parts(); ++n)
+    sum += perdure::huge_page_bytes(part(n).data(), part(n).size());
+  return sum;
 }
 
 }  // namespace perdure

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <libpmem2.h>
 #include <linux/magic.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -150,6 +152,50 @@ Result<Mapping> Mapping::anonymous(std::uint64_t bytes, std::uint64_t address) {
     return Error{ErrorCode::out_of_space, std::string("cannot map memory: ") + std::strerror(errno),
                  "dram pool", "ask for a smaller pool"};
   return Mapping(memory, bytes);
+}
+
+AddressRange::~AddressRange() { release_to(end_); }
+
+AddressRange::AddressRange(AddressRange&& other) noexcept { *this = std::move(other); }
+
+AddressRange& AddressRange::operator=(AddressRange&& other) noexcept {
+  std::swap(address_, other.address_);
+  std::swap(held_, other.held_);
+  std::swap(end_, other.end_);
+  return *this;
+}
+
+Result<AddressRange> AddressRange::reserve(std::uint64_t bytes, std::uint64_t address,
+                                           const std::string& path) {
+  void* const memory = map_anonymous(bytes, address);
+  if (memory == MAP_FAILED)
+    return Error{ErrorCode::out_of_space,
+                 std::string("cannot reserve addresses: ") + std::strerror(errno), path,
+                 "ask for a smaller pool"};
+  AddressRange range;
+  range.address_ = range.held_ = reinterpret_cast<std::uint64_t>(memory);
+  range.end_ = range.address_ + round_up(bytes, page_bytes);
+  return range;
+}
+
+void AddressRange::release_to(std::uint64_t end) noexcept {
+  end = std::min(end, end_);
+  if (end <= held_) return;
+  munmap(reinterpret_cast<void*>(held_), end - held_);
+  held_ = end;
+}
+
+PreferredNode::PreferredNode(std::optional<unsigned> node) noexcept {
+  std::array<unsigned long, words> wanted{};
+  if (!node || *node >= bits ||
+      syscall(SYS_get_mempolicy, &mode_, mask_.data(), bits, nullptr, 0) != 0)
+    return;
+  wanted[*node / word_bits] = 1UL << *node % word_bits;
+  set_ = syscall(SYS_set_mempolicy, MPOL_PREFERRED, wanted.data(), bits) == 0;
+}
+
+PreferredNode::~PreferredNode() {
+  if (set_) syscall(SYS_set_mempolicy, mode_, mask_.data(), bits);
 }
 
 // MADV_COLLAPSE gives tmpfs huge pages even where shmem_enabled says never, but only around a page

@@ -4,8 +4,10 @@
 // (`pm::`).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/result.h"
@@ -47,6 +49,46 @@ class Mapping {
   std::uint64_t bytes_ = 0;
   pmem2_map* map_ = nullptr;                     ///< only DAX
   pmem2_vm_reservation* reservation_ = nullptr;  ///< only for a given address
+};
+
+/// A range of addresses that nobody else is given meanwhile, for mappings at fixed distances.
+class AddressRange {
+ public:
+  AddressRange() = default;
+  ~AddressRange();
+  AddressRange(AddressRange&& other) noexcept;
+  AddressRange& operator=(AddressRange&& other) noexcept;
+
+  /// `address` 0: anywhere, aligned to a huge page. Errors: out_of_space.
+  [[nodiscard]] static Result<AddressRange> reserve(std::uint64_t bytes, std::uint64_t address,
+                                                    const std::string& path);
+  [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
+  /// Gives up the addresses below `end`, for a mapping that follows at once.
+  void release_to(std::uint64_t end) noexcept;
+
+ private:
+  std::uint64_t address_ = 0;
+  std::uint64_t held_ = 0;  ///< [held_, end_) is still held
+  std::uint64_t end_ = 0;
+};
+
+/// While one lives, this thread and those it starts get their new pages from a NUMA node, as long
+/// as it has any.
+class PreferredNode {
+ public:
+  explicit PreferredNode(std::optional<unsigned> node) noexcept;
+  ~PreferredNode();
+  PreferredNode(const PreferredNode&) = delete;
+  PreferredNode& operator=(const PreferredNode&) = delete;
+
+ private:
+  static constexpr unsigned word_bits = 64;
+  static constexpr unsigned words = 16;
+  static constexpr unsigned bits = words * word_bits;  ///< no kernel has more nodes
+
+  bool set_ = false;
+  int mode_ = 0;  ///< what it was before
+  std::array<unsigned long, words> mask_{};
 };
 
 /// Asks for huge pages under [base, base + bytes), before or after it is touched. On tmpfs this

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Pool>> MemkindPool::create(const PoolOptions& options) {
   if (!mapping) return mapping.error();
   pool->mapping_ = std::move(*mapping);
   pool->base_ = pool->mapping_.base();
-  pool->bytes_ = bytes;
+  pool->set_size(bytes);
   pool->path_ = options.path;
   pool->heap_kind_ = HeapKind::memkind;
   if (options.huge_pages) request_huge_pages(pool->base_, bytes, pool->medium_);
@@ -108,7 +108,7 @@ Result<void> MemkindPool::close() {
 }
 
 std::uint64_t MemkindPool::huge_page_bytes() const {
-  return perdure::huge_page_bytes(base_, bytes_);
+  return perdure::huge_page_bytes(base_, bytes());
 }
 
 Result<void> MemkindPool::add_root(std::string_view, Reservation&) { return keeps_nothing(path_); }

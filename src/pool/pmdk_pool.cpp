@@ -60,7 +60,7 @@ bool read_at(const File& file, std::uint64_t offset, void* to, std::size_t bytes
 }
 
 // All that can be said about the file without libpmemobj, whose own checks are few.
-Result<void> check_file(const File& file, const std::string& path) {
+Result<void> check_file(const File& file, const std::string& path, unsigned parts) {
   const Result<std::uint64_t> available = size_of(file, path);
   if (!available) return available.error();
   Descriptor descriptor{};
@@ -88,7 +88,7 @@ Result<void> check_file(const File& file, const std::string& path) {
       header.heap_offset != descriptor.heap_offset || header.pool_bytes != *available ||
       descriptor.heap_bytes > header.pool_bytes - header.heap_offset)
     return corrupt_pool(path, "the pool header contradicts libpmemobj's");
-  return {};
+  return check_first_part(header, parts, path);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ Result<void> PmdkPool::adopt(PMEMobjpool* objects, const PoolOptions& options,
                              std::uint64_t bytes) {
   objects_ = objects;
   base_ = reinterpret_cast<std::byte*>(objects);
-  bytes_ = bytes;
+  set_size(bytes);
   pm::note_persistent(base_, bytes, true);
   path_ = options.path;
   heap_kind_ = HeapKind::pmdk;
@@ -140,7 +140,8 @@ Result<std::unique_ptr<Pool>> PmdkPool::create(const PoolOptions& options) {
 
 Result<std::unique_ptr<Pool>> PmdkPool::open(const PoolOptions& options, File file) {
   if (const Result<void> locked = lock_file(file, options.path); !locked) return locked.error();
-  if (const Result<void> valid = check_file(file, options.path); !valid) return valid.error();
+  if (const Result<void> valid = check_file(file, options.path, options.parts); !valid)
+    return valid.error();
   const Result<std::uint64_t> bytes = size_of(file, options.path);
   if (!bytes) return bytes.error();
   if (const Result<void> room = allocate_blocks(file, *bytes, options.path); !room)
@@ -167,7 +168,7 @@ PmdkPool::~PmdkPool() {
 
 Result<void> PmdkPool::close() {
   if (base_ == nullptr) return {};
-  sync_page_cache(base_, bytes_, medium_);
+  sync_page_cache(base_, bytes(), medium_);
   finish();
   heap_.reset();
   pm::note_not_persistent(base_);

@@ -41,13 +41,38 @@ const char* name_of(Medium medium) noexcept {
   return "?";
 }
 
+namespace {
+
+Result<void> check_parts(const PoolOptions& options) {
+  if (options.parts != 0 && options.parts <= Pool::max_parts) return {};
+  return Error{ErrorCode::usage, "a pool of " + std::to_string(options.parts) + " parts",
+               options.path, "ask for 1 to " + std::to_string(Pool::max_parts)};
+}
+
+}  // namespace
+
+std::string Pool::part_path(const std::string& path, unsigned part) {
+  constexpr std::string_view place = "{part}";
+  const std::size_t at = path.find(place);
+  std::string text = path;
+  if (at != std::string::npos) return text.replace(at, place.size(), std::to_string(part));
+  return part == 0 ? text : text + "." + std::to_string(part);
+}
+
 Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
   constexpr std::uint64_t max_pool_bytes = std::uint64_t{1} << 47;  // what fits an address space
-  if (options.bytes < min_pool_bytes || options.bytes > max_pool_bytes)
+  if (const Result<void> sane = check_parts(options); !sane) return sane.error();
+  const std::uint64_t least_bytes = min_pool_bytes * options.parts;
+  if (options.bytes < least_bytes || options.bytes > max_pool_bytes)
     return Error{ErrorCode::usage,
                  "a pool of " + std::to_string(options.bytes) + " bytes is too " +
-                     (options.bytes < min_pool_bytes ? "small" : "large"),
-                 options.path, "ask for at least " + std::to_string(min_pool_bytes >> 20) + " MiB"};
+                     (options.bytes < least_bytes ? "small" : "large"),
+                 options.path, "ask for at least " + std::to_string(least_bytes >> 20) + " MiB"};
+  const bool foreign_heap = options.heap == HeapKind::pmdk || options.heap == HeapKind::memkind;
+  if (options.parts != 1 && foreign_heap)
+    return Error{ErrorCode::unsupported,
+                 std::string("a heap of ") + name_of(options.heap) + " lies in one file",
+                 options.path, "give --heap slab, or one pool"};
   switch (options.heap) {
     case HeapKind::pmdk:
       return PmdkPool::create(options);
@@ -62,19 +87,20 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
 }
 
 Result<std::unique_ptr<Pool>> Pool::open(const PoolOptions& options) {
-  Result<File> file = open_file(options.path);
+  if (const Result<void> sane = check_parts(options); !sane) return sane.error();
+  const std::string path = part_path(options.path, 0);
+  Result<File> file = open_file(path);
   if (!file) return file.error();
   alignas(8) std::byte page[pool_header_bytes];
-  if (const Result<void> read = read_first_page(*file, options.path, page); !read)
-    return read.error();
+  if (const Result<void> read = read_first_page(*file, path, page); !read) return read.error();
   if (std::memcmp(page, pool_magic.data(), pool_magic.size()) == 0)
     return FilePool::open(options, std::move(*file));
   if (PmdkPool::is_signature(page)) return PmdkPool::open(options, std::move(*file));
-  return foreign_error(options.path);
+  return foreign_error(path);
 }
 
-Result<std::unique_ptr<Pool>> Pool::create_in(std::span<std::byte> memory) {
-  return FilePool::create_in(memory);
+Result<std::unique_ptr<Pool>> Pool::create_in(std::span<std::byte> memory, unsigned parts) {
+  return FilePool::create_in(memory, parts);
 }
 
 Result<std::unique_ptr<Pool>> Pool::open_in(std::span<std::byte> memory) {

@@ -9,13 +9,24 @@
 // there is no file: an anonymous mapping, gone at close. With heap `memkind` there is a file without
 // a name: memory of its medium, used as volatile memory, gone at close.
 //
+// A pool may be made of several parts, one for each NUMA node, say. Each is a file like that, and
+// all are of one size. Part n is mapped `n << part_shift` behind the first, the next power of two
+// that a part fits in:
+//   base() + 0                1 << part_shift           2 << part_shift
+//          | part 0 | nothing | part 1 | nothing ...    |
+// So an offset, its upper bits the part's number, leads into any part by one addition, and nothing
+// but the heap and `contains` knows of parts.
+//
 // P1  checksums cover every field but the clean-shutdown flag, which has only two valid values;
 //     each root has its own (pool/header.h).
 // P2  a root entry is visible only when whole: its offset is written last, as one 8-byte word.
 // P3  one process at a time: an exclusive lock on the file, released by the kernel when we die.
 // P4  a file that is not a whole pool of ours is never written to.
+// P5  the roots and the clean-shutdown flag of all parts are those of the first, the file that is
+//     named last; a pool is opened only with all its parts, told by one id (pool/header.h).
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +52,8 @@ struct PoolOptions {
   bool prefault = true;           ///< touch every page at creation, not in the timed path
   bool overwrite = false;         ///< replace an existing file at creation
   std::uint64_t map_address = 0;  ///< test hook: map here, 0: anywhere; libpmemobj ignores it
+  unsigned parts = 1;             ///< how many files; `bytes` is what they have together
+  std::vector<unsigned> nodes{};  ///< NUMA nodes that parts are dealt to; empty: wherever
 };
 
 /// How much of a power cut the pool's medium survives; recorded and reported.
@@ -57,20 +70,28 @@ class Pool {
  public:
   static constexpr std::uint64_t min_pool_bytes = 16ULL << 20;
   static constexpr unsigned max_roots = 32;
+  static constexpr unsigned max_parts = 64;
 
-  /// Creates the file (refusing an existing one unless `overwrite`) and maps it. Nothing is left
-  /// behind on error. Errors: exists, busy, out_of_space, usage, io.
+  /// The file of a part: a number in place of "{part}" in `path`, for files on several mounts; else
+  /// `path` itself, then `path`.1 and so on.
+  [[nodiscard]] static std::string part_path(const std::string& path, unsigned part);
+
+  /// Creates the files (refusing existing ones unless `overwrite`) and maps them. Nothing is left
+  /// behind on error. Errors: exists, busy, out_of_space, usage, io; unsupported: parts of `pmdk`
+  /// or `memkind`.
   [[nodiscard]] static Result<std::unique_ptr<Pool>> create(const PoolOptions& options);
 
   /// Maps an existing pool; the heap kind comes from the file (`options.heap` is ignored).
-  /// Errors: not_found, busy, foreign, truncated, corrupt, newer, io.
+  /// Errors: not_found, busy, foreign (not of `options.parts` parts, or parts of several pools),
+  /// truncated, corrupt, newer, io.
   [[nodiscard]] static Result<std::unique_ptr<Pool>> open(const PoolOptions& options);
 
   /// Makes a slab pool in memory of the caller's (page-aligned, whole pages, at least 128 KiB),
   /// which must outlive it; `open_in` opens what is there, clean or cut off. For whoever keeps
-  /// images of pools: nothing is mapped, locked or made durable beyond flushes. Errors: as of
-  /// create and open.
-  [[nodiscard]] static Result<std::unique_ptr<Pool>> create_in(std::span<std::byte> memory);
+  /// images of pools: nothing is mapped, locked or made durable beyond flushes. Several parts fill
+  /// the memory where it divides into powers of two. Errors: as of create and open.
+  [[nodiscard]] static Result<std::unique_ptr<Pool>> create_in(std::span<std::byte> memory,
+                                                               unsigned parts = 1);
   [[nodiscard]] static Result<std::unique_ptr<Pool>> open_in(std::span<std::byte> memory);
 
   /// Closes without the clean flag if `close` was not called: the next open recovers.
@@ -82,7 +103,16 @@ class Pool {
   virtual Result<void> close() = 0;
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Of all parts.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return parts_ * part_bytes_; }
+  /// From the first byte to the last: more than `bytes` where there is nothing between parts.
+  [[nodiscard]] std::uint64_t extent_bytes() const noexcept {
+    return start_of_part(parts_ - 1) + part_bytes_;
+  }
+  [[nodiscard]] unsigned parts() const noexcept { return static_cast<unsigned>(parts_); }
+  [[nodiscard]] std::span<std::byte> part(unsigned number) const noexcept {
+    return {base_ + start_of_part(number), part_bytes_};
+  }
   [[nodiscard]] Heap& heap() const noexcept { return *heap_; }
   [[nodiscard]] HeapKind heap_kind() const noexcept { return heap_kind_; }
   [[nodiscard]] Medium medium() const noexcept { return medium_; }
@@ -102,10 +132,12 @@ class Pool {
   [[nodiscard]] std::uint64_t offset_of(const void* address) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
-  /// True when [offset, offset + bytes) lies inside the mapping and offset is 8-byte aligned:
+  /// True when [offset, offset + bytes) lies inside one part and offset is 8-byte aligned:
   /// recovery checks every offset it follows, because media may be corrupt.
   [[nodiscard]] bool contains(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    return offset >= 64 && offset % 8 == 0 && bytes <= bytes_ && offset <= bytes_ - bytes;
+    const std::uint64_t inside = offset - start_of_part(part_of(offset));
+    return part_of(offset) < parts_ && inside >= 64 && inside % 8 == 0 && bytes <= part_bytes_ &&
+           inside <= part_bytes_ - bytes;
   }
 
   /// Publishes `block` under `name`: durable and atomic. Errors: exists, out_of_space (table full),
@@ -124,9 +156,21 @@ class Pool {
 
  protected:
   Pool() = default;
+  void set_size(std::uint64_t part_bytes, unsigned parts = 1) noexcept {
+    part_bytes_ = part_bytes;
+    parts_ = parts;
+    part_shift_ = parts == 1 ? no_shift : static_cast<unsigned>(std::bit_width(part_bytes - 1));
+  }
+  [[nodiscard]] std::uint64_t part_bytes() const noexcept { return part_bytes_; }
+  [[nodiscard]] unsigned part_shift() const noexcept { return part_shift_; }
+  [[nodiscard]] std::uint64_t part_of(std::uint64_t offset) const noexcept {
+    return offset >> part_shift_;
+  }
+  [[nodiscard]] std::uint64_t start_of_part(std::uint64_t number) const noexcept {
+    return number << part_shift_;
+  }
 
   std::byte* base_ = nullptr;
-  std::uint64_t bytes_ = 0;
   std::unique_ptr<Heap> heap_;
   HeapKind heap_kind_ = HeapKind::slab;
   Medium medium_ = Medium::anonymous;
@@ -134,6 +178,13 @@ class Pool {
   bool was_clean_ = true;
   bool ready_ = false;
   std::uint64_t leaked_blocks_freed_ = 0;
+
+ private:
+  static constexpr unsigned no_shift = 63;
+
+  std::uint64_t part_bytes_ = 0;
+  std::uint64_t parts_ = 1;
+  unsigned part_shift_ = no_shift;
 };
 
 }  // namespace perdure

@@ -20,11 +20,12 @@ CLASSES = {
     "abslbtree": "in_memory", "tbbmap": "in_memory", "lmdb": "on_disk", "rocksdb": "on_disk",
     "null": "harness", "artolc": "in_memory", "masstree": "in_memory",
     "btreeolc": "in_memory", "utree": "persistent", "pactree": "persistent",
-    "roart": "persistent", "hot": "in_memory",
+    "roart": "persistent", "hot": "in_memory", "dptree": "persistent",
 }  # fmt: skip
 SPEED = {"fptree": 1.1, "lbtree": 2.0, "stdmap": 0.6, "abslbtree": 1.5, "tbbmap": 0.5,
          "lmdb": 0.4, "rocksdb": 0.02, "null": 60.0, "artolc": 1.2, "masstree": 1.0,
-         "btreeolc": 1.3, "utree": 0.8, "pactree": 1.4, "roart": 0.7, "hot": 1.5}  # fmt: skip
+         "btreeolc": 1.3, "utree": 0.8, "pactree": 1.4, "roart": 0.7, "hot": 1.5,
+         "dptree": 0.9}  # fmt: skip
 ENVIRONMENT: dict[str, Any] = {
     "cpu": "Imaginary CPU 9000", "cores": 2, "memory_bytes": 24 * 2**30, "kernel": "6.1.0",
     "numa_nodes": 1, "flush": "clwb", "simd": "avx512", "transactions": "unavailable",
@@ -43,7 +44,13 @@ def main() -> int:
             )
         )
     elif command == "list":
-        print(json.dumps([{"name": n, "index_class": c} for n, c in CLASSES.items()]))
+        facts = {"key_kinds": ["integer", "bytes"], "ordered": True}
+        keep = {"persistent": True, "on_disk": True}
+        entries = [
+            {"name": n, "index_class": c, "recovers": keep.get(c, False), **facts}
+            for n, c in CLASSES.items()
+        ]
+        print(json.dumps(entries))
     elif command == "bench":
         return bench(arguments)
     return 0

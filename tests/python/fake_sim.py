@@ -36,7 +36,8 @@ def main() -> int:
         program = os.environ["PERDURE_NATIVE"]
         os.execv(program, [program, *sys.argv[1:]])
     if command == "list":
-        index = {"name": "fptree", "index_class": "persistent", "recovers": True}
+        index = {"name": "fptree", "index_class": "persistent", "recovers": True,
+                 "ordered": True, "key_kinds": ["integer", "bytes"]}  # fmt: skip
         print(json.dumps([index, {"name": "null", "index_class": "harness", "recovers": False}]))
         return 0
     if command == "crash":

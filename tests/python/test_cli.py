@@ -100,7 +100,7 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     records = [json.loads((results / "cells" / f"{k}.json").read_text()) for k in manifest["cells"]]
     assert {r["labels"]["index"] for r in records} == {
         "fptree", "lbtree", "stdmap", "abslbtree", "artolc", "tbbmap", "null", "lmdb", "rocksdb",
-        "btreeolc", "masstree", "utree", "pactree", "hot", "roart",
+        "btreeolc", "masstree", "utree", "dptree", "pactree", "hot", "roart",
     }  # fmt: skip
     assert {r["labels"]["key_kind"] for r in records} == {"integer", "bytes"}
     assert {r["labels"]["medium"] for r in records} == {"tmpfs", "file", "none"}

@@ -38,8 +38,15 @@ class Blocked {
 }  // namespace
 
 template <class Keys>
+Result<IndexOptions> Bed<Keys>::options() const {
+  std::vector<std::string> pairs = target_.options;
+  pairs.insert(pairs.end(), options_.options.begin(), options_.options.end());
+  return IndexRegistry::options(*target_.info, pairs);
+}
+
+template <class Keys>
 Result<IndexPlace> Bed<Keys>::place() const {
-  auto chosen = IndexRegistry::options(*target_.info, options_.options);
+  auto chosen = options();
   if (!chosen) return chosen.error();
   IndexPlace place;
   place.pool = pool_.get();
@@ -59,11 +66,14 @@ Result<std::unique_ptr<Bed<Keys>>> Bed<Keys>::create(const Target& target,
   bed->folder_ = std::make_unique<TempFolder>();
   bed->path_ = bed->folder_->file("index");
   if (target.uses_pool()) {
+    const auto chosen = bed->options();
+    if (!chosen) return chosen.error();
     auto pool = Pool::create({.path = bed->path_,
                               .heap = target.heap,
                               .bytes = options.pool_bytes,
                               .huge_pages = false,
-                              .prefault = false});
+                              .prefault = false,
+                              .parts = chosen->pool_parts()});
     if (!pool) return pool.error();
     bed->pool_ = std::move(pool).value();
   }
@@ -89,8 +99,13 @@ Result<std::unique_ptr<Bed<Keys>>> Bed<Keys>::open(const Target& target, const B
 template <class Keys>
 Result<void> Bed<Keys>::recover(std::uint64_t map_address) {
   if (target_.uses_pool()) {
-    auto pool = Pool::open(
-        {.path = path_, .huge_pages = false, .prefault = false, .map_address = map_address});
+    const auto chosen = options();
+    if (!chosen) return chosen.error();
+    auto pool = Pool::open({.path = path_,
+                            .huge_pages = false,
+                            .prefault = false,
+                            .map_address = map_address,
+                            .parts = chosen->pool_parts()});
     if (!pool) return pool.error();
     pool_ = std::move(pool).value();
   }
@@ -106,7 +121,7 @@ template <class Keys>
 Result<Reopened> Bed<Keys>::reopen(Reopen how) {
   const std::byte* const before = pool_ ? pool_->base() : nullptr;
   // Found while the old mapping still stands, so it is another address for certain.
-  const std::uint64_t bytes = pool_ ? pool_->bytes() : 0;
+  const std::uint64_t bytes = pool_ ? pool_->extent_bytes() : 0;
   const std::uint64_t elsewhere = pool_ ? free_address(bytes) : 0;
   {
     // Held until the index is gone, so that nothing its background threads map lies there.

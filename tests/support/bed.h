@@ -63,6 +63,8 @@ class Bed {
   Bed() = default;
   [[nodiscard]] Result<void> recover(std::uint64_t map_address);
   [[nodiscard]] Result<IndexPlace> place() const;
+  /// The test's and the target's.
+  [[nodiscard]] Result<IndexOptions> options() const;
 
   Target target_;
   BedOptions options_;

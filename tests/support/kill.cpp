@@ -69,6 +69,7 @@ pid_t start_child(const Target& target, const BedOptions& options, const std::st
                                  std::to_string(options.pool_bytes),
                                  path,
                                  name_of(target.kind)};
+  words.insert(words.end(), target.options.begin(), target.options.end());
   words.insert(words.end(), options.options.begin(), options.options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

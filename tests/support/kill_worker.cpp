@@ -101,7 +101,7 @@ void run_kill_worker(int argc, char** argv) {
                        : is(KeyKind::bytes) ? KeyKind::bytes
                                             : KeyKind::slots;
   for (int i = 8; i < argc; ++i) options.options.emplace_back(argv[i]);
-  const Target target{info.value(), heap, kind};
+  const Target target{info.value(), heap, kind, {}};
   for_kind(kind, [&](auto keys) { live<decltype(keys)>(target, options, path, log); });
 }
 

@@ -138,8 +138,8 @@ Result<void> run(const Target& target, std::uint64_t pool_bytes) {
   const std::uint64_t empty_blocks = bed.value()->pool()->heap().usage().live_blocks;
   Filler<Keys> filler(bed.value()->index(), pool_bytes / 16);
   if (auto done = fill_and_mend(*bed.value(), filler); !done) return done;
-  const std::uint64_t live = bed.value()->pool()->heap().usage().live_blocks;
   bed.value()->index().quiesce();
+  const std::uint64_t live = bed.value()->pool()->heap().usage().live_blocks;
   auto reopened = bed.value()->reopen(Reopen::clean);
   if (!reopened) return reopened.error();
   filler.rebind(bed.value()->index());

@@ -23,7 +23,7 @@ std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
     if (!info.verifiable || !wanted(info)) continue;
     for (const HeapKind heap : suitable(info, heaps))
       for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes, KeyKind::slots})
-        if (info.offers(kind)) list.push_back({&info, heap, kind});
+        if (info.offers(kind)) list.push_back({&info, heap, kind, {}});
   }
   return list;
 }
@@ -34,6 +34,7 @@ std::string Target::name() const {
   std::string text = info->full_name();
   if (uses_pool()) text += std::string("_") + name_of(heap);
   text += std::string("_") + name_of(kind);
+  for (const std::string& option : options) text += "_" + option;
   std::ranges::replace_if(
       text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return text;
@@ -47,9 +48,17 @@ std::vector<Target> all_targets() {
 }
 
 std::vector<Target> recovering_targets() {
-  return targets({HeapKind::slab, HeapKind::pmdk}, [](const IndexInfo& info) {
+  std::vector<Target> list = targets({HeapKind::slab, HeapKind::pmdk}, [](const IndexInfo& info) {
     return info.index_class == IndexClass::persistent || info.index_class == IndexClass::on_disk;
   });
+  const std::string node_pools = node_pools_option().name;
+  for (Target& target : targets({HeapKind::slab}, [&](const IndexInfo& info) {
+         return std::ranges::count(info.options, node_pools, &IndexOption::name) != 0;
+       })) {
+    target.options.push_back(node_pools + "=2");
+    list.push_back(std::move(target));
+  }
+  return list;
 }
 
 std::vector<Target> killable_targets() {

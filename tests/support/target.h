@@ -15,6 +15,7 @@ struct Target {
   const IndexInfo* info = nullptr;
   HeapKind heap = HeapKind::dram;  ///< meaningless for indexes without a pool
   KeyKind kind = KeyKind::integer;
+  std::vector<std::string> options{};  ///< name=value, besides those a test gives
 
   [[nodiscard]] bool uses_pool() const { return perdure::uses_pool(info->index_class); }
   [[nodiscard]] bool recovers() const { return info->recovers(kind); }
@@ -26,7 +27,8 @@ std::ostream& operator<<(std::ostream& out, const Target& target);
 
 /// Every registered index that keeps what it is given, on every heap, for each kind of key it has.
 [[nodiscard]] std::vector<Target> all_targets();
-/// Those whose content outlives the process: persistent on slab and pmdk, and on_disk.
+/// Those whose content outlives the process: persistent on slab and pmdk, and on_disk; and with
+/// two pools, where the index can live in them.
 [[nodiscard]] std::vector<Target> recovering_targets();
 /// Of these, those of which a kill leaves no operation half done but for torn values.
 [[nodiscard]] std::vector<Target> killable_targets();

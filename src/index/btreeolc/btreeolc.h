@@ -2,7 +2,7 @@
 // Source: Leis, Haubenschild, Neumann, "Optimistic Lock Coupling: A Scalable and Efficient
 // General-Purpose Synchronization Method", IEEE Data Eng. Bull. 42(1), 2019. See design.md.
 //
-// Numbered invariants: leaf.h L1-L4, inner_tree.h N1-N5, and
+// Numbered invariants: sorted_leaf.h S1-S3, word_leaf.h W1-W2, inner_tree.h N1-N5, and
 //
 // T1  the chain from the first leaf passes every leaf of the inner tree once, in the same order.
 // T2  the keys of a leaf lie within the bounds the inner tree gives it.
@@ -10,15 +10,16 @@
 // T4  the link to a leaf is changed under the lock of the leaf that holds it. Nobody waits for a
 //     leaf while holding another: the second is only tried, and on failure both are released.
 // T5  memory that a thread may still read is freed only after a grace period.
+// T6  an entry's word is the value of an integer, or the address of a byte string's record.
 #pragma once
 
 #include <span>
 #include <type_traits>
 
 #include "core/result.h"
-#include "index/btreeolc/leaf.h"
 #include "index/index.h"
 #include "index/inner_tree/inner_tree.h"
+#include "index/inner_tree/word_leaf.h"
 #include "index/record/key_prefix.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/text_record.h"
@@ -35,8 +36,8 @@ class BTreeOlc final : public OrderedIndex<Keys> {
   using ValueOut = typename Keys::ValueOut;
   using Record = typename Keys::Record;
   using Scan = typename Keys::Scan;
-  using Leaf = btreeolc::Leaf;
-  using Entry = btreeolc::Entry;
+  using Leaf = WordLeaf;
+  using Entry = WordEntry;
 
   /// No memory for the first nodes: std::bad_alloc.
   explicit BTreeOlc(const IndexPlace& place);

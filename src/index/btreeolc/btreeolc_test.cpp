@@ -14,8 +14,7 @@ INSTANTIATE_TEST_SUITE_P(BTreeOlc, VolatileMap, testing::Values("btreeolc"));
 
 namespace {
 
-using btreeolc::Entry;
-using btreeolc::Leaf;
+using Leaf = WordLeaf;
 
 TEST(BTreeOlcLeaf, CountsKeysUpToOneAlsoBesideTheUnusedOnes) {
   Leaf leaf;

@@ -7,6 +7,7 @@
 #include "index/record/publish_batch.h"
 #include "index/record/separator.h"
 #include "index/reference/bulk_check.h"
+#include "pool/parts_heap.h"
 
 namespace perdure {
 
@@ -22,9 +23,12 @@ class PacTree<Keys>::ListBuilder {
   [[nodiscard]] bool build() {
     const std::size_t filled = tree_.entries_ - tree_.entries_ / 8;
     PublishBatch batch(tree_.heap_);
+    PartsInTurn parts(tree_.heap_);
     bool built = true;
-    for (std::size_t at = 0; built && at < source_.size(); at += filled)
+    for (std::size_t at = 0; built && at < source_.size(); at += filled) {
+      parts.next();
       built = build_node(at, std::min(filled, source_.size() - at), batch);
+    }
     for (const DataNode* const node : nodes_) pm::flush(node, tree_.bytes_of_node());
     batch.publish();
     if (!built) give_back();
@@ -105,8 +109,11 @@ Result<void> PacTree<Keys>::bulk_load(std::span<const Record> records) {
     pm::fence();  // G5
     std::size_t placed = 0;
     const auto path_of = [&](std::size_t i) { return Path(anchor_of(*builder.nodes()[i])); };
-    for (; loaded && placed < builder.nodes().size(); placed += loaded)
+    PartsInTurn parts(heap_);
+    for (; loaded && placed < builder.nodes().size(); placed += loaded) {
+      parts.next();
       loaded = trie_.insert(path_of(placed).text(), offset_of(builder.nodes()[placed]));
+    }
     if (loaded) {
       DataNode* const first = builder.nodes().front();
       pm::store_persist(first_->next, offset_of(first));

@@ -29,8 +29,9 @@ namespace perdure::pactree {
 
 class OrderCache {
  public:
-  /// For nodes of `node_bytes` in a pool of `pool_bytes`. Address space for all there could be;
-  /// memory is taken by lines that are filled. Where the system refuses, nothing is remembered.
+  /// For nodes of `node_bytes` in a pool that extends over `pool_bytes`. Address space for all
+  /// there could be; memory is taken by lines that are filled. Where the system refuses, nothing is
+  /// remembered.
   OrderCache(std::uint64_t pool_bytes, std::size_t node_bytes, bool huge_pages) noexcept;
   ~OrderCache();
   OrderCache(const OrderCache&) = delete;

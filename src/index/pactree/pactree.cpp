@@ -16,7 +16,7 @@ PacTree<Keys>::PacTree(const IndexPlace& place, const IndexRoot& root)
       entries_(static_cast<unsigned>(root.option[stored_entries])),
       records_(*place.pool, epochs_),
       first_(place.pool->template at<DataNode>(root.head)),
-      orders_(place.pool->bytes(), bytes_of_node(), place.huge_pages),
+      orders_(place.pool->extent_bytes(), bytes_of_node(), place.huge_pages),
       trie_(*place.pool, epochs_, root.option[stored_trie],
             [this](std::uint64_t node) {
               return std::string(Path(anchor_of(*node_at(node))).text());
@@ -169,7 +169,8 @@ PERDURE_REGISTER_INDEX(
                                           " that wrote the entry, as always under simulation",
                            .fallback = pm::detail::instruction::simulated ? 0 : 1,
                            .least = 0,
-                           .most = 1}},
+                           .most = 1},
+                          node_pools_option()},
               .create_integer = PacTree<IntegerKeys>::create,
               .create_bytes = PacTree<ByteKeys>::create,
               .recover_integer = PacTree<IntegerKeys>::recover,

@@ -49,15 +49,21 @@ class Recording {
   [[nodiscard]] Result<void> cut(std::span<const Word> words) {
     std::vector<std::uint64_t> media = before_;
     for (const Word& word : words) media[word.offset / 8] = word.value;
-    return store_.crash([&](const std::string& path) {
-      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-      file.write(reinterpret_cast<const char*>(media.data()),
-                 static_cast<std::streamsize>(8 * media.size()));
+    const std::size_t parts = store_.pool().parts();
+    const std::size_t part_bytes = store_.pool().part(0).size();
+    return store_.crash([&](const std::string&) {
+      for (unsigned n = 0; n < parts; ++n) {
+        std::fstream file(store_.path(n), std::ios::in | std::ios::out | std::ios::binary);
+        file.write(reinterpret_cast<const char*>(media.data()) + n * part_bytes,
+                   static_cast<std::streamsize>(part_bytes));
+      }
     });
   }
 
  private:
   [[nodiscard]] std::vector<std::uint64_t> content() const {
+    // Parts of a power of two follow each other without a gap.
+    PERDURE_ASSERT(store_.pool().extent_bytes() == store_.pool().bytes());
     std::vector<std::uint64_t> words(store_.pool().bytes() / 8);
     std::memcpy(words.data(), store_.pool().base(), 8 * words.size());
     return words;

@@ -49,6 +49,8 @@ class Store {
     pool_options_.heap = heap;
     pool_options_.bytes = bytes;
     pool_options_.overwrite = true;
+    pool_options_.parts = place().options.pool_parts();
+    pool_options_.bytes *= pool_options_.parts;
     auto pool = Pool::create(pool_options_);
     if (!pool) throw std::runtime_error(pool.error().line());
     pool_ = std::move(pool).value();
@@ -59,13 +61,16 @@ class Store {
   ~Store() {
     index_.reset();
     pool_.reset();
-    std::remove(pool_options_.path.c_str());
+    for (unsigned n = 0; n < pool_options_.parts; ++n) std::remove(path(n).c_str());
   }
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   [[nodiscard]] const IndexInfo& info() const { return *info_; }
-  [[nodiscard]] const std::string& path() const { return pool_options_.path; }
+  /// The file of a part of the pool. With `node_pools` each has `bytes`.
+  [[nodiscard]] std::string path(unsigned part = 0) const {
+    return Pool::part_path(pool_options_.path, part);
+  }
   [[nodiscard]] Index& index() { return *index_; }
   [[nodiscard]] Pool& pool() { return *pool_; }
 
@@ -73,8 +78,8 @@ class Store {
   /// recovers. At another address, so that an address kept on media would show.
   template <class Patch>
   [[nodiscard]] Result<void> crash(Patch&& patch) {
-    std::byte* const base = pool_->base();
-    const std::uint64_t bytes = pool_->bytes();
+    std::byte* const base = pool_ ? pool_->base() : nullptr;  // null: it was not opened last time
+    const std::uint64_t bytes = pool_ ? pool_->extent_bytes() : 0;
     index_.reset();
     pool_.reset();
     patch(pool_options_.path);

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "index/record/test_locks.h"
+#include "index/record/test_toggle.h"
 #include "index/utree/test_support.h"
 
 namespace perdure {
@@ -32,34 +33,6 @@ auto make(std::uint64_t number) {
   }
 }
 
-/// Thread t owns the keys that leave its remainder and takes them out and puts them back, so that
-/// each of its neighbours in the list belongs to another thread.
-template <class Keys>
-void toggle(OrderedIndex<Keys>& index, unsigned thread, std::uint64_t keys, unsigned steps,
-            Model<Keys>& model) {
-  Rng rng(5, thread);
-  typename Keys::ValueOut out{};
-  for (unsigned step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
-    const auto key = make<Keys>(rng.below(keys) * threads + thread);
-    const auto value = make<Keys>(rng.below(10'000'000));
-    const bool present = model.contains(key);
-    EXPECT_EQ(index.lookup(key, out), present ? Outcome::ok : Outcome::not_found);
-    if (present) {
-      EXPECT_EQ(out, model[key]);
-    }
-    if (!present) {
-      EXPECT_EQ(index.insert(key, value), Outcome::ok);
-      model[key] = value;
-    } else if (rng.below(4) == 0) {
-      EXPECT_EQ(index.update(key, value), Outcome::ok);
-      model[key] = value;
-    } else {
-      EXPECT_EQ(index.remove(key), Outcome::ok);
-      model.erase(key);
-    }
-  }
-}
-
 template <class Keys>
 void race(std::uint64_t keys, unsigned steps, const std::string& option) {
   SCOPED_TRACE(option + " keys=" + std::to_string(keys));
@@ -67,7 +40,10 @@ void race(std::uint64_t keys, unsigned steps, const std::string& option) {
   std::array<Model<Keys>, threads> models;
   std::vector<std::jthread> running;
   for (unsigned t = 0; t < threads; ++t)
-    running.emplace_back([&, t] { toggle<Keys>(store.index(), t, keys, steps, models[t]); });
+    running.emplace_back([&, t] {
+      index_test::toggle_own_keys<Keys>(store.index(), t, threads, keys, steps, make<Keys>,
+                                        models[t]);
+    });
   running.clear();
   Model<Keys> model;
   for (const auto& one : models) model.insert(one.begin(), one.end());

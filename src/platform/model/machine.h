@@ -81,6 +81,7 @@ class Machine {
   bool store_to_l1(unsigned core, std::uint64_t line) noexcept;
   /// The core's private caches are another hardware thread's, too.
   [[nodiscard]] bool shares_caches(unsigned core) const noexcept;
+  [[nodiscard]] unsigned socket_of(unsigned core) const noexcept;
   /// Brings the model's own data on a line that L1 does not hold into the host's cache: the caller
   /// runs other cores before the access.
   void prefetch_on_host(unsigned core, std::uint64_t line) const noexcept;

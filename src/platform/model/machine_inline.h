@@ -70,6 +70,10 @@ inline bool Machine::shares_caches(unsigned core) const noexcept {
   return state_->caches[state_->cores[core].physical].threads > 1;
 }
 
+inline unsigned Machine::socket_of(unsigned core) const noexcept {
+  return state_->cores[core].socket;
+}
+
 inline void Machine::prefetch_on_host(unsigned core, std::uint64_t line) const noexcept {
   const State& s = *state_;
   const CacheTags& l2 = s.caches[s.cores[core].physical].l2;

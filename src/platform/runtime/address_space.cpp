@@ -42,6 +42,7 @@ PhysicalAddress AddressSpace::first_touch(std::uintptr_t host) {
     if (page < base || at >= region.base + region.bytes) continue;
     physical = region.first_page + static_cast<std::uint32_t>(page - base);
     home = region.persistent ? persistent_ : region.home;
+    if (region.home.node != any_node) home.node = region.home.node;
   }
   if (physical == 0) physical = next_page_++;
   // The machine's tables grow here: that is no access of the simulated thread.

@@ -49,8 +49,10 @@ class AddressSpace {
     bool foreign_writes;
   };
 
-  /// The same range again changes nothing. `home` counts unless `persistent`: then the
-  /// simulation's options say where the pool lies.
+  /// A region whose home is on `any_node` lies where the simulation's options put the pool; so does
+  /// all that is `persistent`, but for the node.
+  static constexpr unsigned any_node = ~0U;
+  /// The same range again changes nothing.
   void add(const Region& region);
   void remove(const void* base);
   [[nodiscard]] const Region* persistent_region(const void* address) const noexcept {

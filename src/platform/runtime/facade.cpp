@@ -221,7 +221,8 @@ void note_write(void* address, std::size_t bytes) noexcept {
     write_outside(address, bytes, __builtin_return_address(0));
 }
 
-void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes) noexcept {
+void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
+                     unsigned node) noexcept {
   if (Observer* const observer = Observer::installed) {
     if (foreign_writes) observer->mapped(base, bytes);
     return;
@@ -229,7 +230,7 @@ void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes)
   platform::runtime::add_region({.base = static_cast<const std::byte*>(base),
                                  .bytes = bytes,
                                  .first_page = 0,
-                                 .home = {},
+                                 .home = {.memory = platform::MemoryKind::pm, .node = node},
                                  .persistent = true,
                                  .foreign_writes = foreign_writes});
 }
@@ -258,6 +259,10 @@ void heavy_fence() noexcept {
 std::size_t thread_slot() noexcept {
   if (current != nullptr) return max_threads / 2 + current->number;
   return Observer::installed != nullptr ? Observer::installed->thread_slot() : no_slot;
+}
+
+unsigned numa_node() noexcept {
+  return current != nullptr ? engine.machine->socket_of(current->number) : 0;
 }
 
 }  // namespace perdure::pm::detail::instruction

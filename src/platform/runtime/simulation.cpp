@@ -87,11 +87,12 @@ void Simulation::add_persistent(const void* base, std::uint64_t bytes) {
 }
 
 void Simulation::add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node) {
+  const bool persistent = kind == MemoryKind::pm;
   runtime::add_region({.base = static_cast<const std::byte*>(base),
                        .bytes = bytes,
                        .first_page = 0,
-                       .home = {kind, node},
-                       .persistent = kind == MemoryKind::pm,
+                       .home = {kind, persistent ? runtime::AddressSpace::any_node : node},
+                       .persistent = persistent,
                        .foreign_writes = false});
 }
 

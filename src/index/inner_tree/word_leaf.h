@@ -1,13 +1,13 @@
-// The leaf of BTreeOlc: a node of 256 bytes in DRAM, records in key order.
+// A leaf in DRAM of 256 bytes, entries of two words in key order: BTreeOlc's, and that of DPTree's
+// buffer trees.
 //
 //   byte 0      8                     16         136         256
 //        | lock | next leaf and count | key [15] | word [15] |
 //
 // Beside the invariants S1 to S3 of sorted_leaf.h:
 //
-// L1  a word is the value of an integer, or the address of a byte string's record.
-// L2  counting the key words <= a key passes the count only for the key word 2^64 - 1 itself (S2).
-// L3  the count lives in the upper 16 bits of `next`, which addresses do not use.
+// W1  counting the key words <= a key passes the count only for the key word 2^64 - 1 itself (S2).
+// W2  the count lives in the upper 16 bits of `next`, which addresses do not use.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +19,19 @@
 #include "index/inner_tree/sorted_leaf.h"
 #include "pm/pm.h"
 
-namespace perdure::btreeolc {
+namespace perdure {
 
-struct Entry {
+struct WordEntry {
   std::uint64_t key = 0;
   std::uint64_t word = 0;
 };
 
-struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
+struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
   static constexpr unsigned entries = 15;
 
   pm::VersionLock lock;
 
-  Leaf() noexcept {
+  WordLeaf() noexcept {
     for (auto& key : key_) key.store(unused_key, std::memory_order_relaxed);
     for (auto& word : word_) word.store(0, std::memory_order_relaxed);
   }
@@ -39,13 +39,13 @@ struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   [[nodiscard]] unsigned count() const noexcept {
     return static_cast<unsigned>(link_.load(std::memory_order_acquire) >> count_shift);
   }
-  [[nodiscard]] Leaf* next() const noexcept {
-    return reinterpret_cast<Leaf*>(link_.load(std::memory_order_acquire) & address_mask);
+  [[nodiscard]] WordLeaf* next() const noexcept {
+    return reinterpret_cast<WordLeaf*>(link_.load(std::memory_order_acquire) & address_mask);
   }
   [[nodiscard]] std::uint64_t key_word(unsigned i) const noexcept {
     return key_[i].load(std::memory_order_acquire);
   }
-  [[nodiscard]] Entry entry(unsigned i) const noexcept {
+  [[nodiscard]] WordEntry entry(unsigned i) const noexcept {
     return {key_word(i), word_[i].load(std::memory_order_acquire)};
   }
   /// How many entries have a key word <= `key`. Safe beside a writer (S3).
@@ -57,19 +57,21 @@ struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
 
   // Below: the caller holds the lock, or the leaf is not yet visible.
 
-  void set_next(Leaf* next) noexcept { set_link(count(), reinterpret_cast<std::uint64_t>(next)); }
+  void set_next(WordLeaf* next) noexcept {
+    set_link(count(), reinterpret_cast<std::uint64_t>(next));
+  }
   /// Replaces the word of entry i; returns the old one.
   std::uint64_t exchange(unsigned i, std::uint64_t word) noexcept {
     return word_[i].exchange(word, std::memory_order_acq_rel);
   }
 
  private:
-  friend class SortedLeaf<Leaf, Entry>;
+  friend class SortedLeaf<WordLeaf, WordEntry>;
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t address_mask = (std::uint64_t{1} << count_shift) - 1;
 
   // Release: a reader that sees the new word also sees the lock, and fails its validation.
-  void set(unsigned i, Entry entry) noexcept {
+  void set(unsigned i, WordEntry entry) noexcept {
     key_[i].store(entry.key, std::memory_order_release);
     word_[i].store(entry.word, std::memory_order_release);
   }
@@ -85,6 +87,6 @@ struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   std::array<std::atomic<std::uint64_t>, entries> key_;
   std::array<std::atomic<std::uint64_t>, entries> word_;
 };
-static_assert(sizeof(Leaf) == 256);
+static_assert(sizeof(WordLeaf) == 256);
 
-}  // namespace perdure::btreeolc
+}  // namespace perdure

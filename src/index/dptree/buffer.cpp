@@ -1,0 +1,130 @@
+#include "index/dptree/buffer.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace perdure::dptree {
+
+BloomFilter::BloomFilter(std::uint64_t keys)
+    : mask_(std::bit_ceil(std::max<std::uint64_t>(8, keys * 12 / 64)) - 1),
+      words_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {}
+
+template <class Keys>
+Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
+                     std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity)
+    : pool_(pool),
+      records_(records),
+      anchor_(anchor),
+      generation_(generation),
+      capacity_(capacity),
+      filter_(capacity),
+      leaves_(huge_pages),
+      first_(new_leaf()),
+      inner_(epochs, {.entries = 15, .huge_pages = huge_pages}, first_) {}
+
+template <class Keys>
+auto Buffer<Keys>::enter(Key key) const -> Entered {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = inner_.find(key, [](void* found) {
+      auto* const leaf = static_cast<Leaf*>(found);
+      leaf->prefetch();
+      return Entered{leaf, leaf->lock.peek()};
+    });
+    if (!pm::VersionLock::is_locked(at.word)) return at;
+  }
+}
+
+template <class Keys>
+auto Buffer<Keys>::find(Key key, std::uint64_t hash) const -> Found {
+  if (!filter_.may_have(hash)) return {};  // F2
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = enter(key);
+    pm::ReadAttempt stable(at.leaf->lock, at.word);
+    const LeafPosition position = search(*at.leaf, key, stable);
+    const Found found{position.present ? at.leaf->entry(position.rank).word : 0};
+    if (stable()) return found;
+  }
+}
+
+template <class Keys>
+auto Buffer<Keys>::lock(Key key) -> Position {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = enter(key);
+    if (!at.leaf->lock.try_upgrade(at.word)) continue;
+    const LeafPosition position = search(*at.leaf, key, [] { return true; });
+    return {at.leaf, position, {position.present ? at.leaf->entry(position.rank).word : 0}};
+  }
+}
+
+// The right half of a split is whole before anything leads to it. Ascending keys leave full leaves.
+template <class Keys>
+void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t hash, std::uint64_t word) {
+  Leaf& leaf = *position.leaf;
+  const unsigned rank = position.at.rank;
+  const Entry entry{RecordStore<Keys>::key_word(key), word};
+  changes_.fetch_add(1, std::memory_order_relaxed);
+  if (position.at.present) {
+    leaf.exchange(rank, word);
+    leaf.lock.unlock();
+    return;
+  }
+  filter_.add(hash);
+  count_.fetch_add(1, std::memory_order_relaxed);
+  if (leaf.count() < Leaf::entries) {
+    leaf.insert_at(rank, entry);
+    leaf.lock.unlock();
+    return;
+  }
+  const bool ascending = leaf.next() == nullptr && rank == Leaf::entries;
+  const unsigned middle = ascending ? Leaf::entries : Leaf::entries / 2;
+  Leaf& right = *new_leaf();
+  leaf.split(middle, right);
+  if (rank > middle || ascending)
+    right.insert_at(rank - middle, entry);
+  else
+    leaf.insert_at(rank, entry);
+  right.set_next(leaf.next());
+  leaf.set_next(&right);
+  inner_.insert(key_of(right.entry(0)), &right);
+  leaf.lock.unlock();
+}
+
+template <class Keys>
+void Buffer<Keys>::collect(Key from, bool inclusive, Batch& out) const {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    Entered at = enter(from);
+    for (bool changed = false; !changed;) {
+      pm::ReadAttempt stable(at.leaf->lock, at.word);
+      const unsigned n = at.leaf->count();
+      for (unsigned i = 0; i < n; ++i) out.entry[i] = at.leaf->entry(i);
+      Leaf* const next = at.leaf->next();
+      changed = !stable();
+      if (changed) break;
+      for (unsigned i = 0; i < n; ++i) pm::prefetch(record_of(out.entry[i].word));
+      const std::uint64_t next_word = next == nullptr ? 0 : next->lock.read_begin();
+      out.count = 0;
+      for (unsigned i = 0; i < n; ++i) {
+        const Key key = key_of(out.entry[i]);
+        if (inclusive ? key >= from : key > from) out.entry[out.count++] = out.entry[i];
+      }
+      changed = !stable();
+      if (changed) break;
+      if (out.count != 0 || next == nullptr) return;
+      at = {next, next_word};
+    }
+  }
+}
+
+template <class Keys>
+void Buffer<Keys>::discard(std::uint64_t blob_word, std::uint64_t key_word) {
+  if constexpr (RecordStore<Keys>::has_blobs) {
+    (void)garbage_lock_.lock();
+    garbage_.push_back({key_word, blob_word});
+    garbage_lock_.unlock_unchanged();
+  }
+}
+
+template class Buffer<IntegerKeys>;
+template class Buffer<ByteKeys>;
+
+}  // namespace perdure::dptree

@@ -1,0 +1,184 @@
+// A buffer tree of DPTree: a B+-tree in DRAM with optimistic locks over the records of one log, and
+// a Bloom filter before it. It only grows; after its merge it goes as a whole.
+//
+// An entry is a key word and the pool offset of the newest log record of its key; the offset's
+// lowest bit is set where that is a removal.
+//
+// F1  an entry exists <=> the log has a record of its key; its record is durable before the entry
+//     changes, and both under the lock of the leaf that covers the key.
+// F2  the filter's bits of a key are set before its entry exists, and never cleared.
+// F3  leaves are chained in key order, and split under their lock.
+// F4  `garbage` holds the blobs of the log that the entries no longer lead to.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "index/dptree/log.h"
+#include "index/inner_tree/inner_tree.h"
+#include "index/inner_tree/word_leaf.h"
+#include "index/record/record_store.h"
+#include "pm/pm.h"
+
+namespace perdure::dptree {
+
+/// Set bits never lie about presence: a key that was added is always found.
+class BloomFilter {
+ public:
+  /// For `keys` keys at 12 bits each: about 2 in 100 absent keys pass.
+  explicit BloomFilter(std::uint64_t keys);
+  void add(std::uint64_t hash) noexcept {
+    std::atomic<std::uint64_t>& word = words_[place(hash)];
+    const std::uint64_t bits = bits_of(hash);
+    if ((word.load(std::memory_order_relaxed) & bits) != bits)
+      word.fetch_or(bits, std::memory_order_release);
+  }
+  [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept {
+    const std::uint64_t bits = bits_of(hash);
+    return (words_[place(hash)].load(std::memory_order_acquire) & bits) == bits;
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return (mask_ + 1) * 8; }
+
+ private:
+  [[nodiscard]] std::uint64_t place(std::uint64_t hash) const noexcept {
+    return hash >> 24 & mask_;
+  }
+  [[nodiscard]] static std::uint64_t bits_of(std::uint64_t hash) noexcept {
+    return std::uint64_t{1} << (hash & 63) | std::uint64_t{1} << (hash >> 6 & 63) |
+           std::uint64_t{1} << (hash >> 12 & 63) | std::uint64_t{1} << (hash >> 18 & 63);
+  }
+  std::uint64_t mask_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
+};
+
+template <class Keys>
+class Buffer {
+ public:
+  using Key = typename Keys::Key;
+  using Leaf = WordLeaf;
+  using Entry = WordEntry;
+  static constexpr std::uint64_t removal_bit = 1;
+
+  /// Entries of one leaf.
+  struct Batch {
+    std::array<Entry, Leaf::entries> entry;
+    unsigned count = 0;
+  };
+
+  /// What a search finds: the newest log record of a key.
+  struct Found {
+    std::uint64_t word = 0;  ///< 0: none
+    [[nodiscard]] bool any() const noexcept { return word != 0; }
+    [[nodiscard]] bool is_put() const noexcept { return word != 0 && (word & removal_bit) == 0; }
+  };
+  struct Position {
+    Leaf* leaf = nullptr;
+    LeafPosition at;
+    Found found;
+  };
+
+  Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
+         std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
+
+  /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
+  /// what is in no leaf yet frees nothing where it is removed.
+  static constexpr std::uint64_t pool_bytes_per_blob_byte = 16;
+
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+  /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
+  [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    return count_.load(std::memory_order_relaxed);
+  }
+  /// Log records behind the entries: more, where a key was changed again.
+  [[nodiscard]] std::uint64_t changes() const noexcept {
+    return changes_.load(std::memory_order_relaxed);
+  }
+  /// True when it has `times` as many entries as it is meant for, or twice as many changes, or as
+  /// many bytes of blobs.
+  [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
+    return count() >= times * capacity_ || changes() >= 2 * times * capacity_ ||
+           blob_bytes_.load(std::memory_order_relaxed) * pool_bytes_per_blob_byte >=
+               times * pool_.bytes();
+  }
+  void add_blob(std::uint64_t bytes) noexcept {
+    blob_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  /// Bytes of DRAM it holds.
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
+    return sizeof *this + filter_.bytes() + leaves_.dram_bytes() + inner_.dram_bytes();
+  }
+
+  [[nodiscard]] LogRecord* record_of(std::uint64_t word) const noexcept {
+    return pool_.at<LogRecord>(word & ~removal_bit);
+  }
+  [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
+  /// The entry of `key`, whose hash this is.
+  [[nodiscard]] Found find(Key key, std::uint64_t hash) const;
+
+  /// Locks the leaf that covers `key`, and says where it is or would be.
+  [[nodiscard]] Position lock(Key key);
+  /// Sets the entry at a locked position; releases the leaf.
+  void set(const Position& position, Key key, std::uint64_t hash, std::uint64_t word);
+  void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
+
+  /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
+  /// they were at one moment, and goes on until there are some. None: the tree ends.
+  void collect(Key from, bool inclusive, Batch& out) const;
+  /// The key of an entry; the text of a byte string lies in its blob.
+  [[nodiscard]] Key key_of(const Entry& entry) const noexcept {
+    return records_.key_of(record_of(entry.word)->words());
+  }
+  /// Calls visit(entry) for all, in order. No writer runs.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    for (const Leaf* leaf = first_; leaf != nullptr; leaf = leaf->next()) {
+      if (const Leaf* next = leaf->next(); next != nullptr) next->prefetch();
+      for (unsigned i = 0, n = leaf->count(); i < n; ++i)
+        pm::prefetch(record_of(leaf->entry(i).word));
+      for (unsigned i = 0, n = leaf->count(); i < n; ++i) visit(leaf->entry(i));
+    }
+  }
+
+  void discard(std::uint64_t blob_word, std::uint64_t key_word);
+  [[nodiscard]] std::vector<RecordWords>& garbage() noexcept { return garbage_; }
+  [[nodiscard]] const std::vector<RecordWords>& garbage() const noexcept { return garbage_; }
+
+ private:
+  struct Entered {
+    Leaf* leaf = nullptr;
+    std::uint64_t word = 0;
+  };
+  [[nodiscard]] Entered enter(Key key) const;
+  template <class Stable>
+  [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {
+    return leaf.search(
+        RecordStore<Keys>::key_word(key), key, [this](const Entry& entry) { return key_of(entry); },
+        stable);
+  }
+  [[nodiscard]] Leaf* new_leaf() { return new (leaves_.allocate(sizeof(Leaf))) Leaf; }
+
+  Pool& pool_;
+  const RecordStore<Keys>& records_;
+  const std::uint64_t anchor_;  ///< pool offset
+  const std::uint64_t generation_;
+  const std::uint64_t capacity_;
+  // Every change writes these, every lookup reads what is around them.
+  alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> changes_{0};
+  std::atomic<std::uint64_t> blob_bytes_{0};
+  alignas(pm::cache_line_bytes) BloomFilter filter_;
+  NodeArena leaves_;
+  Leaf* const first_;
+  InnerTree<Keys> inner_;
+  pm::VersionLock garbage_lock_;
+  std::vector<RecordWords> garbage_;
+};
+
+extern template class Buffer<IntegerKeys>;
+extern template class Buffer<ByteKeys>;
+
+}  // namespace perdure::dptree

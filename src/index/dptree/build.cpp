@@ -1,0 +1,57 @@
+// DPTree's bulk load: a merge into an empty base tree, past logs and buffer trees.
+#include "index/dptree/merge.h"
+#include "index/reference/bulk_check.h"
+
+namespace perdure {
+
+// Power-cut states: empty, or all records.
+template <class Keys>
+Result<void> DpTree<Keys>::bulk_load(std::span<const Record> records) {
+  if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
+  if (records.empty()) return {};
+  quiesce();  // what is left of removed records goes first
+  (void)merging_.lock();
+  Result<void> loaded = load(records);
+  merging_.unlock_unchanged();
+  return loaded;
+}
+
+template <class Keys>
+Result<void> DpTree<Keys>::load(std::span<const Record> records) {
+  const Snapshot trees = snapshot();
+  const Error full{ErrorCode::out_of_space, "the pool has no room for the records", pool_.path(),
+                   "create a larger pool"};
+  if (trees.middle != nullptr) return full;
+  std::vector<Pending> changes;
+  changes.reserve(records.size());
+  {
+    PublishBatch batch(heap_);
+    for (const Record& record : records) {
+      Draft draft;
+      if (!records_.draft(record.key, record.value, draft)) break;
+      if constexpr (RecordStore<Keys>::has_blobs) batch.hold(draft.block);
+      changes.push_back({draft.words, false});
+    }
+    if constexpr (RecordStore<Keys>::has_blobs) batch.publish();
+  }
+  Merge merge(*this, *trees.base, changes);
+  if (changes.size() == records.size()) merge.plan();
+  if (changes.size() != records.size() || !merge.left().empty()) {
+    merge.cancel();
+    for (const Pending& change : changes) records_.free(change.words);
+    return full;
+  }
+  const Epochs::Guard guard(epochs_);
+  overwriting_.store(trees.base->version, std::memory_order_seq_cst);
+  merge.apply();
+  const auto state = dptree::State::from(anchor_.state.load(std::memory_order_relaxed));
+  show({trees.front, nullptr, merge.commit(state).release()});
+  merge.retire_leaves();
+  delete trees.base;
+  return {};
+}
+
+template Result<void> DpTree<IntegerKeys>::bulk_load(std::span<const IntegerRecord>);
+template Result<void> DpTree<ByteKeys>::bulk_load(std::span<const BytesRecord>);
+
+}  // namespace perdure

@@ -1,0 +1,184 @@
+// The changing half of DPTree: insert, upsert, update, remove. The log first, then the front tree.
+#include "index/dptree/dptree.h"
+
+namespace perdure {
+
+using dptree::Change;
+using dptree::LogRecord;
+
+// Power-cut states: without the change, or with it. Cost: integers 1 flushed line and 1 fence; byte
+// strings the blob's lines and 1 fence more.
+template <class Keys>
+void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) noexcept {
+  const RecordWords words = draft.words;
+  const std::uint64_t check = LogRecord::check_of(words, seal, Change::put);
+  record.key.store(words.key, std::memory_order_release);  // D3
+  record.value.store(words.value, std::memory_order_release);
+  if constexpr (RecordStore<Keys>::has_blobs) {
+    pm::flush(&record, sizeof record);
+    pm::fence();  // R2
+    heap_.publish({&draft.block, 1}, &record.check, check);
+  } else {
+    pm::store_persist(record.check, check);  // G2: one line holds all three words
+  }
+}
+
+template <class Keys>
+std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind) {
+  const pm::SharedLock::ReadGuard writing(writers_);
+  const Epochs::Guard guard(epochs_);
+  Buffer& front = *snapshot().front;
+  const auto position = front.lock(key);
+  if (kind != Put::upsert) {
+    RecordWords below;
+    const bool present =
+        position.found.any() ? position.found.is_put() : find_below_front(key, hash, below);
+    if (present == (kind == Put::insert)) {
+      front.release(position);
+      return present ? Outcome::exists : Outcome::not_found;
+    }
+  }
+  Draft draft;
+  LogRecord* const record = records_.draft(key, value, draft) ? tail_.take() : nullptr;
+  if (record == nullptr) {
+    if constexpr (RecordStore<Keys>::has_blobs)
+      if (draft.block) records_.cancel(draft);
+    front.release(position);
+    return std::nullopt;
+  }
+  log_put(*record, draft, front.seal());
+  if (position.found.is_put()) {
+    const RecordWords old = front.record_of(position.found.word)->words();
+    front.discard(old.value, old.key);
+  }
+  if constexpr (RecordStore<Keys>::has_blobs) front.add_blob(draft.block.bytes);
+  front.set(position, key, hash, pool_.offset_of(record));
+  return Outcome::ok;
+}
+
+template <class Keys>
+Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
+  if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  const std::uint64_t hash = hash_of(key);
+  for (;;) {
+    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
+    if (const std::optional<Outcome> outcome = try_put(key, value, hash, kind)) {
+      if (*outcome == Outcome::ok) merge_if_full();
+      return *outcome;
+    }
+    if (!make_room(merges)) return Outcome::out_of_space;
+  }
+}
+
+// A byte string's removal leads to the blob that goes, which has the key and stays as long as the
+// log does (D5): so a removal needs no room but its slot.
+template <class Keys>
+std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
+  const pm::SharedLock::ReadGuard writing(writers_);
+  const Epochs::Guard guard(epochs_);
+  Buffer& front = *snapshot().front;
+  const auto position = front.lock(key);
+  RecordWords words;
+  bool present = false;
+  if (position.found.any()) {
+    words = front.record_of(position.found.word)->words();
+    present = position.found.is_put();
+  } else {
+    present = find_below_front(key, hash, words);
+  }
+  LogRecord* const record = present ? tail_.take() : nullptr;
+  if (record == nullptr) {
+    front.release(position);
+    return present ? std::nullopt : std::optional(Outcome::not_found);
+  }
+  record->key.store(words.key, std::memory_order_release);  // D3
+  record->value.store(words.value, std::memory_order_release);
+  pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
+  if (position.found.is_put()) front.discard(words.value, words.key);
+  front.set(position, key, hash, pool_.offset_of(record) | Buffer::removal_bit);
+  return Outcome::ok;
+}
+
+// With no room for its record, and none to be made, a removal takes place where the record is.
+template <class Keys>
+Outcome DpTree<Keys>::remove(Key key) {
+  if (!pool_.ready()) return Outcome::invalid;
+  const std::uint64_t hash = hash_of(key);
+  for (;;) {
+    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
+    if (const std::optional<Outcome> outcome = try_remove(key, hash)) {
+      if (*outcome == Outcome::ok) merge_if_full();
+      return *outcome;
+    }
+    if (!make_room(merges)) return remove_in_place(key, hash);
+  }
+}
+
+// False: the tree has no entry of the key. Cost of a removal: 1 flushed line, 1 fence.
+template <class Keys>
+bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome) {
+  const auto position = tree.lock(key);
+  if (!position.found.is_put()) {
+    tree.release(position);
+    outcome = Outcome::not_found;
+    return position.found.any();
+  }
+  LogRecord& record = *tree.record_of(position.found.word);
+  const RecordWords words = record.words();
+  pm::store_persist(record.check, LogRecord::check_of(words, tree.seal(), Change::removal));  // G2
+  tree.discard(words.value, words.key);
+  tree.set(position, key, hash, position.found.word | Buffer::removal_bit);
+  outcome = Outcome::ok;
+  return true;
+}
+
+// Readers of the base tree are held off until the bit is durably gone, because they look at it
+// without a lock.
+template <class Keys>
+void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
+  dptree::LeafSet& set = place.view.set(place.which);
+  std::atomic<std::uint64_t>& bits = set.bitmap[place.slot / 64];
+  const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});
+  pm::store_persist(bits,
+                    bits.load(std::memory_order_relaxed) & ~(std::uint64_t{1} << place.slot % 64));
+  overwriting_.store(before, std::memory_order_release);
+  ++thinned_;
+  emptied_ = emptied_ || set.records() == 0;
+}
+
+// Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree
+// and not left over goes from the base tree, too (D4), its blob with the log.
+template <class Keys>
+Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
+  (void)merging_.lock();
+  Outcome outcome = Outcome::not_found;
+  {
+    const pm::SharedLock::WriteGuard alone(writers_);
+    const Epochs::Guard guard(epochs_);
+    const Snapshot& trees = snapshot();
+    if (!turn_to_removal(*trees.front, key, hash, outcome)) {
+      const bool in_middle =
+          trees.middle != nullptr && turn_to_removal(*trees.middle, key, hash, outcome);
+      const auto place = find_in_base(*trees.base, key, hash);
+      if (in_middle) {
+        const RecordWords words =
+            trees.middle->record_of(trees.middle->find(key, hash).word)->words();
+        if (outcome == Outcome::ok && place && place->words.value == words.value)
+          clear_in_base(*place);
+      } else if (place) {
+        clear_in_base(*place);
+        records_.retire(place->words);
+        outcome = Outcome::ok;
+      }
+    }
+  }
+  merging_.unlock_unchanged();
+  return outcome;
+}
+
+template Outcome DpTree<IntegerKeys>::put(Key, Value, Put);
+template Outcome DpTree<ByteKeys>::put(Key, Value, Put);
+template Outcome DpTree<IntegerKeys>::remove(Key);
+template Outcome DpTree<ByteKeys>::remove(Key);
+
+}  // namespace perdure

@@ -1,0 +1,233 @@
+// DPTree: two buffer trees in DRAM with logs on media, over a base tree whose leaves are on media.
+// Source: Zhou, Shou, Chen, Chen, Chen, "DPTree: Differential Indexing for Persistent Memory",
+// PVLDB 13(4), 2019; see design.md for every deviation.
+//
+// A change goes to the front tree and its log. A front tree that is full becomes the middle tree,
+// and is merged into the base tree in the background; the new version of the base tree and the end
+// of the middle log become durable with one word. A key is looked for in the front, the middle and
+// the base tree. Numbered invariants: leaf.h B1-B4, log.h G1-G5, anchor.h A1-A4, buffer.h F1-F4,
+// base_map.h M1, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
+//
+// D1  a record is in the index <=> its key's newest entry is a put: newest in the front tree, then
+//     in the middle tree, then in the base tree.
+// D2  `snapshot_` leads to the three trees of one moment. Front and middle change places under
+//     `writers_` held alone; nothing but the front tree of the current snapshot takes entries.
+// D3  a merge, which one thread does at a time (`merging_`), writes only what no reader of the
+//     current version looks at. It announces the version it starts from in `overwriting_` first, so
+//     that a reader of an older one reads again. So does a rotation with its generation, in
+//     `reusing_`, because its log may keep segments (G5) that readers of a dropped tree look at.
+// D4  a merge reserves all leaves it needs before it writes anything, so it ends. Changes without
+//     room are left over in `left_`, and keep the middle tree and its log. What is in the middle
+//     tree and not left over is in the base tree, too.
+// D5  blobs that a log mentions are freed only after the log was dropped.
+// D6  memory that a thread may still read is freed only after a grace period.
+// D7  the worker does nothing but merge, and that under `merging_`; it ends what it was asked for
+//     before the tree is gone.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "core/result.h"
+#include "index/dptree/anchor.h"
+#include "index/dptree/base_map.h"
+#include "index/dptree/buffer.h"
+#include "index/dptree/leaf.h"
+#include "index/dptree/log.h"
+#include "index/index.h"
+#include "index/record/index_root.h"
+#include "index/record/publish_batch.h"
+#include "index/record/record_store.h"
+#include "index/registry.h"
+#include "pm/pm.h"
+#include "pm/shared_lock.h"
+#include "pool/epoch.h"
+#include "pool/pool.h"
+
+namespace perdure {
+
+/// Opens the private parts to tests.
+template <class Keys>
+class DpTreePeer;
+
+template <class Keys>
+class DpTree final : public OrderedIndex<Keys> {
+ public:
+  using Key = typename Keys::Key;
+  using Value = typename Keys::Value;
+  using ValueOut = typename Keys::ValueOut;
+  using Record = typename Keys::Record;
+  using Scan = typename Keys::Scan;
+
+  static constexpr IndexRootKind root_kind{"dptree", 1, Keys::kind};
+
+  /// An empty tree, one root. Errors: exists, out_of_space, usage.
+  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
+  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  ~DpTree() override;
+
+  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
+  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
+  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome remove(Key key) override;
+  Outcome lookup(Key key, ValueOut& value) override;
+  std::size_t scan(Key from, std::size_t count, Scan& out) override;
+  Result<void> bulk_load(std::span<const Record> records) override;
+
+  [[nodiscard]] std::uint64_t size() const override;
+  [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t dram_bytes() const override;
+  void quiesce() override;
+
+ private:
+  friend class DpTreePeer<Keys>;
+
+  enum class Put : std::uint8_t { insert, upsert, update };
+  using Draft = typename RecordStore<Keys>::Draft;
+  using Buffer = dptree::Buffer<Keys>;
+  using BaseMap = dptree::BaseMap<Keys>;
+  using LeafView = dptree::LeafView;
+
+  /// The trees of one moment (D2).
+  struct Snapshot {
+    Buffer* front = nullptr;
+    Buffer* middle = nullptr;
+    BaseMap* base = nullptr;
+
+    [[nodiscard]] std::uint64_t oldest_generation() const noexcept {
+      return (middle == nullptr ? front : middle)->generation();
+    }
+  };
+  struct BasePlace {
+    LeafView view;
+    unsigned which;
+    unsigned slot;
+    RecordWords words;
+  };
+  /// A change that waits for its merge.
+  struct Pending {
+    RecordWords words;
+    bool removal;
+  };
+  /// What a merge has come to: there was nothing to do, or no room for any of it; some is left
+  /// over; all is done.
+  enum class Merged : std::uint8_t { nothing, some, all };
+  enum class Effort : std::uint8_t { usual, thorough };
+  class Merge;
+  class Cursor;
+
+  DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned leaf_entries,
+         unsigned log_entries);
+
+  [[nodiscard]] LeafView leaf_at(std::uint64_t offset) const noexcept {
+    return {pool_.at<dptree::BaseLeaf>(offset), leaf_entries_};
+  }
+  [[nodiscard]] const Snapshot& snapshot() const noexcept {
+    return *snapshot_.load(std::memory_order_acquire);
+  }
+  /// True when nothing that a reader of `trees` looked at can have been overwritten (D3). Two
+  /// logs take turns.
+  [[nodiscard]] bool is_whole(const Snapshot& trees) const noexcept {
+    return overwriting_.load(std::memory_order_acquire) <= trees.base->version &&
+           reusing_.load(std::memory_order_acquire) < trees.oldest_generation() + 2;
+  }
+
+  // Reading. The caller is pinned.
+  [[nodiscard]] std::optional<BasePlace> find_in_base(const BaseMap& base, Key key,
+                                                      std::uint64_t hash) const;
+  /// The words of the record under the front tree; false: absent.
+  [[nodiscard]] bool find_below(const Snapshot& trees, Key key, std::uint64_t hash,
+                                RecordWords& found) const;
+  [[nodiscard]] bool find_pinned(Key key, std::uint64_t hash, RecordWords& found) const;
+  /// The same without the front tree, for a writer, under whom that stays.
+  [[nodiscard]] bool find_below_front(Key key, std::uint64_t hash, RecordWords& found) const;
+
+  // Changing (change.cpp). Nothing: the log has no room.
+  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, std::uint64_t hash, Put kind);
+  [[nodiscard]] std::optional<Outcome> try_remove(Key key, std::uint64_t hash);
+  void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
+  [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
+  void clear_in_base(const BasePlace& place) noexcept;
+  [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
+
+  // When to merge (schedule.cpp).
+  [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
+  void merge_if_full();
+  /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
+  /// there were `merges`.
+  [[nodiscard]] bool make_room(std::uint64_t merges);
+  void start_worker();
+  void ask_worker(std::uint32_t task) noexcept;
+  /// Lets it end what it was asked for; then there is none.
+  void stop_worker();
+  void work();
+  // The caller holds `merging_`.
+  void merge_what_is_full();
+  [[nodiscard]] Merged flush_one(Effort effort);
+  void rotate();
+  [[nodiscard]] Merged merge_middle(Effort effort);
+  void leave(const Merge& merge, std::span<dptree::LogRecord* const> sources);
+  void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
+  void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
+  [[nodiscard]] bool is_due() noexcept;
+  void show(Snapshot trees);
+  void collect_retired();
+
+  // The tree as a whole (build.cpp, recover.cpp, check.cpp). No operation runs.
+  [[nodiscard]] Result<void> load(std::span<const Record> records);
+  [[nodiscard]] Result<void> check_all() const;
+  [[nodiscard]] Result<void> recover_all();
+  [[nodiscard]] Result<std::unique_ptr<BaseMap>> recover_base();
+  [[nodiscard]] Result<void> recover_leaf(std::uint64_t offset, BaseMap& base,
+                                          std::optional<RecordWords>& last);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> mark_log(std::uint64_t head);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree);
+  [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree);
+  [[nodiscard]] std::unique_ptr<Buffer> new_buffer(std::uint64_t generation,
+                                                   std::uint64_t capacity);
+  [[nodiscard]] std::vector<std::uint64_t> segments(std::uint64_t head) const;
+  [[nodiscard]] Result<void> check_base(const BaseMap& base,
+                                        std::unordered_set<std::uint64_t>& blobs) const;
+  [[nodiscard]] Result<void> check_buffer(const Buffer& tree,
+                                          std::unordered_set<std::uint64_t>& blobs) const;
+
+  Pool& pool_;
+  Heap& heap_;
+  const unsigned leaf_entries_;
+  const unsigned log_entries_;
+  const std::uint64_t buffer_entries_;
+  const std::uint64_t merge_percent_;
+  const bool huge_pages_;
+  dptree::Anchor& anchor_;
+  Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
+  mutable Epochs epochs_;
+  RecordStore<Keys> records_;
+  alignas(pm::cache_line_bytes) dptree::LogTail tail_;  ///< apart from what every lookup reads
+  alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
+  std::atomic<std::uint64_t> overwriting_{0};
+  std::atomic<std::uint64_t> reusing_{0};
+  pm::SharedLock writers_;
+  mutable pm::VersionLock merging_;
+  // Full pools; but for the atomic ones under `merging_`.
+  std::vector<dptree::LogRecord*> left_;    ///< D4, in key order
+  std::atomic<bool> stuck_{false};          ///< there is a middle tree with changes left over
+  std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
+  std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
+  bool emptied_ = false;                    ///< a leaf, in place
+  std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
+  std::uint64_t collected_ = 0;             ///< the last of them whose memory is free
+  const bool has_worker_;
+  static constexpr std::uint32_t merge_task = 1;
+  static constexpr std::uint32_t stop_task = 2;
+  std::atomic<std::uint32_t> tasks_{0};  ///< of the worker; taken under `merging_`
+  std::thread worker_;
+};
+
+}  // namespace perdure

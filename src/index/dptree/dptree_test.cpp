@@ -1,0 +1,471 @@
+// What only DPTree has: rotations, merges, versions, replayed logs, full pools.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "core/rng.h"
+#include "index/dptree/test_support.h"
+
+namespace perdure {
+namespace {
+
+using dptree::Change;
+using dptree::LogRecord;
+using dptree_test::BothKinds;
+using dptree_test::Case;
+using dptree_test::expect_equal;
+using dptree_test::fill_three_trees;
+using dptree_test::Hog;
+using dptree_test::make;
+using dptree_test::Model;
+using dptree_test::short_logs;
+using dptree_test::Store;
+using dptree_test::succeeds;
+
+// G1: a record counts for its own log only, and not when a word of it is missing.
+TEST(DpTreeLog, ARecordCountsForItsOwnLogOnly) {
+  LogRecord record{};
+  record.key = 17;
+  record.value = 4;
+  record.check = LogRecord::check_of({17, 4}, 5, Change::put);
+  Change change{};
+  ASSERT_TRUE(record.counts(5, change));
+  EXPECT_EQ(change, Change::put);
+  EXPECT_FALSE(record.counts(6, change));
+  record.key = 0;
+  EXPECT_FALSE(record.counts(5, change));
+  record.key = 17;
+  record.value = 0;
+  EXPECT_FALSE(record.counts(5, change));
+  record.value = 4;
+  record.check = LogRecord::check_of({17, 4}, 5, Change::removal);
+  ASSERT_TRUE(record.counts(5, change));
+  EXPECT_EQ(change, Change::removal);
+  const LogRecord nothing{};
+  EXPECT_FALSE(nothing.counts(0, change));
+}
+
+// B1: the higher stamp that is not above the version.
+TEST(DpTreeLeaf, TheVersionSelectsASet) {
+  std::array<dptree::LeafSet, 2> set{};
+  const auto current = [&](std::uint64_t first, std::uint64_t second, std::uint64_t version) {
+    set[0].stamp = first;
+    set[1].stamp = second;
+    return dptree::current_of(set, version);
+  };
+  EXPECT_EQ(current(3, 5, 5), 1U);
+  EXPECT_EQ(current(3, 5, 4), 0U);
+  EXPECT_EQ(current(6, 5, 6), 0U);
+  EXPECT_EQ(current(6, 5, 5), 1U);
+  EXPECT_EQ(current(1, 0, 1), 0U);
+}
+
+template <class Keys>
+std::decay_t<decltype(make<Keys>(0))> odd_key(Rng& rng, unsigned shape) {
+  if constexpr (Keys::kind == KeyKind::integer) {
+    constexpr std::array<std::uint64_t, 3> masks{0x3f, 0xff00ff00ff, ~std::uint64_t{0}};
+    return rng() & masks[shape];
+  } else {
+    constexpr std::array<std::string_view, 2> letters{std::string_view("\0ab\xff", 4), "xyz"};
+    std::string key(shape == 2 ? 0 : 20 * shape, 'p');
+    for (std::uint64_t i = rng.below(4); i-- > 0;)
+      key += shape == 2 ? static_cast<char>(rng.below(256))
+                        : letters[shape][rng.below(letters[shape].size())];
+    return key;
+  }
+}
+
+template <class Keys>
+class DpTreeOf : public testing::Test {};
+TYPED_TEST_SUITE(DpTreeOf, BothKinds);
+
+// M1: nodes with few children and with many, with shared bytes, and keys between all of them.
+TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
+  for (unsigned shape = 0; shape < 3; ++shape)
+    for (const unsigned count : {1U, 2U, 30U, 400U}) {
+      Rng rng(count + shape);
+      std::set<std::decay_t<decltype(make<TypeParam>(0))>> separators;
+      for (unsigned i = 0; i < count; ++i) separators.insert(odd_key<TypeParam>(rng, shape));
+      dptree::BaseMap<TypeParam> map(1);
+      for (const auto& separator : separators) map.add(separator, map.size());
+      map.finish();
+      for (unsigned i = 0; i < 2000; ++i) {
+        const auto key = odd_key<TypeParam>(rng, i % 3);
+        const auto above = std::distance(separators.begin(), separators.upper_bound(key));
+        ASSERT_EQ(map.find(key), static_cast<std::size_t>(std::max<std::ptrdiff_t>(above, 1) - 1));
+      }
+    }
+}
+
+template <class Keys>
+void keeps_what_it_is_given(const char* workers) {
+  Case<Keys> test({"leaf_entries=4", "log_entries=3", "buffer_entries=4", workers});
+  Rng rng(5);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 150; ++i)
+      if (rng.below(3) == 0)
+        test.remove(rng.below(400));
+      else
+        test.put(rng.below(400), rng.below(1000));
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  }
+}
+TYPED_TEST(DpTreeOf, KeepsWhatItIsGivenThroughMergesAndRestarts) {
+  keeps_what_it_is_given<TypeParam>("workers=0");
+  keeps_what_it_is_given<TypeParam>("workers=1");
+}
+
+// D1, F2, F3: each tree hides what is below it.
+TYPED_TEST(DpTreeOf, TheNewestTreeDecides) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 60; ++number) test.put(number, 1);
+  ASSERT_TRUE(test.store.peer().merge());
+  for (std::uint64_t number = 0; number < 60; number += 2) test.put(number, 2);
+  for (std::uint64_t number = 0; number < 60; number += 5) test.remove(number);
+  test.store.peer().rotate();
+  for (std::uint64_t number = 0; number < 60; number += 3) test.put(number, 3);
+  for (std::uint64_t number = 0; number < 60; number += 7) test.remove(number);
+  ASSERT_NE(test.store.peer().middle(), nullptr);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(test.store.peer().merge());
+  test.expect_sound();
+}
+
+// G3, G4, F1, F4: both logs are replayed, and the last record of a key counts.
+TYPED_TEST(DpTreeOf, RecoveryReplaysBothLogs) {
+  Case<TypeParam> test({"leaf_entries=8", "buffer_entries=100000", "workers=0", "log_entries=5"});
+  Rng rng(11);
+  const auto change = [&] {
+    for (unsigned i = 0; i < 200; ++i)
+      if (rng.below(3) == 0)
+        test.remove(rng.below(50));
+      else
+        test.put(rng.below(50), rng.below(1000));
+  };
+  change();
+  ASSERT_TRUE(test.store.peer().merge());
+  change();
+  test.store.peer().rotate();
+  change();
+  const std::uint64_t version = test.store.peer().base().version;
+  const std::uint64_t entries = test.store.peer().front().count();
+  for (unsigned times = 0; times < 2; ++times) {
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NE(test.store.peer().middle(), nullptr);
+    EXPECT_EQ(test.store.peer().base().version, version);
+    EXPECT_EQ(test.store.peer().front().count(), entries);
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  }
+  change();
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+// B1, B4: what a merge has nothing for keeps its set.
+TYPED_TEST(DpTreeOf, AMergeTouchesNothingButWhatChanges) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 100; ++number) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  const std::size_t leaves = test.store.peer().base().size();
+  ASSERT_GE(leaves, 13U);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  const std::uint64_t blocks = test.store.live_blocks();
+  test.put(50, 7);
+  test.remove(51);
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_EQ(test.store.peer().base().size(), leaves);
+  std::size_t touched = 0;
+  for (std::size_t i = 0; i < leaves; ++i)
+    touched += test.store.peer().set(i).stamp == test.store.peer().base().version;
+  EXPECT_LE(touched, 2U);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  EXPECT_EQ(test.store.live_blocks(), blocks - (TypeParam::kind == KeyKind::bytes ? 1 : 0));
+}
+
+// D5: leaves, logs and blobs go when nothing needs them; the emptied tree takes records again.
+TYPED_TEST(DpTreeOf, WhatIsRemovedIsFreed) {
+  Case<TypeParam> test;
+  const std::uint64_t blocks = test.store.live_blocks();
+  for (unsigned times = 0; times < 3; ++times) {
+    for (std::uint64_t number = 0; number < 300; ++number) test.put(number, number);
+    ASSERT_TRUE(test.store.peer().merge());
+    for (std::uint64_t number = 0; number < 300; number += 2) test.put(number, number + 1);
+    for (std::uint64_t number = 0; number < 300; ++number) test.remove(number);
+    ASSERT_TRUE(test.store.peer().merge());
+    EXPECT_EQ(test.store.peer().base().size(), 0U);
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    EXPECT_EQ(test.store.live_blocks(), blocks);
+  }
+}
+
+// D4: a merge does what there is room for, and is made up for when there is more.
+TYPED_TEST(DpTreeOf, AMergeWithoutRoomLeavesTheRestOver) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 400; number += 2) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  for (std::uint64_t number = 1; number < 400; number += 2) test.put(number, number);
+  for (std::uint64_t number = 0; number < 400; number += 10) test.put(number, 1);
+  for (std::uint64_t number = 4; number < 400; number += 10) test.remove(number);
+  for (std::uint64_t number = 14; number < 400; number += 20) test.put(number, 2);
+  {
+    Hog hog(test.store.pool().heap(), test.store.peer().leaf_bytes(), 5);
+    std::size_t before = 400;
+    for (unsigned times = 0; times < 3; ++times) {
+      EXPECT_FALSE(test.store.peer().merge());
+      EXPECT_GT(test.store.peer().left(), 0U);
+      EXPECT_LE(test.store.peer().left(), before);
+      before = test.store.peer().left();
+      ASSERT_NE(test.store.peer().middle(), nullptr);
+      ASSERT_NO_FATAL_FAILURE(test.expect_content());
+    }
+    EXPECT_LT(before, 200U);
+  }
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(test.store.peer().merge());
+  EXPECT_EQ(test.store.peer().middle(), nullptr);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+// What is removed anywhere makes room everywhere: thin leaves are joined, which needs no room.
+TYPED_TEST(DpTreeOf, ThinLeavesAreJoinedWhereOthersLackRoom) {
+  Case<TypeParam> test(short_logs);
+  for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  Hog hog(test.store.pool().heap());
+  std::uint64_t next = 0;
+  const auto fill = [&] {
+    std::uint64_t taken = 0;
+    for (;; ++taken) {
+      next += next % 10 == 9 ? 2 : 1;
+      const auto key = make<TypeParam>(next);
+      if (test.store.index().insert(key, key) != Outcome::ok) return taken;
+      test.model[key] = key;
+    }
+  };
+  (void)fill();
+  ASSERT_LT(next, 2000U);
+  for (std::uint64_t number = 2000; number < 4000; number += 10)
+    if (number % 70 != 0) {
+      ASSERT_NO_FATAL_FAILURE(test.remove(number));
+    }
+  test.store.index().quiesce();
+  ASSERT_NO_FATAL_FAILURE(test.expect_content());
+  EXPECT_GT(fill(), 60U);
+  ASSERT_NO_FATAL_FAILURE(test.expect_content());
+  hog.forget();
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+// B4, G2: removals find room where the records are, and in each state the tree recovers.
+TYPED_TEST(DpTreeOf, RemovalsNeedNoRoom) {
+  for (const std::uint64_t until : {40U, 80U, 120U}) {
+    Case<TypeParam> test(short_logs);
+    ASSERT_NO_FATAL_FAILURE(fill_three_trees(test));
+    {
+      Hog hog(test.store.pool().heap());
+      for (std::uint64_t number = 1000;; ++number) {
+        const auto key = make<TypeParam>(number);
+        const Outcome outcome = test.store.index().insert(key, key);
+        if (outcome == Outcome::out_of_space) break;
+        ASSERT_EQ(outcome, Outcome::ok);
+        test.model[key] = key;
+      }
+      for (std::uint64_t number = 0; number < until; ++number)
+        ASSERT_NO_FATAL_FAILURE(test.remove(number));
+      ASSERT_NO_FATAL_FAILURE(test.remove(0));
+      ASSERT_NO_FATAL_FAILURE(test.expect_content());
+      hog.forget();
+      ASSERT_TRUE(succeeds(test.store.crash()));
+    }
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    for (std::uint64_t number = 0; number < 200; ++number) test.put(number, number);
+    while (test.store.peer().merge()) continue;
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    test.expect_sound();
+  }
+}
+
+// D3: no change is made by what is read in a set that is being overwritten.
+TYPED_TEST(DpTreeOf, WritersReadAgainWhatIsOverwritten) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 20; ++number) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  const auto change_while_it_is_overwritten = [&](auto&& change) {
+    auto& bits = test.store.peer().set(0).bitmap[0];
+    const std::uint64_t all = bits.exchange(0);
+    const std::uint64_t before = test.store.peer().overwriting().exchange(~std::uint64_t{0});
+    std::jthread writer(change);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    bits = all;
+    test.store.peer().overwriting() = before;
+  };
+  change_while_it_is_overwritten([&] {
+    EXPECT_EQ(test.store.index().insert(make<TypeParam>(1), make<TypeParam>(2)), Outcome::exists);
+  });
+  change_while_it_is_overwritten([&] {
+    EXPECT_EQ(test.store.index().update(make<TypeParam>(2), make<TypeParam>(2)), Outcome::ok);
+  });
+  change_while_it_is_overwritten(
+      [&] { EXPECT_EQ(test.store.index().remove(make<TypeParam>(3)), Outcome::ok); });
+  test.model.erase(make<TypeParam>(3));
+  test.expect_sound();
+}
+
+// Removals in place make room for what comes next, without a restart between.
+TYPED_TEST(DpTreeOf, AFullPoolTakesRecordsAgainAfterRemovals) {
+  Case<TypeParam> test({"leaf_entries=8", "log_entries=3", "buffer_entries=64"});
+  const std::size_t value_bytes = TypeParam::kind == KeyKind::integer ? 0 : 3000;
+  const auto insert = [&](std::uint64_t number) {
+    auto value = make<TypeParam>(number);
+    if constexpr (TypeParam::kind == KeyKind::bytes) value.resize(value_bytes, 'v');
+    const Outcome outcome = test.store.index().insert(make<TypeParam>(number), value);
+    if (outcome == Outcome::ok) test.model[make<TypeParam>(number)] = value;
+    return outcome;
+  };
+  std::uint64_t records = 0;
+  while (insert(mix64(records)) == Outcome::ok) ++records;
+  ASSERT_GT(records, 1000U);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  for (std::uint64_t i = 0; i < records; ++i)
+    if (i % 4 != 0) {
+      ASSERT_NO_FATAL_FAILURE(test.remove(mix64(i)));
+    }
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  for (std::uint64_t i = 0; i < records / 2; ++i)
+    ASSERT_EQ(insert(mix64(i + 10 * records)), Outcome::ok) << i << " of " << records;
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+TYPED_TEST(DpTreeOf, ABulkLoadThatDoesNotFitLeavesNothing) {
+  Store<TypeParam> store;
+  std::vector<std::decay_t<decltype(make<TypeParam>(0))>> keys;
+  std::vector<typename TypeParam::Record> records;
+  for (std::uint64_t number = 0; number < 2000; ++number) keys.push_back(make<TypeParam>(number));
+  for (const auto& key : keys) records.push_back({key, key});
+  const std::uint64_t blocks = store.live_blocks();
+  {
+    const Hog hog(store.pool().heap(), store.peer().leaf_bytes(), 20);
+    const Result<void> loaded = store.index().bulk_load(records);
+    ASSERT_FALSE(loaded.ok());
+    EXPECT_EQ(loaded.error().code, ErrorCode::out_of_space);
+  }
+  EXPECT_EQ(store.live_blocks(), blocks);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), {}));
+  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
+  Model<TypeParam> model;
+  for (const auto& key : keys) model.emplace(key, key);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  ASSERT_TRUE(succeeds(store.crash()));
+  expect_equal(store.index(), model);
+}
+
+// D7: nobody but the worker merges here.
+TEST(DpTree, TheWorkerMerges) {
+  Store<IntegerKeys> store({"buffer_entries=100", "workers=1"});
+  Model<IntegerKeys> model;
+  for (std::uint64_t key = 0; key < 150; ++key) {
+    ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+    model[key] = key;
+  }
+  const auto version = [&] {
+    store.peer().hold();
+    const std::uint64_t now = store.peer().base().version;
+    store.peer().let_go();
+    return now;
+  };
+  for (pm::Backoff backoff; version() == 0;) backoff.wait();
+  expect_equal(store.index(), model);
+}
+
+// D7: a front tree that is full is merged before the tree is gone, one that is not stays a log.
+TEST(DpTree, TheWorkerEndsWhatItWasAskedFor) {
+  for (const std::uint64_t records : {99U, 100U, 199U}) {
+    Store<IntegerKeys> store({"buffer_entries=100", "workers=1"});
+    for (std::uint64_t key = 0; key < records; ++key)
+      ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+    ASSERT_TRUE(succeeds(store.crash()));
+    EXPECT_EQ(store.peer().middle(), nullptr);
+    EXPECT_EQ(store.peer().base().version == 0, records < 100);
+    EXPECT_LT(store.peer().front().count(), 100U);
+    EXPECT_EQ(store.index().size(), records);
+  }
+}
+
+// D7: what has become free since the tree was quiet is not used by a worker that nobody asked.
+TEST(DpTree, ATreeThatIsQuietStaysAsItIs) {
+  Store<IntegerKeys> store({"leaf_entries=8", "log_entries=3", "buffer_entries=100", "workers=1"});
+  for (std::uint64_t key = 0; key < 4000; key += 10)
+    ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+  store.index().quiesce();
+  std::uint64_t version = 0;
+  {
+    const Hog hog(store.pool().heap());
+    for (std::uint64_t key = 1; store.index().insert(key, key) == Outcome::ok;)
+      key += key % 10 == 9 ? 2 : 1;
+    store.index().quiesce();
+    version = store.peer().base().version;
+    ASSERT_GT(store.peer().left(), 0U);
+  }
+  ASSERT_TRUE(succeeds(store.crash()));
+  EXPECT_EQ(store.peer().base().version, version);
+  EXPECT_NE(store.peer().middle(), nullptr);
+}
+
+// Each invariant that the check names is one that it finds.
+TEST(DpTree, CheckNamesTheBrokenInvariant) {
+  const auto names = [](const char* invariant, auto&& damage) {
+    Case<IntegerKeys> test;
+    for (std::uint64_t number = 10; number < 400; number += 10) test.put(number, number);
+    EXPECT_TRUE(test.store.peer().merge());
+    for (std::uint64_t number = 5; number < 400; number += 50) test.put(number, number);
+    test.expect_sound();
+    damage(test.store.peer());
+    const Result<void> checked = test.store.index().check_invariants();
+    const std::string line = checked.ok() ? "nothing" : checked.error().line();
+    EXPECT_NE(line.find(std::string(invariant) + ":"), std::string::npos) << line;
+  };
+  names("A1", [](const auto& peer) { peer.anchor().state += std::uint64_t{1} << 40; });
+  names("M1", [](const auto& peer) { peer.set(1).next = peer.base().leaf(0); });
+  names("M1", [](const auto& peer) { peer.set(peer.base().size() - 1).next = 4096; });
+  names("B2", [](const auto& peer) { peer.set(1).count -= 1; });
+  names("B2", [](const auto& peer) {
+    const auto leaf = peer.leaf(1);
+    std::atomic<std::uint8_t>* const order = leaf.order(leaf.current(peer.base().version));
+    const std::uint8_t first = order[0];
+    order[0] = order[1].load();
+    order[1] = first;
+  });
+  names("B3", [](const auto& peer) { peer.leaf(1).fingerprint(0) += 1; });
+  names("F1", [](const auto& peer) { peer.logged(105).value += 1; });
+  names("F1", [](const auto& peer) {
+    LogRecord& record = peer.logged(105);
+    record.check = LogRecord::check_of(record.words(), peer.front().seal(), Change::removal);
+  });
+  names("D5", [](const auto& peer) {
+    peer.anchor().log[dptree::State::from(peer.anchor().state).front] = null_offset;
+  });
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,108 @@
+// DPTree under several threads: changes, lookups and scans beside rotations and merges that never
+// end. Every answer is checked while they run, and the whole afterwards, before and after a
+// restart.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "core/rng.h"
+#include "index/dptree/test_support.h"
+#include "index/record/test_toggle.h"
+
+namespace perdure {
+namespace {
+
+using dptree_test::BothKinds;
+using dptree_test::expect_equal;
+using dptree_test::make;
+using dptree_test::Model;
+using dptree_test::Store;
+using dptree_test::succeeds;
+
+constexpr unsigned threads = 4;
+
+std::vector<std::string> merging_all_the_time(const char* workers) {
+  return {"leaf_entries=4", "log_entries=3", "buffer_entries=8", "merge_percent=1", workers};
+}
+
+template <class Keys>
+class DpTreeThreads : public testing::Test {};
+TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
+
+// D1, D2, D3, D6: every answer is the owner's, before and after a restart.
+TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
+  for (const char* workers : {"workers=0", "workers=1"}) {
+    Store<TypeParam> store(merging_all_the_time(workers), 64 << 20);
+    std::array<Model<TypeParam>, threads> models;
+    std::vector<std::jthread> running;
+    for (unsigned t = 0; t < threads; ++t)
+      running.emplace_back([&, t] {
+        index_test::toggle_own_keys<TypeParam>(store.index(), t, threads, 100, 5000,
+                                               make<TypeParam>, models[t]);
+      });
+    running.clear();
+    Model<TypeParam> model;
+    for (const auto& one : models) model.insert(one.begin(), one.end());
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+    ASSERT_TRUE(succeeds(store.crash()));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  }
+}
+
+// D1, D3: what is always there is in every scan once, in order, whatever comes and goes beside it;
+// and its value never goes back.
+TYPED_TEST(DpTreeThreads, ScansAndLookupsBesideMerges) {
+  using Keys = TypeParam;
+  constexpr std::uint64_t stable = 40;
+  constexpr std::uint64_t gap = 10;
+  for (const char* workers : {"workers=0", "workers=1"}) {
+    Store<Keys> store(merging_all_the_time(workers), 64 << 20);
+    for (std::uint64_t n = 0; n < stable; ++n)
+      ASSERT_EQ(store.index().insert(make<Keys>(n * gap), make<Keys>(0)), Outcome::ok);
+    std::atomic<bool> done{false};
+    const auto churn = [&](unsigned thread) {
+      Rng rng(9, thread);
+      for (std::uint64_t round = 1; !done && !testing::Test::HasFailure(); ++round) {
+        const std::uint64_t base = rng.below(stable / 2) * 2 * gap + thread * gap;
+        EXPECT_EQ(store.index().update(make<Keys>(base), make<Keys>(round)), Outcome::ok);
+        for (std::uint64_t n = 1; n < gap; ++n)
+          EXPECT_EQ(store.index().insert(make<Keys>(base + n), make<Keys>(n)), Outcome::ok);
+        for (std::uint64_t n = 1; n < gap; ++n)
+          EXPECT_EQ(store.index().remove(make<Keys>(base + n)), Outcome::ok);
+      }
+    };
+    std::vector<std::jthread> running;
+    for (unsigned t = 0; t < 2; ++t) running.emplace_back(churn, t);
+    typename Keys::Scan scan;
+    std::array<std::decay_t<decltype(make<Keys>(0))>, stable> seen{};
+    typename Keys::ValueOut value{};
+    for (unsigned round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
+      store.index().scan({}, stable * gap, scan);
+      std::uint64_t next = 0;
+      for (std::size_t i = 0; i < scan.size(); ++i) {
+        if (i != 0) {
+          ASSERT_LT(scan[i - 1].key, scan[i].key);
+        }
+        if (next == stable || scan[i].key != make<Keys>(next * gap)) continue;
+        ASSERT_GE(scan[i].value, seen[next]);
+        seen[next++] = scan[i].value;
+      }
+      ASSERT_EQ(next, stable);
+      for (std::uint64_t n = 0; n < stable; ++n) {
+        ASSERT_EQ(store.index().lookup(make<Keys>(n * gap), value), Outcome::ok);
+        ASSERT_GE(value, seen[n]);
+        seen[n] = value;
+      }
+    }
+    done = true;
+    running.clear();
+    ASSERT_EQ(store.index().size(), stable);
+    ASSERT_TRUE(succeeds(store.index().check_invariants()));
+  }
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,163 @@
+// The base leaf of DPTree: records in any order, and two sets of metadata that take turns.
+//
+//   byte 0        64       128            128+N   128+2N  128+3N
+//        | set[0] | set[1] | fingerprint[N] | order[0] | order[1] | record[n] |
+//   set: byte 0      8      16      24       56
+//        | stamp | next | count | bitmap[4] | unused |
+//   n records, 4 .. 256; N is n rounded up to 64. `order` lists slots by their keys.
+//
+// B1  the current set is the one with the higher stamp among those whose stamp is not above the
+//     version of the base tree (anchor.h). The other may hold anything.
+// B2  a record exists <=> the current set's bitmap has its slot's bit. The first `count` slots of
+//     its order hold all of these, in the order of their keys; slots without a bit are skipped.
+//     Readers look at the bit before and after they read the record: a removal in place may clear
+//     it meanwhile, and the next merge fill the slot.
+// B3  fingerprint and key of a slot in the current bitmap never change; the value only to one that
+//     the middle tree's log holds too.
+// B4  a merge writes the other set and slots without a bit, and makes them durable before the
+//     version that selects them. A removal in place clears one bit of the current set.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "index/record/record_store.h"
+#include "pm/pm.h"
+#include "pool/heap.h"
+#include "pool/ptr.h"
+
+namespace perdure::dptree {
+
+struct alignas(64) LeafSet {
+  std::atomic<std::uint64_t> stamp;
+  std::atomic<std::uint64_t> next;
+  std::atomic<std::uint64_t> count;
+  std::array<std::atomic<std::uint64_t>, 4> bitmap;
+
+  [[nodiscard]] bool has(unsigned slot) const noexcept {
+    return (bitmap[slot / 64].load(std::memory_order_acquire) >> slot % 64 & 1) != 0;
+  }
+  [[nodiscard]] unsigned records() const noexcept {
+    int sum = 0;
+    for (const auto& word : bitmap) sum += std::popcount(word.load(std::memory_order_acquire));
+    return static_cast<unsigned>(sum);
+  }
+};
+static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
+
+/// Which of two sets is current (B1).
+[[nodiscard]] inline unsigned current_of(const std::array<LeafSet, 2>& set,
+                                         std::uint64_t version) noexcept {
+  const std::uint64_t first = set[0].stamp.load(std::memory_order_acquire);
+  const std::uint64_t second = set[1].stamp.load(std::memory_order_acquire);
+  if (first > version) return 1;
+  if (second > version) return 0;
+  return first > second ? 0 : 1;
+}
+
+/// A bit a slot.
+using Slots = std::array<std::uint64_t, 4>;
+inline void add(Slots& slots, unsigned slot) noexcept {
+  slots[slot / 64] |= std::uint64_t{1} << slot % 64;
+}
+
+struct BaseLeaf {
+  static constexpr unsigned most_entries = 256;
+
+  std::array<LeafSet, 2> set;
+};
+static_assert(sizeof(BaseLeaf) == 128);
+
+/// A base leaf of a tree whose leaves hold `entries` records: addresses inside it.
+class LeafView {
+ public:
+  LeafView(BaseLeaf* leaf, unsigned entries) noexcept
+      : leaf_(leaf),
+        entries_(entries),
+        fingerprint_(reinterpret_cast<std::atomic<std::uint8_t>*>(leaf + 1)) {}
+
+  [[nodiscard]] static constexpr std::size_t rounded(unsigned entries) noexcept {
+    return (entries + 63U) & ~63U;
+  }
+  [[nodiscard]] static constexpr std::size_t bytes(unsigned entries) noexcept {
+    return sizeof(BaseLeaf) + 3 * rounded(entries) + entries * sizeof(LeafRecord);
+  }
+
+  [[nodiscard]] LeafSet& set(unsigned which) const noexcept { return leaf_->set[which]; }
+  [[nodiscard]] unsigned current(std::uint64_t version) const noexcept {
+    return current_of(leaf_->set, version);
+  }
+  [[nodiscard]] std::atomic<std::uint8_t>& fingerprint(unsigned slot) const noexcept {
+    return fingerprint_[slot];
+  }
+  [[nodiscard]] std::atomic<std::uint8_t>* order(unsigned which) const noexcept {
+    return fingerprint_ + rounded(entries_) * (1 + which);
+  }
+  [[nodiscard]] LeafRecord& record(unsigned slot) const noexcept {
+    return reinterpret_cast<LeafRecord*>(fingerprint_ + 3 * rounded(entries_))[slot];
+  }
+  [[nodiscard]] std::uint64_t match(unsigned word, std::uint8_t wanted) const noexcept {
+    return pm::match_64(
+        reinterpret_cast<const std::uint8_t*>(fingerprint_ + std::size_t{64} * word), wanted);
+  }
+  [[nodiscard]] unsigned words() const noexcept {
+    return static_cast<unsigned>(rounded(entries_) / 64);
+  }
+  void prefetch() const noexcept {
+    pm::prefetch_range(leaf_, sizeof(BaseLeaf) + rounded(entries_));
+  }
+
+  /// Reads the record of a slot; false: there is none (B2).
+  [[nodiscard]] bool read(unsigned which, unsigned slot, RecordWords& out) const noexcept {
+    if (!set(which).has(slot)) return false;
+    out = record(slot).load();
+    return set(which).has(slot);
+  }
+  /// Slots without a bit.
+  [[nodiscard]] unsigned room(unsigned which) const noexcept {
+    return entries_ - set(which).records();
+  }
+
+  /// Writes record and fingerprint of a slot without a bit. Not flushed.
+  void fill(unsigned slot, RecordWords words, std::uint8_t fingerprint) const noexcept {
+    record(slot).store(words);
+    fingerprint_[slot].store(fingerprint, std::memory_order_release);
+  }
+  /// Flushes the records of `written` and the fingerprints of `filled`, each line once.
+  void flush(const Slots& written, const Slots& filled) const noexcept {
+    constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LeafRecord);
+    for (unsigned word = 0; word < words(); ++word) {
+      if (filled[word] != 0) pm::flush(&fingerprint_[std::size_t{64} * word], 1);
+      for (std::uint64_t left = written[word]; left != 0;) {
+        const unsigned slot =
+            static_cast<unsigned>(std::countr_zero(left)) & ~(records_per_line - 1);
+        pm::flush(&record(64 * word + slot), 1);
+        left &= ~(((std::uint64_t{1} << records_per_line) - 1) << slot);
+      }
+    }
+  }
+
+  /// Calls visit(slot) for the records of a set in key order, until it returns false.
+  template <class Visit>
+  void each(unsigned which, Visit&& visit) const {
+    const LeafSet& from = set(which);
+    const std::uint64_t count = from.count.load(std::memory_order_acquire);
+    for (std::uint64_t i = 0; i < count && i < entries_; ++i) {
+      const unsigned slot = order(which)[i].load(std::memory_order_acquire);
+      if (slot < entries_ && from.has(slot) && !visit(slot)) return;
+    }
+  }
+
+ private:
+  BaseLeaf* leaf_;
+  unsigned entries_;
+  std::atomic<std::uint8_t>* fingerprint_;
+};
+static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
+static_assert(Heap::block_alignment(LeafView::bytes(4)) >= pm::cache_line_bytes &&
+              Heap::block_alignment(LeafView::bytes(256)) >= pm::cache_line_bytes);
+
+}  // namespace perdure::dptree

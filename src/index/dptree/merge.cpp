@@ -1,0 +1,318 @@
+#include "index/dptree/merge.h"
+
+#include <algorithm>
+
+#include "index/record/separator.h"
+
+namespace perdure {
+
+using dptree::Anchor;
+using dptree::LeafSet;
+using dptree::Slots;
+using dptree::State;
+
+template <class Keys>
+void DpTree<Keys>::Merge::plan() {
+  std::size_t at = 0;
+  plans_.reserve(leaves());
+  for (std::size_t leaf = 0; leaf < leaves(); ++leaf) {
+    Plan plan{at, changes_.size()};
+    if (leaf + 1 < base_.size() && at < changes_.size()) {
+      const Key bound = base_.separator(leaf + 1);
+      plan.end = at;
+      while (plan.end < changes_.size() && tree_.records_.key_of(changes_[plan.end].words) < bound)
+        ++plan.end;
+    }
+    at = plan.end;
+    const std::span<const Pending> mine = changes_of(plan);
+    const auto puts = static_cast<std::size_t>(
+        std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
+    std::size_t room = 0;
+    if (puts != 0 && base_.size() != 0) {
+      const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+      room = view.room(view.current(base_.version));
+    }
+    if (puts > room && merge_items(leaf, plan, Note::nothing) > room) plan_pieces(leaf, plan, room);
+    plans_.push_back(plan);
+  }
+}
+
+/// Without room for the leaves that replace this one, it takes what it has slots for; the first
+/// leaves of all are as many as there is room for.
+template <class Keys>
+void DpTree<Keys>::Merge::plan_pieces(std::size_t leaf, Plan& plan, std::size_t room) {
+  const std::size_t wanted = (items_.size() + fill() - 1) / fill();
+  const std::size_t before = blocks_.size();
+  while (blocks_.size() - before < wanted) {
+    blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
+    if (blocks_.back()) continue;
+    blocks_.pop_back();
+    break;
+  }
+  plan.pieces = blocks_.size() - before;
+  if (plan.pieces == wanted) return;
+  plan.most = room;
+  if (base_.size() == 0) plan.most = plan.pieces * fill();
+  for (; base_.size() != 0 && plan.pieces != 0; --plan.pieces) {
+    tree_.heap_.cancel(blocks_.back());
+    blocks_.pop_back();
+  }
+  ++lacking_;
+  (void)merge_items(leaf, plan, Note::left);
+}
+
+template <class Keys>
+bool DpTree<Keys>::Merge::plan_joins(std::size_t wanted) {
+  const auto records_of = [&](std::size_t leaf) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+    return view.set(view.current(base_.version)).records();
+  };
+  const auto unchanged = [&](std::size_t leaf) {
+    return plans_[leaf].begin == plans_[leaf].end && plans_[leaf].pieces == 0;
+  };
+  for (std::size_t leaf = 0; leaf < base_.size() && joined_ < wanted;) {
+    const std::size_t first = leaf++;
+    if (!unchanged(first)) continue;
+    std::size_t records = records_of(first);
+    for (; leaf < base_.size() && joined_ < wanted && unchanged(leaf); ++leaf) {
+      records += records_of(leaf);
+      if (records > fill()) break;
+      plans_[leaf].goes = true;
+      ++plans_[first].takes_in;
+      ++joined_;
+    }
+  }
+  return joined_ == wanted;
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::cancel() {
+  for (Reservation& block : blocks_) tree_.heap_.cancel(block);
+  blocks_.clear();
+}
+
+/// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
+template <class Keys>
+std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
+  const RecordStore<Keys>& records = tree_.records_;
+  // Merges spend much of their time here: no vector that looks for room with each record.
+  items_.resize(tree_.leaf_entries_ + (plan.end - plan.begin));
+  Item* out = items_.data();
+  std::size_t added = 0;
+  auto change = changes_.begin() + static_cast<std::ptrdiff_t>(plan.begin);
+  const auto end = changes_.begin() + static_cast<std::ptrdiff_t>(plan.end);
+  const auto add = [&](const Pending& pending) {
+    if (pending.removal) return;
+    if (added < plan.most) {
+      *out++ = {pending.words, fresh, false};
+      ++added;
+    } else if (note == Note::left) {
+      left_.push_back(static_cast<std::size_t>(&pending - changes_.data()));
+    }
+  };
+  if (base_.size() != 0) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+    view.each(view.current(base_.version), [&](unsigned slot) {
+      const RecordWords words = view.record(slot).load();
+      while (change != end && records.less(change->words, words)) add(*change++);
+      if (change == end || records.less(words, change->words)) {
+        *out++ = {words, slot, false};
+        return true;
+      }
+      const bool rewritten = !change->removal && change->words.value != words.value;
+      if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
+        dropped_.push_back(words);
+      if (!change->removal) *out++ = {change->words, slot, rewritten};
+      ++change;
+      return true;
+    });
+  }
+  while (change != end) add(*change++);
+  items_.resize(static_cast<std::size_t>(out - items_.data()));
+  return added;
+}
+
+/// Adds the records of the leaves that join this one.
+template <class Keys>
+void DpTree<Keys>::Merge::take_in(std::size_t leaf, const Plan& plan) {
+  for (std::size_t i = 1; i <= plan.takes_in; ++i) {
+    const LeafView view = tree_.leaf_at(base_.leaf(leaf + i));
+    view.each(view.current(base_.version), [&](unsigned slot) {
+      items_.push_back({view.record(slot).load(), fresh, false});
+      return true;
+    });
+  }
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::apply() {
+  constexpr std::size_t prefetch_distance = 4;  // leaves
+  blocks_left_ = blocks_.size();
+  for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
+    if (leaf >= prefetch_distance && base_.size() != 0) {
+      const Plan& ahead = plans_[leaf - prefetch_distance];
+      pm::prefetch_range(tree_.pool_.base() + base_.leaf(leaf - prefetch_distance),
+                         ahead.begin == ahead.end ? sizeof(dptree::BaseLeaf)
+                                                  : LeafView::bytes(tree_.leaf_entries_));
+    }
+    apply_leaf(leaf, plans_[leaf]);
+  }
+  Anchor& anchor = tree_.anchor_;
+  const unsigned which = dptree::current_of(anchor.set, base_.version);
+  if (anchor.set[which].next.load(std::memory_order_relaxed) != next_) {
+    LeafSet& other = anchor.set[1 - which];
+    other.next.store(next_, std::memory_order_relaxed);
+    other.stamp.store(target_, std::memory_order_relaxed);
+    pm::flush(&other, sizeof other);
+  }
+  for (auto at = row_.rbegin(); at != row_.rend(); ++at) made_->add(at->first, at->second);
+  made_->finish();
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
+  if (base_.size() == 0) {
+    (void)merge_items(leaf, plan, Note::dropped);
+    write_pieces(leaf, plan.pieces);
+    return;
+  }
+  const std::uint64_t offset = base_.leaf(leaf);
+  if (plan.goes) {
+    old_leaves_.push_back(offset);
+    return;
+  }
+  const LeafView view = tree_.leaf_at(offset);
+  const unsigned which = view.current(base_.version);
+  const LeafSet& set = view.set(which);
+  const unsigned records = set.records();
+  const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
+  if (plan.begin == plan.end && plan.takes_in == 0 && same_next && records != 0) {
+    made_->records += records;
+  } else {
+    (void)merge_items(leaf, plan, Note::dropped);
+    take_in(leaf, plan);
+    if (plan.pieces != 0 || items_.empty()) {
+      old_leaves_.push_back(offset);
+      write_pieces(leaf, plan.pieces);
+      return;
+    }
+    write_other_set(view, which);
+  }
+  next_ = offset;
+  row_.emplace_back(base_.separator(leaf), offset);
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) {
+  const LeafSet& set = view.set(which);
+  const unsigned other = 1 - which;
+  Slots live{};
+  Slots filled{};
+  Slots written{};
+  unsigned free = 0;
+  std::atomic<std::uint8_t>* const order = view.order(other);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    unsigned slot = item.slot;
+    if (slot == fresh) {
+      while (set.has(free)) ++free;
+      slot = free++;
+      PERDURE_ASSERT(slot < tree_.leaf_entries_);
+      view.fill(slot, item.words, fingerprint_of(key_of(i)));
+      dptree::add(filled, slot);
+      dptree::add(written, slot);
+    } else if (item.rewritten) {
+      view.record(slot).value.store(item.words.value, std::memory_order_release);  // B3
+      dptree::add(written, slot);
+    }
+    dptree::add(live, slot);
+    order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
+  }
+  LeafSet& into = view.set(other);
+  into.next.store(next_, std::memory_order_release);
+  into.count.store(items_.size(), std::memory_order_release);
+  for (std::size_t i = 0; i < live.size(); ++i)
+    into.bitmap[i].store(live[i], std::memory_order_release);
+  into.stamp.store(target_, std::memory_order_release);
+  view.flush(written, filled);
+  pm::flush(order, items_.size());
+  pm::flush(&into, sizeof into);
+  made_->records += items_.size();
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_pieces(std::size_t leaf, std::size_t pieces) {
+  for (std::size_t piece = pieces; piece-- > 0;) {
+    const std::size_t begin = items_.size() * piece / pieces;
+    const std::size_t end = items_.size() * (piece + 1) / pieces;
+    const std::uint64_t offset = blocks_[--blocks_left_].offset;
+    write_piece(offset, leaf, begin, end);
+    const Key first = key_of(begin);
+    Key separator = first;
+    if (begin != 0)
+      separator = separator_between(key_of(begin - 1), first);
+    else if (base_.size() != 0)
+      separator = base_.separator(leaf);
+    row_.emplace_back(separator, offset);
+    next_ = offset;
+  }
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::write_piece(std::uint64_t offset, std::size_t leaf, std::size_t begin,
+                                      std::size_t end) {
+  const LeafView view = tree_.leaf_at(offset);
+  LeafSet& set = *new (&view.set(0)) LeafSet{};
+  new (&view.set(1)) LeafSet{};
+  set.stamp.store(target_, std::memory_order_relaxed);
+  set.next.store(next_, std::memory_order_relaxed);
+  set.count.store(end - begin, std::memory_order_relaxed);
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto slot = static_cast<unsigned>(i - begin);
+    const Item& item = items_[i];
+    const std::uint8_t fingerprint =
+        item.slot == fresh ? fingerprint_of(key_of(i))
+                           : tree_.leaf_at(base_.leaf(leaf)).fingerprint(item.slot).load();
+    view.record(slot).store(item.words);
+    view.fingerprint(slot).store(fingerprint, std::memory_order_relaxed);
+    view.order(0)[slot].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
+    std::atomic<std::uint64_t>& bits = set.bitmap[slot / 64];
+    bits.store(bits.load(std::memory_order_relaxed) | std::uint64_t{1} << slot % 64,
+               std::memory_order_relaxed);
+  }
+  pm::flush(&set, 2 * sizeof set);
+  pm::flush(&view.fingerprint(0), end - begin);
+  pm::flush(view.order(0), end - begin);
+  pm::flush(&view.record(0), (end - begin) * sizeof(LeafRecord));
+  made_->records += end - begin;
+}
+
+template <class Keys>
+auto DpTree<Keys>::Merge::commit(State state) -> std::unique_ptr<BaseMap> {
+  state.version = target_;
+  PublishBatch batch(tree_.heap_);
+  for (const Reservation& block : blocks_) batch.hold(block);
+  batch.publish(&tree_.anchor_.state, state.word());  // A3
+  return std::move(made_);
+}
+
+template <class Keys>
+void DpTree<Keys>::Merge::retire_leaves() {
+  for (const std::uint64_t offset : old_leaves_)
+    tree_.epochs_.retire(tree_.heap_, offset, LeafView::bytes(tree_.leaf_entries_));
+}
+
+template void DpTree<IntegerKeys>::Merge::plan();
+template void DpTree<ByteKeys>::Merge::plan();
+template bool DpTree<IntegerKeys>::Merge::plan_joins(std::size_t);
+template bool DpTree<ByteKeys>::Merge::plan_joins(std::size_t);
+template void DpTree<IntegerKeys>::Merge::cancel();
+template void DpTree<ByteKeys>::Merge::cancel();
+template void DpTree<IntegerKeys>::Merge::apply();
+template void DpTree<ByteKeys>::Merge::apply();
+template auto DpTree<IntegerKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
+template auto DpTree<ByteKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;
+template void DpTree<IntegerKeys>::Merge::retire_leaves();
+template void DpTree<ByteKeys>::Merge::retire_leaves();
+
+}  // namespace perdure

@@ -1,0 +1,175 @@
+// DPTree's recovery: the current version of the base tree is read, what an unfinished merge left is
+// disowned, and the logs are replayed into buffer trees. Media are believed in nothing.
+#include <bitset>
+#include <utility>
+#include <vector>
+
+#include "index/dptree/dptree.h"
+#include "index/record/separator.h"
+
+namespace perdure {
+
+using dptree::Change;
+using dptree::LeafSet;
+using dptree::LogRecord;
+using dptree::LogSegment;
+using dptree::State;
+
+namespace {
+
+/// Sets that an unfinished merge wrote must not become current when its number is used again.
+bool disown(std::array<LeafSet, 2>& sets, std::uint64_t version) {
+  bool changed = false;
+  for (LeafSet& set : sets) {
+    if (set.stamp.load(std::memory_order_relaxed) <= version) continue;
+    set.stamp.store(0, std::memory_order_relaxed);
+    pm::flush(&set, sizeof set);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+template <class Keys>
+Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
+                                        std::optional<RecordWords>& last) {
+  const std::size_t bytes = LeafView::bytes(leaf_entries_);
+  if (!pool_.contains(offset, bytes) || offset % 64 != 0 || !heap_.mark(offset, bytes))
+    return detail::corrupt_record("the base tree leads to no leaf", offset, pool_);
+  const LeafView view = leaf_at(offset);
+  if (disown(pool_.at<dptree::BaseLeaf>(offset)->set, base.version)) pm::fence();
+  const unsigned which = view.current(base.version);
+  const LeafSet& set = view.set(which);
+  const std::uint64_t count = set.count.load(std::memory_order_relaxed);
+  std::bitset<dptree::BaseLeaf::most_entries> seen;
+  if (count > leaf_entries_) return detail::corrupt_record("B2: a leaf is overfull", offset, pool_);
+  bool is_first = true;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const unsigned slot = view.order(which)[i].load(std::memory_order_relaxed);
+    if (slot >= leaf_entries_ || seen[slot])
+      return detail::corrupt_record("B2: a leaf's order is none", offset, pool_);
+    seen[slot] = true;
+    if (!set.has(slot)) continue;
+    const RecordWords words = view.record(slot).load();
+    if (Result<void> marked = records_.mark(words); !marked) return marked;
+    if (last && !records_.less(*last, words))
+      return detail::corrupt_record("B2: keys do not ascend", offset, pool_);
+    const Key key = records_.key_of(words);
+    if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_of(key))
+      return detail::corrupt_record("B3: a fingerprint is not its key's", offset, pool_);
+    if (is_first) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
+    is_first = false;
+    last = words;
+    ++base.records;
+  }
+  for (unsigned slot = 0; slot < dptree::BaseLeaf::most_entries; ++slot)
+    if (set.has(slot) && !seen[slot])
+      return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
+  if (is_first) base.empty_leaves.push_back(offset);
+  return {};
+}
+
+template <class Keys>
+auto DpTree<Keys>::recover_base() -> Result<std::unique_ptr<BaseMap>> {
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  auto base = std::make_unique<BaseMap>(state.version);
+  if (disown(anchor_.set, state.version)) pm::fence();
+  const unsigned which = dptree::current_of(anchor_.set, state.version);
+  std::optional<RecordWords> last;
+  for (std::uint64_t at = anchor_.set[which].next.load(std::memory_order_relaxed);
+       at != null_offset;) {
+    if (Result<void> done = recover_leaf(at, *base, last); !done) return done.error();
+    const LeafView view = leaf_at(at);
+    at = view.set(view.current(state.version)).next.load(std::memory_order_relaxed);
+  }
+  base->finish();
+  return base;
+}
+
+// False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
+// nobody any more; that of a put to the base tree (D4).
+template <class Keys>
+Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
+  Change change{};
+  if (!record.counts(tree.seal(), change)) return false;
+  const RecordWords words = record.words();
+  if constexpr (RecordStore<Keys>::has_blobs) {
+    if (Result<void> sane = records_.check(words); !sane) return sane.error();
+    if (!heap_.is_marked(words.value)) {
+      if (Result<void> marked = records_.mark(words); !marked) return marked.error();
+      if (change == Change::removal) tree.discard(words.value, words.key);
+    }
+  }
+  const Key key = records_.key_of(words);
+  const auto position = tree.lock(key);
+  if (position.found.is_put()) {
+    const RecordWords old = tree.record_of(position.found.word)->words();
+    tree.discard(old.value, old.key);
+  }
+  const std::uint64_t removal = change == Change::removal ? Buffer::removal_bit : 0;
+  tree.set(position, key, hash_of(key), pool_.offset_of(&record) | removal);
+  return true;
+}
+
+/// The segments of a log, newest first.
+template <class Keys>
+Result<std::vector<std::uint64_t>> DpTree<Keys>::mark_log(std::uint64_t head) {
+  const std::size_t bytes = LogSegment::bytes(log_entries_);
+  std::vector<std::uint64_t> chain;
+  for (std::uint64_t at = head; at != null_offset;) {
+    if (!pool_.contains(at, bytes) || at % sizeof(LogRecord) != 0 || !heap_.mark(at, bytes))
+      return detail::corrupt_record("a log leads to no segment", at, pool_);
+    chain.push_back(at);
+    at = pool_.at<LogSegment>(at)->next.load(std::memory_order_relaxed);
+  }
+  return chain;
+}
+
+/// Returns the segments that have no records yet, newest first.
+template <class Keys>
+Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree) {
+  Result<std::vector<std::uint64_t>> chain = mark_log(head);
+  if (!chain) return chain;
+  std::size_t empty = chain->size();
+  for (std::size_t segment = chain->size(); segment-- > 0;)  // G3
+    for (unsigned i = 0; i < log_entries_; ++i) {
+      LogRecord& record = pool_.at<LogSegment>((*chain)[segment])->record(i);
+      const Result<bool> replayed = replay_record(record, tree);
+      if (!replayed) return replayed.error();
+      if (*replayed) empty = segment;
+    }
+  chain->resize(empty);
+  return chain;
+}
+
+// Writes nothing but what `disown` does, which may be done again: so a cut inside changes nothing.
+template <class Keys>
+Result<void> DpTree<Keys>::recover_all() {
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  auto base = recover_base();
+  if (!base) return base.error();
+  const std::uint64_t capacity = capacity_over(**base);
+  std::unique_ptr<Buffer> middle;
+  if (state.has_middle) middle = new_buffer(state.generation - 1, capacity);
+  const std::uint64_t other = anchor_.log[state.middle()].load(std::memory_order_relaxed);
+  if (const auto done = state.has_middle ? replay(other, *middle) : mark_log(other); !done)
+    return done.error();
+  std::unique_ptr<Buffer> front = new_buffer(state.generation, capacity);
+  std::atomic<std::uint64_t>& log = anchor_.log[state.front];
+  auto empty = replay(log.load(std::memory_order_relaxed), *front);
+  if (!empty) return empty.error();
+  tail_.move_to(log, std::move(*empty));
+  overwriting_.store(state.version, std::memory_order_relaxed);
+  reusing_.store(state.generation, std::memory_order_relaxed);
+  emptied_ = !(*base)->empty_leaves.empty();
+  thinned_ = (*base)->records;  // nobody knows
+  snapshot_.store(new Snapshot{front.release(), middle.release(), base.value().release()},
+                  std::memory_order_release);
+  return {};
+}
+
+template Result<void> DpTree<IntegerKeys>::recover_all();
+template Result<void> DpTree<ByteKeys>::recover_all();
+
+}  // namespace perdure

@@ -1,0 +1,326 @@
+// When DPTree rotates and merges, and who does it: a worker thread, or the thread that filled the
+// front tree.
+#include <algorithm>
+#include <utility>
+
+#include "index/dptree/merge.h"
+
+namespace perdure {
+
+using dptree::Change;
+using dptree::LogRecord;
+using dptree::LogSegment;
+using dptree::State;
+
+template <class Keys>
+std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
+  return std::max(buffer_entries_, base.records * merge_percent_ / 100);
+}
+
+template <class Keys>
+void DpTree<Keys>::show(Snapshot trees) {
+  Snapshot* const old = snapshot_.exchange(new Snapshot(trees), std::memory_order_acq_rel);
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(old), sizeof *old,
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Snapshot*>(object); },
+      nullptr);
+}
+
+// Power-cut states: before, or after; both hold the same records (A2).
+template <class Keys>
+void DpTree<Keys>::rotate() {
+  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
+  std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
+  BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
+  std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, capacity_over(*base));
+  const pm::SharedLock::WriteGuard alone(writers_);  // D2
+  const Epochs::Guard guard(epochs_);
+  state.front = state.middle();
+  state.has_middle = true;
+  ++state.generation;
+  pm::store_persist(anchor_.state, state.word());
+  reusing_.store(state.generation, std::memory_order_seq_cst);  // D3
+  tail_.move_to(log, std::move(kept));
+  Buffer* const middle = snapshot().front;
+  show({front.release(), middle, base});
+}
+
+/// Blobs of `dropped` that the middle log mentions go when it does (D5); the others stay in the
+/// list.
+template <class Keys>
+void DpTree<Keys>::keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped) {
+  if (dropped.empty()) return;
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::unordered_set<std::uint64_t> logged;
+  for (const std::uint64_t at : segments(anchor_.log[state.middle()].load()))
+    for (unsigned i = 0; i < log_entries_; ++i) {
+      const LogRecord& record = pool_.at<LogSegment>(at)->record(i);
+      Change change{};
+      if (record.counts(middle.seal(), change) && change == Change::removal)
+        logged.insert(record.words().value);
+    }
+  const auto mentioned = std::ranges::partition(
+      dropped, [&](const RecordWords& words) { return !logged.contains(words.value); });
+  for (const RecordWords& words : mentioned) middle.discard(words.value, words.key);
+  dropped.erase(mentioned.begin(), mentioned.end());
+}
+
+// Frees the middle tree, its blobs and its log but for what is kept (G5). A power cut before the
+// log is shortened leaves it to the next merge. A blob may be in both lists, where an unfinished
+// merge was begun again.
+template <class Keys>
+void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped,
+                               std::uint64_t records) {
+  constexpr std::uint64_t records_per_change = 64;
+  const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
+  const std::vector<std::uint64_t> chain = segments(log.load(std::memory_order_relaxed));
+  const std::size_t kept =
+      std::min<std::size_t>(chain.size(), records / records_per_change / log_entries_);
+  const std::size_t freed = chain.size() - kept;
+  if (freed != 0) pm::store_persist(log, kept == 0 ? null_offset : chain[freed]);
+  for (std::size_t i = 0; i < freed; ++i)
+    epochs_.retire(heap_, chain[i], LogSegment::bytes(log_entries_));
+  const std::vector<RecordWords>& garbage = trees.middle->garbage();
+  dropped.insert(dropped.end(), garbage.begin(), garbage.end());
+  std::ranges::sort(dropped, {}, &RecordWords::value);
+  const auto same = std::ranges::unique(dropped, {}, &RecordWords::value);
+  dropped.erase(same.begin(), same.end());
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(trees.middle), sizeof(Buffer),
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
+      nullptr);
+}
+
+/// Notes what a merge has left over, and when the next is worth its reading.
+template <class Keys>
+void DpTree<Keys>::leave(const Merge& merge, std::span<LogRecord* const> sources) {
+  constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
+  std::vector<LogRecord*> left;
+  for (const std::size_t i : merge.left()) left.push_back(sources[i]);
+  left_ = std::move(left);
+  patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
+  stuck_.store(!left_.empty(), std::memory_order_relaxed);
+}
+
+// Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
+// Power-cut states: before, or after; both hold the same records.
+template <class Keys>
+auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
+  const Epochs::Guard guard(epochs_);
+  const Snapshot trees = snapshot();
+  std::vector<LogRecord*> sources;
+  std::vector<Pending> changes;
+  const std::size_t entries = stuck_                    ? left_.size()
+                              : trees.middle != nullptr ? trees.middle->count()
+                                                        : 0;
+  sources.reserve(entries);
+  changes.reserve(entries);
+  const auto add = [&](LogRecord* record) {
+    sources.push_back(record);
+    changes.push_back({record->words(), record->is_removal()});
+  };
+  if (stuck_)
+    std::ranges::for_each(left_, add);
+  else if (trees.middle != nullptr)
+    trees.middle->each(
+        [&](const typename Buffer::Entry& entry) { add(trees.middle->record_of(entry.word)); });
+  Merge merge(*this, *trees.base, changes);
+  merge.plan();
+  const std::uint64_t worth_a_look = trees.base->size() / 16;
+  if (merge.lacking() != 0 && thinned_ > (effort == Effort::thorough ? 0 : worth_a_look) &&
+      !merge.plan_joins(2 * merge.lacking()))
+    thinned_ = 0;
+  const bool left_over = !merge.left().empty();
+  if (left_over && merge.left().size() == changes.size() && merge.joined() == 0 && !emptied_) {
+    leave(merge, sources);
+    return Merged::nothing;
+  }
+  overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
+  merge.apply();
+  State state = State::from(anchor_.state.load(std::memory_order_relaxed));
+  state.has_middle = left_over;
+  std::unique_ptr<BaseMap> base = merge.commit(state);
+  const std::uint64_t records = base->records;
+  show({trees.front, left_over ? trees.middle : nullptr, base.release()});
+  merge.retire_leaves();
+  if (left_over)
+    keep_what_is_logged(*trees.middle, merge.dropped());
+  else if (trees.middle != nullptr)
+    drop_middle(trees, merge.dropped(), records);
+  if constexpr (RecordStore<Keys>::has_blobs)
+    for (const RecordWords words : merge.dropped()) records_.retire(words);
+  epochs_.retire(
+      reinterpret_cast<std::uint64_t>(trees.base), sizeof(BaseMap),
+      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
+      nullptr);
+  leave(merge, sources);
+  thinned_ += static_cast<std::uint64_t>(std::ranges::count_if(changes, &Pending::removal));
+  emptied_ = false;
+  // A merge that room was asked for is paid for by its changes, or else by patience.
+  if (!left_over && worth_a_look > changes.size())
+    patience_.store(worth_a_look - changes.size(), std::memory_order_relaxed);
+  return left_over ? Merged::some : Merged::all;
+}
+
+template <class Keys>
+auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
+  const Snapshot trees = snapshot();  // `merging_` is held: nobody replaces it
+  if (trees.middle == nullptr) {
+    if (trees.front->count() != 0)
+      rotate();
+    else if (!emptied_)
+      return Merged::nothing;
+  }
+  return merge_middle(effort);
+}
+
+template <class Keys>
+void DpTree<Keys>::merge_what_is_full() {
+  bool merged = false;
+  if (snapshot().middle != nullptr) merged = merge_middle(Effort::usual) != Merged::nothing;
+  if (snapshot().middle == nullptr && snapshot().front->is_full(1))
+    merged = flush_one(Effort::usual) != Merged::nothing || merged;
+  if (merged) collect_retired();
+}
+
+// A merge retires much at once, pinned to one epoch; without this it would wait for later merges.
+// Other threads are pinned for one operation each; where they are fibers, they may never get on.
+template <class Keys>
+void DpTree<Keys>::collect_retired() {
+  constexpr std::size_t enough_to_advance = std::size_t{1} << 20;
+  const unsigned attempts = has_worker_ ? 1000 : 4;
+  const std::uint64_t ticket = merges_.load(std::memory_order_relaxed) + 1;
+  const auto punch = [](void* tree, std::uint64_t number, std::size_t) {
+    if (number != 0) static_cast<DpTree*>(tree)->collected_ = number;
+  };
+  pm::Backoff backoff;
+  for (unsigned i = 0; i < attempts && collected_ != ticket; ++i) {
+    if (i >= 4) backoff.wait();
+    const Epochs::Guard guard(epochs_);
+    epochs_.retire(i == 0 ? ticket : 0, enough_to_advance, punch, this);
+  }
+  ++merges_;
+}
+
+/// True when room may be looked for now; else one step nearer. What was left over would be read for
+/// every change of a full pool.
+template <class Keys>
+bool DpTree<Keys>::is_due() noexcept {
+  std::uint64_t left = patience_.load(std::memory_order_relaxed);
+  if (left == 0) return true;
+  patience_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+  return false;
+}
+
+// Each merge frees leaves for the next; they go on while they get somewhere. The worker may have
+// made room, or be about to.
+template <class Keys>
+bool DpTree<Keys>::make_room(std::uint64_t merges) {
+  const bool due = is_due();
+  (void)merging_.lock();
+  if (!due || merges_ != merges) {
+    merging_.unlock_unchanged();
+    return merges_ != merges;
+  }
+  bool made = false;
+  for (std::size_t before = ~std::size_t{0};; before = left_.size()) {
+    const Merged merged = flush_one(Effort::usual);
+    if (merged != Merged::nothing) {
+      made = true;
+      collect_retired();
+    }
+    if (merged != Merged::some || left_.size() > before - before / 16) break;
+  }
+  merging_.unlock_unchanged();
+  return made;
+}
+
+// A full front tree is merged by the worker; without one, by the thread whose change filled it.
+// Others go on with the new front tree, until that is full twice over: then they wait.
+template <class Keys>
+void DpTree<Keys>::merge_if_full() {
+  bool overfull = false;
+  {
+    const Epochs::Guard guard(epochs_);
+    const Buffer& front = *snapshot().front;
+    if (!front.is_full(1)) return;
+    overfull = front.is_full(2);
+  }
+  if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
+  if (!overfull && has_worker_) {
+    ask_worker(merge_task);
+    return;
+  }
+  if (overfull)
+    (void)merging_.lock();
+  else if (!merging_.try_lock())
+    return;
+  merge_what_is_full();
+  merging_.unlock_unchanged();
+}
+
+template <class Keys>
+void DpTree<Keys>::start_worker() {
+  if (has_worker_) worker_ = std::thread([this] { work(); });
+}
+
+template <class Keys>
+void DpTree<Keys>::ask_worker(std::uint32_t task) noexcept {
+  if ((tasks_.load(std::memory_order_relaxed) & task) != 0 ||
+      tasks_.fetch_or(task, std::memory_order_acq_rel) != 0)
+    return;
+  tasks_.notify_one();
+}
+
+// Nothing is merged before the pool is ready: until then blocks that live may look free.
+template <class Keys>
+void DpTree<Keys>::work() {
+  for (std::uint32_t tasks = 0; (tasks & stop_task) == 0;) {
+    tasks_.wait(0, std::memory_order_acquire);
+    (void)merging_.lock();
+    tasks = tasks_.exchange(0, std::memory_order_seq_cst);
+    if ((tasks & merge_task) != 0 && pool_.ready()) merge_what_is_full();
+    merging_.unlock_unchanged();
+  }
+}
+
+template <class Keys>
+void DpTree<Keys>::stop_worker() {
+  if (!worker_.joinable()) return;
+  ask_worker(stop_task);
+  worker_.join();
+}
+
+// What the worker was asked for is done with it: a pool that is closed now stays as it is. A worker
+// could else find room that another thread did not, because libpmemobj gives each its own.
+template <class Keys>
+void DpTree<Keys>::quiesce() {
+  (void)merging_.lock();
+  do epochs_.drain();  // what merges retire is room for the next
+  while (flush_one(Effort::thorough) != Merged::nothing);
+  tasks_.fetch_and(~merge_task, std::memory_order_relaxed);
+  merging_.unlock_unchanged();
+}
+
+template std::uint64_t DpTree<IntegerKeys>::capacity_over(const BaseMap&) const noexcept;
+template std::uint64_t DpTree<ByteKeys>::capacity_over(const BaseMap&) const noexcept;
+template void DpTree<IntegerKeys>::show(Snapshot);
+template void DpTree<ByteKeys>::show(Snapshot);
+template void DpTree<IntegerKeys>::rotate();
+template void DpTree<ByteKeys>::rotate();
+template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
+template auto DpTree<ByteKeys>::flush_one(Effort) -> Merged;
+template bool DpTree<IntegerKeys>::make_room(std::uint64_t);
+template bool DpTree<ByteKeys>::make_room(std::uint64_t);
+template void DpTree<IntegerKeys>::merge_if_full();
+template void DpTree<ByteKeys>::merge_if_full();
+template void DpTree<IntegerKeys>::start_worker();
+template void DpTree<ByteKeys>::start_worker();
+template void DpTree<IntegerKeys>::stop_worker();
+template void DpTree<ByteKeys>::stop_worker();
+template void DpTree<IntegerKeys>::quiesce();
+template void DpTree<ByteKeys>::quiesce();
+
+}  // namespace perdure
