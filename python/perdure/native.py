@@ -84,6 +84,14 @@ def indexes(kind: str = "native") -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry for entry in entries}
 
 
+def entry_of(listing: dict[str, dict[str, Any]], flags: dict[str, Any]) -> dict[str, Any] | None:
+    """What a listing says of the index that the flags name; of a structure without a mode, the
+    entry of its default one, the last."""
+    name = ":".join(str(flags[part]) for part in ("index", "mode") if part in flags)
+    modes = [entry for full, entry in listing.items() if full.startswith(f"{name}:")]
+    return listing.get(name) or (modes[-1] if modes else None)
+
+
 def parse_json(text: str, where: str) -> Any:
     """Parses a program's stdout; anything but JSON is the program's fault, named by `where`."""
     try:

@@ -52,7 +52,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics
+from perdure import claims, metrics, native
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
 from perdure.toml_lines import Path as KeyPath
@@ -297,8 +297,9 @@ class _Reader:
             threads = min(wanted, cores)
             flags = {n: v for n, v in cell.flags.items() if n not in SIMULATED_FLAGS}
             flags = {n: v for n, v in flags.items() if n not in ("target", "threads")}
-            index = (self.indexes("native") if self.indexes else {}).get(flags.get("index", ""))
-            pooled = index is not None and index.get("index_class") == "persistent"
+            listed = self.indexes("native") if self.indexes else {}
+            index = native.entry_of(listed, flags)
+            pooled = index is not None and index["index_class"] in ("persistent", "volatile_pm")
             medium = cell.medium
             if medium == "none" and pooled and flags.get("heap") != "dram":
                 medium = "tmpfs"
@@ -320,7 +321,8 @@ class _Reader:
         missing: dict[str, None] = {}
         for cell in cells:
             name = str(cell.flags.get("index"))
-            entry = self.indexes("native" if cell.target == "native" else "sim").get(name)
+            listed = self.indexes("native" if cell.target == "native" else "sim")
+            entry = native.entry_of(listed, cell.flags)
             lacks = name if entry is None else None
             if entry is not None:
                 has = {option["name"] for option in entry.get("options", [])}

@@ -32,7 +32,8 @@ void declare_workload(CLI::App& app, BenchFlags& flags) {
   add("--keys", flags.keys,
       "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH");
   add("--key-kind", flags.key_kind, "integer, bytes or slots; --keys says it more exactly");
-  add("--value-bytes", flags.value_bytes, "length of the values; beside integer keys only of slots (8)");
+  add("--value-bytes", flags.value_bytes,
+      "length of the values; beside integer keys only of slots (8)");
   add("--scan-count", flags.scan_count, "records per scan: 100 or 1-100");
   add("--load-order", flags.load_order, "random or sequential");
   add("--seed", flags.seed, "a whole number; the same seed gives the same operations");
@@ -43,6 +44,11 @@ void declare_run(CLI::App& app, BenchFlags& flags) {
     app.add_option(name, to, help)->group("Run");
   };
   add("--threads", flags.threads, "a number, or all (1)");
+  add("--parallel", flags.parallel,
+      "single, parallel-saturated (an index for each thread), concurrent-contended (one mutex), "
+      "numa (threads on the node without memory); default: all threads share the index");
+  add("--lock", flags.lock,
+      "of a structure: none, rw (default), pthread, pthread-pm, pmemobj; buckets of hashtable");
   add("--operations", flags.operations, "per repetition, over all threads: 1M (simulated: 100K)");
   add("--seconds", flags.seconds, "per repetition (3)");
   add("--warmup-seconds", flags.warmup_seconds,

@@ -20,6 +20,7 @@ struct BenchFlags {
 
   Text workload, records, mix, distribution, keys, key_kind, value_bytes, scan_count, load_order;
   Text seed, operations, seconds, warmup_seconds, repetitions, threads, rate, arrivals;
+  Text parallel, lock;
 
   Text cpus, pool_node, dram_node, carrier, flamegraph, host_times;
   std::vector<std::string> ablate;

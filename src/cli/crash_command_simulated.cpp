@@ -52,7 +52,8 @@ void declare(CLI::App& app, Flags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--heap", flags.heap, "slab (default) or pmdk (libpmemobj itself is trusted)");
   app.add_option("--domain", flags.domain, "adr (default) or eadr");
-  app.add_option("--key-kind", flags.key_kind, "integer (default), bytes or slots (a structure has only these)");
+  app.add_option("--key-kind", flags.key_kind,
+                 "integer (default), bytes or slots (a structure has only these)");
   app.add_option("--threads", flags.threads, "1 to 8 (1)");
   app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
   app.add_option("--keys", flags.keys, "keys of one program (32)");

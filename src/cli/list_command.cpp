@@ -34,6 +34,8 @@ Json json_of(const IndexInfo& info) {
   Json suitable = Json::array();
   for (const HeapKind heap : {HeapKind::slab, HeapKind::pmdk, HeapKind::dram, HeapKind::memkind})
     if (std::ranges::find(info.heaps, heap) != info.heaps.end()) suitable.push_back(name_of(heap));
+  Json locks = Json::array();
+  for (const LockKind lock : info.locks) locks.push_back(name_of(lock));
   Json options = Json::array();
   for (const IndexOption& option : info.options)
     options.push_back({{"name", option.name},
@@ -46,6 +48,7 @@ Json json_of(const IndexInfo& info) {
           {"index_class", name_of(info.index_class)},
           {"key_kinds", std::move(kinds)},
           {"heaps", std::move(suitable)},
+          {"locks", std::move(locks)},
           {"ordered", info.ordered},
           {"verifiable", info.verifiable},
           {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},

@@ -21,6 +21,7 @@ namespace {
 
 using driver::Arrivals;
 using driver::BenchConfig;
+using driver::Parallel;
 using workload::Operation;
 
 constexpr double default_seconds = 3;
@@ -51,6 +52,13 @@ Result<void> choose(const BenchFlags::Text& text, const char* flag,
   return not_one_of(*text, flag, names);
 }
 
+constexpr std::array<Choice<Parallel>, 5> parallel_modes = {
+    {{"shared", Parallel::shared},
+     {"single", Parallel::single},
+     {"parallel-saturated", Parallel::saturated},
+     {"concurrent-contended", Parallel::contended},
+     {"numa", Parallel::numa}}};
+
 class BenchResolver {
  public:
   explicit BenchResolver(const BenchFlags& flags) : flags_(flags) {}
@@ -60,8 +68,9 @@ class BenchResolver {
     for (const Step step : {&BenchResolver::resolve_target, &BenchResolver::resolve_index,
                             &BenchResolver::resolve_workload, &BenchResolver::resolve_keys,
                             &BenchResolver::resolve_limits, &BenchResolver::resolve_run,
-                            &BenchResolver::resolve_memory, &BenchResolver::resolve_machine,
-                            &BenchResolver::check_place, &BenchResolver::check_together})
+                            &BenchResolver::resolve_parallel, &BenchResolver::resolve_memory,
+                            &BenchResolver::resolve_machine, &BenchResolver::check_place,
+                            &BenchResolver::check_together})
       if (auto done = (this->*step)(); !done) return done.error();
     return std::move(config_);
   }
@@ -262,6 +271,76 @@ class BenchResolver {
       return usage("out of range", "--threads " + *flags_.threads,
                    "give 1 to " + std::to_string(most_threads) + ", or all");
     config_.threads = static_cast<unsigned>(threads);
+    return {};
+  }
+
+  // What the threads share, and the lock that follows from it unless one was given.
+  Result<void> resolve_parallel() {
+    if (auto chosen = choose(flags_.parallel, "--parallel", parallel_modes, config_.parallel);
+        !chosen)
+      return chosen;
+    const std::string where = "--parallel " + flags_.parallel.value_or("");
+    const bool leaves_the_choice = !config_.index.locks.empty();
+    switch (config_.parallel) {
+      case Parallel::shared:
+        break;
+      case Parallel::single:
+        if (config_.threads != 1)
+          return usage("is of one thread", where, "leave --threads out, or give another mode");
+        config_.lock = LockKind::none;
+        break;
+      case Parallel::saturated:
+        if (auto many = check_instances(where); !many) return many;
+        config_.lock = LockKind::none;
+        break;
+      case Parallel::contended:
+        if (!leaves_the_choice)
+          return usage(config_.index.name + " has its own way to let threads in", where,
+                       "leave it out");
+        config_.lock = config_.index.locks.front();
+        break;
+      case Parallel::numa:
+        if (!config_.simulated)
+          return Error{ErrorCode::unsupported, "a native run does not choose nodes", where,
+                       "run it under numactl, or give --target sim:PLATFORM"};
+        break;
+    }
+    return resolve_lock();
+  }
+
+  // Whether there can be an index for each thread.
+  Result<void> check_instances(const std::string& where) const {
+    const bool in_memory = config_.index.index_class == IndexClass::in_memory ||
+                           config_.index.index_class == IndexClass::harness;
+    if (!config_.plugin.empty() || !(config_.uses_pool() || in_memory))
+      return usage("there can be only one " + config_.index.name + " in a run", where,
+                   "leave it out");
+    if (config_.uses_pool() && config_.threads > Pool::max_roots)
+      return usage("a pool holds up to " + std::to_string(Pool::max_roots) + " indexes",
+                   "--threads " + std::to_string(config_.threads), "give that many or fewer");
+    const std::uint64_t operations = config_.workload.operations;
+    if (operations != 0 && operations < config_.threads)
+      return usage("fewer than there are threads", "--operations " + std::to_string(operations),
+                   "give at least one for each");
+    return {};
+  }
+
+  Result<void> resolve_lock() {
+    if (!flags_.lock) return {};
+    const std::string where = "--lock " + *flags_.lock;
+    if (config_.index.locks.empty())
+      return usage(config_.index.name + " has its own way to let threads in", where,
+                   "leave it out");
+    std::vector<std::string> names;
+    for (const LockKind kind : config_.index.locks) {
+      names.emplace_back(perdure::name_of(kind));
+      if (*flags_.lock == names.back()) config_.lock = kind;
+    }
+    if (std::ranges::find(names, *flags_.lock) == names.end())
+      return not_one_of(*flags_.lock, "--lock", names);
+    if (config_.lock == LockKind::none && config_.threads / config_.instances() > 1)
+      return usage("threads would meet in an index that nothing guards", where,
+                   "give --parallel parallel-saturated, or another lock");
     return {};
   }
 

@@ -107,6 +107,19 @@ Result<void> resolve_carrier(const BenchFlags& flags, BenchConfig& config) {
   return {};
 }
 
+// Threads on node 1, all memory on node 0.
+Result<void> check_apart(const BenchFlags& flags, const platform::Platform& platform) {
+  for (const auto& [given, flag] :
+       {std::pair{flags.cpus, "--cpus"}, std::pair{flags.pool_node, "--pool-node"},
+        std::pair{flags.dram_node, "--dram-node"}})
+    if (given)
+      return usage("says where threads and memory are beside --parallel numa", flag,
+                   "give one of the two");
+  if (platform.cpu.sockets < 2)
+    return usage(platform.name + " has one node", "--parallel numa", "take another platform");
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<SimulatedMachine>> resolve_simulated_machine(const BenchFlags& flags) {
@@ -120,8 +133,11 @@ Result<std::optional<SimulatedMachine>> resolve_simulated_machine(const BenchFla
   machine.platform = description->platform;
   machine.fingerprint = platform::fingerprint_of(machine.platform);
   machine.cpus = platform::default_cpus(machine.platform);
-  if (flags.cpus) {
-    auto cpus = platform::parse_cpus(*flags.cpus, machine.platform);
+  const bool apart = flags.parallel == "numa";
+  if (apart)
+    if (auto placed = check_apart(flags, machine.platform); !placed) return placed.error();
+  if (flags.cpus || apart) {
+    auto cpus = platform::parse_cpus(apart ? "node1" : *flags.cpus, machine.platform);
     if (!cpus) return cpus.error();
     machine.cpus = std::move(cpus).value();
   }
@@ -132,9 +148,10 @@ Result<std::optional<SimulatedMachine>> resolve_simulated_machine(const BenchFla
   if (!pool) return pool.error();
   machine.pool_node = *pool;
   // As the kernel places it: where the threads run that touch it first.
-  const auto dram = node(flags.dram_node, "--dram-node",
-                         platform::node_of(machine.platform, machine.cpus.front()), sockets,
-                         machine.platform.name);
+  const unsigned first_touch =
+      apart ? 0 : platform::node_of(machine.platform, machine.cpus.front());
+  const auto dram =
+      node(flags.dram_node, "--dram-node", first_touch, sockets, machine.platform.name);
   if (!dram) return dram.error();
   machine.dram_node = *dram;
   const auto ablation = platform::parse_ablations(flags.ablate);
@@ -160,6 +177,12 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
     return Error{ErrorCode::unsupported,
                  config.index.name + " lives in a foreign library, which no simulation sees",
                  "--index " + config.index.name, "give --target native"};
+  // memkind's allocator has no hooks, and nothing that it writes is there for a recovery.
+  if (config.uses_pool() && config.heap == HeapKind::memkind) {
+    if (flags.guard.value_or(false))
+      return usage("memkind keeps its own books in the pool, unseen", "--guard", "leave it out");
+    config.simulated->guard = false;
+  }
   if (!config.pin)
     return usage("a simulated thread runs where --cpus says", "--no-pin", "leave it out");
   if (config.threads > config.simulated->cpus.size())

@@ -79,8 +79,8 @@ std::string memory_line(const BenchResult& result) {
 }  // namespace
 
 std::string table_of(const BenchConfig& config, const BenchResult& result) {
-  std::string text = config.index.full_name() + ", " + perdure::name_of(config.key_kind()) + " keys, " +
-                     std::to_string(config.threads) +
+  std::string text = config.index.full_name() + ", " + perdure::name_of(config.key_kind()) +
+                     " keys, " + std::to_string(config.threads) +
                      (config.threads == 1 ? " thread, " : " threads, ") +
                      short_count(static_cast<double>(config.workload.records)) + " records, " +
                      workload::text_of(config.workload.mix) + ", " +

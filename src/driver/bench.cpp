@@ -7,6 +7,7 @@
 
 #include "driver/answers.h"
 #include "driver/build_info.h"
+#include "driver/instance.h"
 #include "driver/interrupt.h"
 #include "driver/load.h"
 #include "driver/pool_setup.h"
@@ -28,8 +29,8 @@ std::uint64_t operations_that_warm(const BenchConfig& config) {
   const double scans = workload.mix.share(workload::Operation::scan);
   const double records_per_scan = 0.5 * (workload.scan.min + workload.scan.max);
   const double records_each = 1 - scans + scans * std::max(1.0, records_per_scan);
-  const auto operations =
-      static_cast<std::uint64_t>(2 * static_cast<double>(workload.records) / records_each);
+  const auto operations = static_cast<std::uint64_t>(
+      2 * static_cast<double>(workload.records * config.instances()) / records_each);
   return std::clamp<std::uint64_t>(operations, 1000, lines / 4);
 }
 
@@ -37,7 +38,9 @@ template <class Keys>
 class Session {
  public:
   Session(const BenchConfig& config, Progress& progress)
-      : config_(config), progress_(progress), clock_(Clock::get()) {}
+      : config_(config), progress_(progress), clock_(Clock::get()) {
+    for (unsigned n = 0; n < config.instances(); ++n) instances_.emplace_back(config, n);
+  }
 
   Result<BenchResult> run() {
     auto result = go();
@@ -58,10 +61,11 @@ class Session {
     if (!config_.scratch_pool) site_->keep();
     Result<void> known;
     target_->run_alone(Accounting::off, [&] {
-      index_->quiesce();
+      for (Instance<Keys>& each : instances_) each.index->quiesce();
       measure_memory();
-      prepare_verifier();
-      if (config_.reuse) known = look_at_reused();
+      prepare_verifiers();
+      for (Instance<Keys>& each : instances_)
+        if (config_.reuse && known) known = look_at_reused(each);
     });
     if (!known) return known.error();
     repeat();
@@ -73,8 +77,9 @@ class Session {
   Result<void> check_everything() {
     Result<void> checked;
     target_->run_alone(Accounting::off, [&] {
-      if (verifier_) check_whole_index();
-      if (config_.check) checked = check_invariants();
+      if (config_.verify) check_answers();
+      for (Instance<Keys>& each : instances_)
+        if (config_.check && checked) checked = check_invariants(*each.index);
     });
     if (!checked) return checked;
     if (auto written = write_answers(); !written) return written;
@@ -98,8 +103,10 @@ class Session {
     if (!opened) return opened;
     if (const Pool* const pool = site_->pool()) target_->add_pool(*pool);
     // What recovers is measured, what creates is not.
-    target_->run_alone(config_.reuse ? Accounting::on : Accounting::off,
-                       [&] { opened = make_index(); });
+    target_->run_alone(config_.reuse ? Accounting::on : Accounting::off, [&] {
+      for (Instance<Keys>& each : instances_)
+        if (opened) opened = make_index(each);
+    });
     if (!opened) return opened;
     result_.pool_bytes = site_->bytes();
     result_.medium = site_->medium();
@@ -108,7 +115,9 @@ class Session {
     RecoveryResult recovery;
     recovery.seconds = clock_.to_seconds(clock_.now() - start);
     recovery.simulated = target_->last_run();
-    target_->run_alone(Accounting::off, [&] { recovery.records = index_->size(); });
+    target_->run_alone(Accounting::off, [&] {
+      for (const Instance<Keys>& each : instances_) recovery.records += each.index->size();
+    });
     if (const Pool* const pool = site_->pool()) {
       recovery.clean = pool->was_clean();
       recovery.leaked_blocks_freed = pool->leaked_blocks_freed();
@@ -124,9 +133,11 @@ class Session {
     return {};
   }
 
-  Result<void> make_index() {
+  Result<void> make_index(Instance<Keys>& instance) {
     IndexPlace place;
     place.pool = site_->pool();
+    place.root_name = instance.root_name;
+    place.lock = config_.lock;
     place.path = config_.uses_path() ? config_.pool_path : "";
     place.capacity_bytes = site_->bytes();
     place.options = config_.options;
@@ -138,7 +149,7 @@ class Session {
                  : config_.reuse         ? recover_index<Keys>(config_.index, place)
                                          : create_index<Keys>(config_.index, place);
     if (!index) return index.error();
-    index_ = std::move(index).value();
+    instance.index = std::move(index).value();
     return {};
   }
 
@@ -158,7 +169,10 @@ class Session {
   Result<void> load() {
     if (config_.bulk_load) {
       Result<void> loaded;
-      target_->run_alone(Accounting::off, [&] { loaded = load_in_bulk(); });
+      target_->run_alone(Accounting::off, [&] {
+        for (Instance<Keys>& each : instances_)
+          if (loaded) loaded = load_in_bulk(each);
+      });
       return loaded;
     }
     LoadFailure failure;
@@ -166,40 +180,46 @@ class Session {
     Rounds rounds(config_.threads, clock_, target_->filling());
     const auto job = [&](unsigned thread) {
       // Built by its own thread, so that its memory lies on the thread's node.
-      loaders[thread] = std::make_unique<Loader<Keys>>(config_.workload, *index_, thread,
-                                                       config_.threads, failure);
+      Instance<Keys>& instance = instance_of(thread);
+      const workload::Place place = instance.place(thread);
+      loaders[thread] = std::make_unique<Loader<Keys>>(instance.workload, *instance.index,
+                                                       place.thread, place.threads, failure);
       Loader<Keys>& loader = *loaders[thread];
       rounds.work(
           thread, false, [&] { return loader.fill(); },
           [&](Ticks, Ticks) { loader.run(rounds, rounds.counter(thread)); },
           [&] { return loader.more(); });
     };
-    static_cast<void>(target_->run_phase(Accounting::off, rounds,
-                                         {"load", 0, config_.workload.records}, progress_, job));
+    static_cast<void>(target_->run_phase(Accounting::off, rounds, {"load", 0, records_to_load()},
+                                         progress_, job));
     result_.load.seconds = clock_.to_seconds(rounds.active());
     result_.load.records = rounds.operations();
     if (failure.outcome() != Outcome::ok) return load_error(failure.outcome());
     return {};
   }
 
-  Result<void> load_in_bulk() {
+  Result<void> load_in_bulk(Instance<Keys>& instance) {
     progress_.show("sort records", -1, 0);
-    const SortedRecords<Keys> sorted(config_.workload);
+    const SortedRecords<Keys> sorted(instance.workload);
     progress_.show("bulk load", -1, 0);
     const Ticks start = clock_.now();
-    if (auto loaded = index_->bulk_load(sorted.records()); !loaded) {
+    if (auto loaded = instance.index->bulk_load(sorted.records()); !loaded) {
       if (loaded.error().code == ErrorCode::out_of_space) return load_error(Outcome::out_of_space);
       return loaded.error();
     }
-    result_.load.seconds = clock_.to_seconds(clock_.now() - start);
-    result_.load.records = sorted.records().size();
+    result_.load.seconds += clock_.to_seconds(clock_.now() - start);
+    result_.load.records += sorted.records().size();
     return {};
+  }
+
+  [[nodiscard]] std::uint64_t records_to_load() const noexcept {
+    return config_.workload.records * instances_.size();
   }
 
   [[nodiscard]] Error load_error(Outcome outcome) const {
     const std::uint64_t loaded = result_.load.records;
     const std::string progress =
-        std::to_string(loaded) + " of " + std::to_string(config_.workload.records) + " records";
+        std::to_string(loaded) + " of " + std::to_string(records_to_load()) + " records";
     if (outcome != Outcome::out_of_space)
       return {ErrorCode::failed,
               "loading a fresh key answered '" + std::string(perdure::name_of(outcome)) +
@@ -207,10 +227,10 @@ class Session {
               config_.index.name, "the index is at fault: run it with --verify"};
     // What the loaded part took, scaled up, with a quarter to spare; twice when it says nothing.
     const double share = static_cast<double>(std::max<std::uint64_t>(loaded, 1)) /
-                         static_cast<double>(config_.workload.records);
+                         static_cast<double>(records_to_load());
     const double needed = static_cast<double>(site_->bytes()) * std::max(2.0, 1.25 / share);
     const auto mebibytes = static_cast<std::uint64_t>(needed / 0x1p20) + 1;
-    const bool loaded_any = loaded * 100 >= config_.workload.records;
+    const bool loaded_any = loaded * 100 >= records_to_load();
     return {ErrorCode::out_of_space, "the pool is full after " + progress,
             config_.pool_path.empty() ? "--heap dram" : config_.pool_path,
             loaded_any ? "--pool-bytes " + std::to_string(mebibytes) + "MiB would do"
@@ -219,7 +239,7 @@ class Session {
 
   void measure_memory() {
     MemoryResult& memory = result_.memory;
-    memory.dram_bytes = index_->dram_bytes();
+    for (const Instance<Keys>& each : instances_) memory.dram_bytes += each.index->dram_bytes();
     memory.records = config_.reuse ? result_.recovery->records : result_.load.records;
     if (const Pool* const pool = site_->pool()) {
       const HeapUsage usage = pool->heap().usage();
@@ -231,24 +251,25 @@ class Session {
     }
   }
 
-  void prepare_verifier() {
-    if (!config_.verify) return;
-    verifier_ = std::make_unique<workload::Verifier>(config_.workload, config_.threads);
-    if (!config_.reuse) return;
-    verifier_->forget_loaded();
+  void prepare_verifiers() {
+    for (Instance<Keys>& each : instances_) {
+      if (!config_.verify) return;
+      each.verifier = std::make_unique<workload::Verifier>(each.workload, each.threads);
+      if (config_.reuse) each.verifier->forget_loaded();
+    }
   }
 
   // What an earlier run left decides where fresh keys begin and what the verifier expects.
-  Result<void> look_at_reused() {
-    const workload::KeySpace keys(config_.workload);
-    if (auto sampled = sample_loaded(keys); !sampled) return sampled;
-    const std::uint64_t present = result_.recovery->records;
+  Result<void> look_at_reused(Instance<Keys>& instance) {
+    const workload::KeySpace keys(instance.workload);
+    if (auto sampled = sample_loaded(*instance.index, keys); !sampled) return sampled;
+    const std::uint64_t present = instance.index->size();
     if (present != config_.workload.records)
       result_.warnings.push_back("the index holds " + std::to_string(present) +
                                  " records, the workload loads " +
                                  std::to_string(config_.workload.records));
     const bool inserts = config_.workload.mix.has(workload::Operation::insert);
-    if (!verifier_ && !inserts) return {};
+    if (!config_.verify && !inserts) return {};
     if (!config_.index.ordered) {
       if (inserts)
         result_.warnings.emplace_back(
@@ -257,11 +278,11 @@ class Session {
     }
     progress_.show("read the reused records", -1, 0);
     std::uint64_t end = 0;
-    for_each_record(*index_, [&](auto key, auto value) {
-      if (verifier_) verifier_->adopt(key, value);
+    for_each_record(*instance.index, [&](auto key, auto value) {
+      if (config_.verify) instance.verifier->adopt(key, value);
       end = std::max(end, id_end(keys, key));
     });
-    first_fresh_id_ = std::max(end, config_.workload.records);
+    instance.first_fresh_id = std::max(end, config_.workload.records);
     return {};
   }
 
@@ -278,7 +299,7 @@ class Session {
   }
 
   // A pool of another seed or key form would make every operation miss: say so instead.
-  Result<void> sample_loaded(const workload::KeySpace& keys) {
+  Result<void> sample_loaded(OrderedIndex<Keys>& index, const workload::KeySpace& keys) {
     constexpr std::uint64_t most_samples = 1000;
     const std::uint64_t records = config_.workload.records;
     if (records == 0 || !config_.index.verifiable) return {};
@@ -288,10 +309,10 @@ class Session {
     typename Keys::ValueOut value{};
     for (std::uint64_t id = 0; id < records; id += step) {
       if constexpr (!has_text_keys<Keys>)
-        found += index_->lookup(keys.word(id), value) == Outcome::ok ? 1 : 0;
+        found += index.lookup(keys.word(id), value) == Outcome::ok ? 1 : 0;
       else
-        found += index_->lookup(std::string_view(text.data(), keys.write(id, text.data())),
-                                value) == Outcome::ok
+        found += index.lookup(std::string_view(text.data(), keys.write(id, text.data())), value) ==
+                         Outcome::ok
                      ? 1
                      : 0;
     }
@@ -303,8 +324,8 @@ class Session {
   void repeat() {
     workers_.resize(config_.threads);
     target_->run(Accounting::off, [&](unsigned thread) {
-      workers_[thread] = std::make_unique<Worker<Keys>>(config_, *index_, thread, clock_,
-                                                        verifier_.get(), first_fresh_id_);
+      workers_[thread] =
+          std::make_unique<Worker<Keys>>(config_, instance_of(thread), thread, clock_);
     });
     // Streams of their own: later than the last repetition's.
     if (config_.simulated && config_.simulated->warm)
@@ -325,7 +346,8 @@ class Session {
     const auto job = [&](unsigned thread) {
       Worker<Keys>& worker = *workers_[thread];
       OperationCounter& counter = rounds.counter(thread);
-      worker.begin(repetition, operations, accounting == Accounting::on);
+      worker.begin(repetition, operations_of_instance(thread, operations),
+                   accounting == Accounting::on);
       rounds.work(
           thread, true, [&] { return worker.fill(); },
           [&](Ticks active, Ticks start) { worker.run(rounds, counter, active, start); },
@@ -345,29 +367,53 @@ class Session {
     return repetition_result;
   }
 
-  void check_whole_index() {
-    if (!config_.plugin.empty()) report_violations();
-    if (config_.index.ordered && hands_out_scans()) {
+  // Of a limit for all threads. An instance has them all, or each thread one.
+  [[nodiscard]] std::uint64_t operations_of_instance(unsigned thread,
+                                                     std::uint64_t operations) const noexcept {
+    const std::uint64_t more = thread < operations % instances_.size() ? 1 : 0;
+    return operations / instances_.size() + more;
+  }
+
+  void check_answers() {
+    result_.verification.emplace();
+    for (Instance<Keys>& each : instances_) {
+      check_whole_index(each);
+      add_summary(each.verifier->summary());
+    }
+  }
+
+  void add_summary(const workload::Verifier::Summary& summary) {
+    result_.verification->checked += summary.checked;
+    result_.verification->wrong += summary.wrong;
+    for (const std::string& example : summary.examples)
+      if (result_.verification->examples.size() < workload::Verifier::most_examples)
+        result_.verification->examples.push_back(example);
+  }
+
+  void check_whole_index(Instance<Keys>& instance) {
+    OrderedIndex<Keys>& index = *instance.index;
+    workload::Verifier& verifier = *instance.verifier;
+    if (!config_.plugin.empty()) report_violations(index, verifier);
+    if (config_.index.ordered && hands_out_scans(index)) {
       progress_.show("verify all records", -1, 0);
-      workload::FinalCheck check(*verifier_);
-      for_each_record(*index_, [&](auto key, auto value) {
+      workload::FinalCheck check(verifier);
+      for_each_record(index, [&](auto key, auto value) {
         check.accept(key, value);
         if (!config_.answers_path.empty()) append_record(records_, key, value);
       });
       static_cast<void>(check.finish());
-      const std::uint64_t size = index_->size();
+      const std::uint64_t size = index.size();
       if (size != check.records())
-        verifier_->report("size() says " + std::to_string(size) + ", a full scan finds " +
-                          std::to_string(check.records()) + " records");
+        verifier.report("size() says " + std::to_string(size) + ", a full scan finds " +
+                        std::to_string(check.records()) + " records");
     }
-    result_.verification = verifier_->summary();
   }
 
   // What a wrapper did against its interface is as wrong as a wrong answer.
-  void report_violations() {
-    const PluginViolations violations = plugin_violations(*index_);
-    const auto report = [this](std::uint64_t count, const char* what) {
-      if (count != 0) verifier_->report(std::to_string(count) + what);
+  void report_violations(OrderedIndex<Keys>& index, workload::Verifier& verifier) {
+    const PluginViolations violations = plugin_violations(index);
+    const auto report = [&](std::uint64_t count, const char* what) {
+      if (count != 0) verifier.report(std::to_string(count) + what);
     };
     report(violations.overruns, " calls wrote outside the value buffer");
     report(violations.exceptions, " calls threw an exception");
@@ -375,21 +421,21 @@ class Session {
   }
 
   // Some wrappers never hand out what they scanned, so there is nothing to walk.
-  bool hands_out_scans() {
+  bool hands_out_scans(OrderedIndex<Keys>& index) {
     if (config_.plugin.empty()) return true;
     typename Keys::Scan scan;
-    index_->scan({}, 1, scan);
-    const bool handed_out = plugin_violations(*index_).scans_without_records == 0;
+    index.scan({}, 1, scan);
+    const bool handed_out = plugin_violations(index).scans_without_records == 0;
     if (!handed_out)
       result_.warnings.emplace_back(
           "the wrapper's scans hand out no records: they are not checked");
     return handed_out;
   }
 
-  Result<void> check_invariants() {
+  Result<void> check_invariants(OrderedIndex<Keys>& index) {
     progress_.show("check invariants", -1, 0);
-    index_->quiesce();
-    auto checked = index_->check_invariants();
+    index.quiesce();
+    auto checked = index.check_invariants();
     if (checked) return {};
     Error error = checked.error();
     error.code = ErrorCode::failed;
@@ -399,7 +445,11 @@ class Session {
 
   Result<BenchResult> finish() {
     result_.interrupted = interrupted();
-    if (verifier_ && !result_.verification) result_.verification = verifier_->summary();
+    if (config_.verify && !result_.verification) {
+      result_.verification.emplace();
+      for (const Instance<Keys>& each : instances_)
+        if (each.verifier) add_summary(each.verifier->summary());
+    }
     if (fresh_exhausted_)
       result_.warnings.emplace_back(
           "the key file has no line left for inserts: the later ones failed");
@@ -415,22 +465,23 @@ class Session {
     Result<void> closed;
     target_->run_alone(Accounting::off, [&] {
       workers_.clear();
-      verifier_.reset();
-      index_.reset();
+      instances_.clear();
       if (site_) closed = site_->close();
     });
     return closed;
+  }
+
+  [[nodiscard]] Instance<Keys>& instance_of(unsigned thread) noexcept {
+    return instances_[thread % instances_.size()];
   }
 
   const BenchConfig& config_;
   Progress& progress_;
   const Clock& clock_;
   std::unique_ptr<Target> target_;
-  std::unique_ptr<PoolSite> site_;  // outlives the index
-  std::unique_ptr<OrderedIndex<Keys>> index_;
-  std::unique_ptr<workload::Verifier> verifier_;
+  std::unique_ptr<PoolSite> site_;         // outlives the instances
+  std::vector<Instance<Keys>> instances_;  // one, or one for each thread
   std::vector<std::unique_ptr<Worker<Keys>>> workers_;
-  std::uint64_t first_fresh_id_ = 0;
   bool fresh_exhausted_ = false;
   std::string records_;  ///< as text, when answers are written
   BenchResult result_;

@@ -90,6 +90,54 @@ TEST(Bench, ByteStringKeysAndBulkLoadGiveTheSameCounts) {
       << (result->verification->examples.empty() ? "" : result->verification->examples[0]);
 }
 
+// Each thread fills and operates an index of its own, under every check.
+TEST(Bench, ThreadsMayHaveAnIndexEach) {
+  BenchConfig config = config_for<FakeIndex>();
+  config.threads = 3;
+  config.parallel = Parallel::saturated;
+  config.workload.records = 1'000;
+  config.workload.mix = mix("lookup=0.4,insert=0.2,remove=0.2,scan=0.2");
+  config.workload.limit_operations(10'000);
+  config.verify = true;
+  for (const bool in_bulk : {false, true}) {
+    config.bulk_load = in_bulk;
+    const auto result = run(config);
+    ASSERT_TRUE(result.ok()) << result.error().line();
+    EXPECT_EQ(result->load.records, 3'000U);
+    EXPECT_EQ(result->memory.records, 3'000U);
+    EXPECT_EQ(result->repetitions[0].tally.attempted.total(), 10'000U);
+    EXPECT_EQ(result->verification->wrong, 0U)
+        << (result->verification->examples.empty() ? "" : result->verification->examples[0]);
+  }
+}
+
+// In one pool, found again by their roots.
+TEST(Bench, IndexesOfThreadsAreReused) {
+  BenchConfig config;
+  config.index = **IndexRegistry::find("fptree");
+  config.options = *IndexRegistry::options(config.index, {});
+  config.threads = 2;
+  config.parallel = Parallel::saturated;
+  config.pool_path = temporary("threads");
+  config.pool_bytes = Pool::min_pool_bytes;
+  config.workload.records = 1'000;
+  config.workload.mix = mix("lookup=0.5,insert=0.5");
+  config.workload.limit_operations(2'000);
+  config.repetitions = 1;
+  config.verify = config.check = true;
+  for (const std::uint64_t recovered : {0, 3'000}) {
+    config.reuse = recovered != 0;
+    const auto result = run(config);
+    ASSERT_TRUE(result.ok()) << result.error().line();
+    if (config.reuse) {
+      EXPECT_EQ(result->recovery->records, recovered);
+    }
+    EXPECT_EQ(result->repetitions[0].tally.failed.total(), 0U);
+    EXPECT_EQ(result->verification->wrong, 0U);
+  }
+  std::filesystem::remove(config.pool_path);
+}
+
 class Forgetful : public FakeIndex {
  public:
   Outcome lookup(std::uint64_t key, std::uint64_t& value) override {

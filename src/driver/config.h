@@ -22,6 +22,30 @@ enum class Arrivals : std::uint8_t { constant, poisson };
   return arrivals == Arrivals::constant ? "constant" : "poisson";
 }
 
+/// What the threads of a run share, and where they run: the study pmemids' parallel modes.
+enum class Parallel : std::uint8_t {
+  shared,     ///< one instance, with the lock it comes with
+  single,     ///< one thread, no lock
+  saturated,  ///< an instance for each thread, no lock: what the memory bears
+  contended,  ///< one instance behind one mutex
+  numa,       ///< threads on the node without memory
+};
+[[nodiscard]] constexpr const char* name_of(Parallel parallel) noexcept {
+  switch (parallel) {
+    case Parallel::shared:
+      return "shared";
+    case Parallel::single:
+      return "single";
+    case Parallel::saturated:
+      return "parallel-saturated";
+    case Parallel::contended:
+      return "concurrent-contended";
+    case Parallel::numa:
+      return "numa";
+  }
+  return "?";
+}
+
 /// The machine of a simulated run.
 struct SimulatedMachine {
   platform::Platform platform;
@@ -62,6 +86,8 @@ struct BenchConfig {
   pm::TransactionUse transactions = pm::TransactionUse::automatic;
 
   unsigned threads = 1;
+  Parallel parallel = Parallel::shared;
+  LockKind lock = LockKind::readers_writer;  ///< of an index that leaves the choice
   bool pin = true;
   unsigned repetitions = 3;
   double warmup_seconds = 0;
@@ -84,6 +110,10 @@ struct BenchConfig {
   /// True when the index lives in a Pool (of whatever heap).
   [[nodiscard]] bool uses_pool() const noexcept {
     return perdure::uses_pool(index.index_class) && plugin.empty();
+  }
+  /// How many there are of the index, each with the workload's records.
+  [[nodiscard]] unsigned instances() const noexcept {
+    return parallel == Parallel::saturated ? threads : 1;
   }
   /// True when --pool names something this run creates or opens.
   [[nodiscard]] bool uses_path() const noexcept {

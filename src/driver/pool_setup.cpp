@@ -120,11 +120,12 @@ std::vector<unsigned> pool_nodes(const BenchConfig& config) {
 
 std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept {
   constexpr std::uint64_t base = 64 * mebibyte;
-  return round_up(base + expected_records(config) * bytes_per_record(config), 2 * mebibyte);
+  const std::uint64_t records = expected_records(config) * config.instances();
+  return round_up(base + records * bytes_per_record(config), 2 * mebibyte);
 }
 
 std::uint64_t expected_records(const BenchConfig& config) noexcept {
-  return config.workload.records + expected_inserts(config);
+  return config.workload.records + expected_inserts(config) / config.instances();
 }
 
 std::uint64_t free_bytes_for(const std::string& path) {

@@ -19,7 +19,7 @@ namespace perdure::driver {
 /// inserts of all repetitions, old versions awaiting their grace period.
 [[nodiscard]] std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept;
 
-/// Records the run may come to hold: those loaded, and the inserts of all repetitions.
+/// Records an instance may come to hold: those loaded, and the inserts of all repetitions.
 [[nodiscard]] std::uint64_t expected_records(const BenchConfig& config) noexcept;
 
 /// Bytes that can still be written below `path` (for tmpfs: and held in memory). 0: unknown.

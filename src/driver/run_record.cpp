@@ -127,6 +127,8 @@ Json settings_of(const BenchConfig& config) {
                  {"reuse", config.reuse},
                  {"bulk_load", config.bulk_load},
                  {"threads", config.threads},
+                 {"parallel", name_of(config.parallel)},
+                 {"lock", nullptr},
                  {"pinned", config.pin},
                  {"workload", workload::json_of(config.workload)},
                  {"loop", config.open_loop() ? "open" : "closed"},
@@ -140,6 +142,7 @@ Json settings_of(const BenchConfig& config) {
                  {"check", config.check},
                  {"histograms", config.histograms}};
   if (!config.plugin.empty()) record["plugin"] = config.plugin;
+  if (!config.index.locks.empty()) record["lock"] = perdure::name_of(config.lock);
   if (config.uses_path() && !config.scratch_pool) record["pool"] = config.pool_path;
   if (config.open_loop()) {
     record["rate_ops_s"] = config.rate_ops_s;

@@ -14,6 +14,7 @@
 
 #include "driver/answers.h"
 #include "driver/config.h"
+#include "driver/instance.h"
 #include "driver/rounds.h"
 #include "driver/schedule.h"
 #include "driver/tally.h"
@@ -49,8 +50,7 @@ template <class Keys>
   requires has_text_values<Keys>
 class StepBuffer<Keys> {
  public:
-  using Step =
-      std::conditional_t<has_text_keys<Keys>, workload::BytesStep, workload::SlotStep>;
+  using Step = std::conditional_t<has_text_keys<Keys>, workload::BytesStep, workload::SlotStep>;
   static constexpr std::size_t capacity = std::size_t{1} << 16;
   static constexpr std::size_t arena_bytes = std::size_t{8} << 20;
 
@@ -72,16 +72,15 @@ class Worker {
   using Index = OrderedIndex<Keys>;
   using Step = typename StepBuffer<Keys>::Step;
 
-  /// `verifier` may be null. All it needs later is allocated here.
-  Worker(const BenchConfig& config, Index& index, unsigned thread, const Clock& clock,
-         workload::Verifier* verifier, std::uint64_t first_fresh_id)
+  /// All it needs later is allocated here. The instance outlives it.
+  Worker(const BenchConfig& config, Instance<Keys>& instance, unsigned thread, const Clock& clock)
       : tally(config.histograms, config.open_loop()),
-        index_(index),
+        index_(*instance.index),
         clock_(clock),
-        verifier_(verifier),
-        codec_(config.workload),
-        stream_(config.workload, {thread, config.threads, first_fresh_id}),
-        buffer_(config.workload),
+        verifier_(instance.verifier.get()),
+        codec_(instance.workload),
+        stream_(instance.workload, instance.place(thread)),
+        buffer_(instance.workload),
         keeps_answers_(!config.answers_path.empty()) {
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     scan_.reserve(config.workload.scan.max);
@@ -92,8 +91,8 @@ class Worker {
     select_loop(config);
   }
 
-  /// Starts a repetition of `operations` over all threads; 0: without end. Not `paced`: an open
-  /// loop's operations start at once, where time stands still.
+  /// Starts a repetition of `operations` over the instance's threads; 0: without end. Not `paced`:
+  /// an open loop's operations start at once, where time stands still.
   void begin(unsigned repetition, std::uint64_t operations, bool paced) {
     tally.clear();
     paced_ = paced;

@@ -66,6 +66,24 @@ const char* name_of(Tearing tearing) noexcept {
   return "?";
 }
 
+const char* name_of(LockKind kind) noexcept {
+  switch (kind) {
+    case LockKind::none:
+      return "none";
+    case LockKind::readers_writer:
+      return "rw";
+    case LockKind::pthread:
+      return "pthread";
+    case LockKind::pthread_pm:
+      return "pthread-pm";
+    case LockKind::pmemobj:
+      return "pmemobj";
+    case LockKind::buckets:
+      return "buckets";
+  }
+  return "?";
+}
+
 const char* name_of(IndexClass index_class) noexcept {
   switch (index_class) {
     case IndexClass::persistent:
@@ -197,7 +215,7 @@ bool IndexRegistry::add(IndexInfo info) {
     with.index_class = mode.index_class;
     with.tearing = mode.tearing;
     with.heaps = mode.heaps;
-    with.native_only = info.native_only || mode.native_only;
+    with.locks = mode.locks;
     with.create_slots = mode.create_slots;
     with.recover_slots = mode.recover_slots;
     add(std::move(with));

@@ -66,6 +66,18 @@ enum class IndexClass : std::uint8_t {
 
 struct IndexPlace;
 
+/// How the operations on a structure keep out of each other's way, as `--lock` on the command line.
+enum class LockKind : std::uint8_t {
+  none,            ///< not at all: for one thread
+  readers_writer,  ///< one reader-writer lock in DRAM
+  pthread,         ///< one pthread mutex in DRAM, for readers too
+  pthread_pm,      ///< the same in PM, beside the records
+  pmemobj,         ///< one mutex of libpmemobj in PM, for readers too
+  buckets,         ///< reader-writer locks in DRAM for groups of keys
+};
+/// "none", "rw", "pthread", "pthread-pm", "pmemobj", "buckets".
+[[nodiscard]] const char* name_of(LockKind kind) noexcept;
+
 /// What a power cut in the middle of an operation may leave of it, by design.
 enum class Tearing : std::uint8_t {
   nothing,    ///< an operation is whole or absent
@@ -80,7 +92,7 @@ struct IndexMode {
   IndexClass index_class = IndexClass::persistent;
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< the pools it works on; empty: all, or none needed
-  bool native_only = false;       ///< as of IndexInfo
+  std::vector<LockKind> locks{};  ///< as of IndexInfo
   Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
   Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
 };
@@ -92,8 +104,9 @@ struct IndexPlace {
   std::string path{};                ///< on_disk: a directory of its own, which it creates
   std::uint64_t capacity_bytes = 0;  ///< on_disk: room it may use
   IndexOptions options{};
-  unsigned threads = 1;    ///< threads recovery and bulk load may use
-  bool huge_pages = true;  ///< for DRAM parts
+  unsigned threads = 1;                      ///< threads recovery and bulk load may use
+  bool huge_pages = true;                    ///< for DRAM parts
+  LockKind lock = LockKind::readers_writer;  ///< one of the index's `locks`, if it has any
 };
 
 struct IndexInfo {
@@ -125,6 +138,9 @@ struct IndexInfo {
   std::vector<IndexMode> modes{};
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< empty: all
+  /// What it can be told to lock with, the first where one mutex is asked for. Empty: it has its
+  /// own way, whatever `IndexPlace::lock` says.
+  std::vector<LockKind> locks{};
 
   /// "fptree", "hashtable:pmem-trans": what `IndexRegistry::find` takes.
   [[nodiscard]] std::string full_name() const { return mode.empty() ? name : name + ":" + mode; }

@@ -27,23 +27,26 @@ class SharedLock {
   using Count = std::atomic<std::uint32_t>;
 
  public:
+  /// What a reader counts itself in.
+  using Readers = Count;
+
   /// Holds the lock for reading. Not reentrant: a writer between the two would lock both out.
   class ReadGuard {
    public:
     explicit ReadGuard(SharedLock& lock) noexcept : readers_(lock.enter()) {}
-    ~ReadGuard() { readers_.fetch_sub(1, std::memory_order_release); }
+    ~ReadGuard() { leave(readers_); }
     ReadGuard(const ReadGuard&) = delete;
     ReadGuard& operator=(const ReadGuard&) = delete;
 
    private:
-    Count& readers_;
+    Readers& readers_;
   };
 
   /// Holds the lock for writing.
   class WriteGuard {
    public:
     explicit WriteGuard(SharedLock& lock) noexcept : lock_(lock) { lock_.exclude(); }
-    ~WriteGuard() { lock_.writer_.store(false, std::memory_order_release); }
+    ~WriteGuard() { lock_.readmit(); }
     WriteGuard(const WriteGuard&) = delete;
     WriteGuard& operator=(const WriteGuard&) = delete;
 
@@ -51,16 +54,10 @@ class SharedLock {
     SharedLock& lock_;
   };
 
- private:
-  static constexpr std::size_t cell_count = 8;
-  static constexpr unsigned head_start_turns = 8;
-
-  struct alignas(cache_line_bytes) Cell {
-    Count readers{0};
-  };
-
-  [[nodiscard]] Count& enter() noexcept {
-    Count& readers = cells_[thread_slot() % cell_count].readers;
+  // What the guards call, for guards that hold one of several kinds of lock. After `enter`, `leave`
+  // with what it returned; after `exclude`, `readmit`.
+  [[nodiscard]] Readers& enter() noexcept {
+    Readers& readers = cells_[thread_slot() % cell_count].readers;
     for (bool waited = false;; waited = true) {
       readers.fetch_add(1, std::memory_order_seq_cst);
       const bool inside = !writer_.load(std::memory_order_seq_cst);  // S1
@@ -74,6 +71,7 @@ class SharedLock {
     }
   }
 
+  static void leave(Readers& readers) noexcept { readers.fetch_sub(1, std::memory_order_release); }
   void exclude() noexcept {
     Backoff head_start;  // S3
     for (unsigned turn = 0; turn < head_start_turns; ++turn) {
@@ -88,6 +86,16 @@ class SharedLock {
     for (const Cell& cell : cells_)  // S1
       for (Backoff backoff; cell.readers.load(std::memory_order_seq_cst) != 0;) backoff.wait();
   }
+
+  void readmit() noexcept { writer_.store(false, std::memory_order_release); }
+
+ private:
+  static constexpr std::size_t cell_count = 8;
+  static constexpr unsigned head_start_turns = 8;
+
+  struct alignas(cache_line_bytes) Cell {
+    Count readers{0};
+  };
 
   alignas(cache_line_bytes) std::atomic<bool> writer_{false};
   Count waiting_readers_{0};

@@ -41,6 +41,7 @@ class PmdkHeap final : public Heap {
 
   /// The pool's number in libpmemobj's object ids.
   [[nodiscard]] std::uint64_t pool_id() const noexcept { return pool_id_; }
+  [[nodiscard]] PMEMobjpool* objects() const noexcept { return objects_; }
 
  private:
   friend class PmdkTransaction;

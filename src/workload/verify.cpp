@@ -8,7 +8,6 @@
 namespace perdure::workload {
 namespace {
 
-constexpr std::size_t most_examples = 10;
 constexpr std::uint64_t unknown_id = ~std::uint64_t{0};
 
 std::string printable(std::string_view key) {

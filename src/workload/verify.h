@@ -69,6 +69,7 @@ struct Ticket {
 
 class Verifier {
  public:
+  static constexpr std::size_t most_examples = 10;
   struct Summary {
     std::uint64_t checked = 0;          ///< answers
     std::uint64_t wrong = 0;            ///< wrong ones

@@ -59,7 +59,11 @@ def test_every_index_prints_a_record_of_the_schema(
     for index in indexes:
         name = index["name"]
         keeps = index["index_class"] in ("persistent", "volatile_pm", "on_disk")
-        mix = MIX if index["ordered"] else MIX.replace(",scan=0.1", "").replace("lookup=0.4", "lookup=0.5")
+        mix = (
+            MIX
+            if index["ordered"]
+            else MIX.replace(",scan=0.1", "").replace("lookup=0.4", "lookup=0.5")
+        )
         pool = ["--pool", str(tmp_path / name)] if keeps else []
         record = bench(
             program, "--index", name, "--key-kind", key_kind, "--mix", mix, *SMALL, *pool

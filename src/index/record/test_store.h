@@ -95,6 +95,11 @@ class Store {
     index_ = std::move(index).value();
     return {};
   }
+  /// The same, with another lock.
+  [[nodiscard]] Result<void> crash_with(LockKind lock) {
+    lock_ = lock;
+    return crash();
+  }
   /// The same, recovered as another index than created.
   [[nodiscard]] Result<void> crash_into(const char* name) {
     info_ = *IndexRegistry::find(name);
@@ -111,12 +116,14 @@ class Store {
     PERDURE_ASSERT(options.ok());
     place.options = *options;
     place.threads = 2;
+    place.lock = lock_;
     return place;
   }
 
  private:
   const IndexInfo* info_;
   std::vector<std::string> options_;
+  LockKind lock_ = LockKind::readers_writer;
   PoolOptions pool_options_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<Index> index_;

@@ -1,16 +1,33 @@
 // Mutexes under simulation: a simulated thread that finds one taken must let its holder run, which
 // no call that blocks the OS thread would do. Fibers of one OS thread would even pass for its
 // owner.
+//
+// The C library, which has no hooks, would take and release a mutex unseen: both are timed here as
+// locked operations on its line, wherever that lies. As with Linux' futexes, who finds a mutex
+// taken sleeps, and who releases one that others sleep for wakes one of them.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
 
 #include "platform/runtime/engine.h"
 #include "pm/simulated_instructions.h"
 
 namespace {
 
+using perdure::platform::ns;
+using perdure::platform::Time;
 using perdure::platform::runtime::current;
+using perdure::platform::runtime::engine;
+
+/// Assumed, not measured on the servers modelled: a futex call that sleeps or wakes, and how long a
+/// woken thread takes to run on its idle core.
+constexpr Time system_call_time = 600 * ns;
+constexpr Time wake_up_time = 2500 * ns;
 
 using MutexCall = int (*)(pthread_mutex_t*);
 using LockCall = int (*)(pthread_rwlock_t*);
@@ -20,6 +37,78 @@ Call real(const char* name) noexcept {
   return reinterpret_cast<Call>(dlsym(RTLD_NEXT, name));
 }
 
+/// How many threads sleep for each lock. Only one simulated thread runs at a time.
+class Sleepers {
+ public:
+  void add(const void* lock) noexcept {
+    Entry* entry = find(lock);
+    if (entry == nullptr) entry = find(nullptr);
+    if (entry != nullptr) *entry = {lock, entry->threads + 1};
+  }
+  void remove(const void* lock) noexcept {
+    Entry* const entry = find(lock);
+    if (entry != nullptr && --entry->threads == 0) entry->lock = nullptr;
+  }
+  [[nodiscard]] bool any(const void* lock) noexcept { return find(lock) != nullptr; }
+
+ private:
+  struct Entry {
+    const void* lock = nullptr;
+    unsigned threads = 0;
+  };
+  Entry* find(const void* lock) noexcept {
+    const auto found = std::ranges::find(entries_, lock, &Entry::lock);
+    return found == entries_.end() ? nullptr : &*found;
+  }
+  std::array<Entry, 64> entries_;  ///< no more are waited for at a time than there are threads
+};
+constinit Sleepers sleepers;
+
+template <class Lock>
+void time_access(Lock* lock, const void* pc) {
+  engine.locked(*current, lock, sizeof(std::uint32_t), pc);
+}
+
+// The lock was changed: whole, and not only the word that counts.
+template <class Lock>
+void settle(Lock* lock) {
+  if (engine.guarded) engine.guard.accept(lock, sizeof *lock);
+}
+
+void spend(Time time) {
+  if (!engine.timed) return perdure::pm::detail::instruction::pause();
+  engine.machine->wait_until(current->number, engine.machine->now(current->number) + time);
+  engine.read_clock(*current);
+  engine.order(*current);
+}
+
+template <class Lock>
+int acquire(Lock* lock, int (*attempt)(Lock*), const void* pc) {
+  time_access(lock, pc);
+  int result = attempt(lock);
+  if (result != EBUSY) return settle(lock), result;
+  sleepers.add(lock);
+  spend(system_call_time);
+  for (;;) {
+    time_access(lock, pc);
+    result = attempt(lock);
+    if (result != EBUSY) break;
+    spend(wake_up_time);
+  }
+  sleepers.remove(lock);
+  settle(lock);
+  return result;
+}
+
+template <class Lock>
+int release(Lock* lock, int (*unlock)(Lock*), const void* pc) {
+  time_access(lock, pc);
+  const int result = unlock(lock);
+  settle(lock);
+  if (sleepers.any(lock)) spend(system_call_time);
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -27,28 +116,31 @@ extern "C" {
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static const auto lock = real<MutexCall>("pthread_mutex_lock");
   if (current == nullptr) return lock(mutex);
-  int result = 0;
-  while ((result = pthread_mutex_trylock(mutex)) == EBUSY)
-    perdure::pm::detail::instruction::pause();
-  return result;
+  return acquire(mutex, pthread_mutex_trylock, __builtin_return_address(0));
 }
 
-int pthread_rwlock_rdlock(pthread_rwlock_t* mutex) noexcept {
-  static const auto lock = real<LockCall>("pthread_rwlock_rdlock");
-  if (current == nullptr) return lock(mutex);
-  int result = 0;
-  while ((result = pthread_rwlock_tryrdlock(mutex)) == EBUSY)
-    perdure::pm::detail::instruction::pause();
-  return result;
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  static const auto unlock = real<MutexCall>("pthread_mutex_unlock");
+  if (current == nullptr) return unlock(mutex);
+  return release(mutex, unlock, __builtin_return_address(0));
 }
 
-int pthread_rwlock_wrlock(pthread_rwlock_t* mutex) noexcept {
-  static const auto lock = real<LockCall>("pthread_rwlock_wrlock");
-  if (current == nullptr) return lock(mutex);
-  int result = 0;
-  while ((result = pthread_rwlock_trywrlock(mutex)) == EBUSY)
-    perdure::pm::detail::instruction::pause();
-  return result;
+int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  static const auto read = real<LockCall>("pthread_rwlock_rdlock");
+  if (current == nullptr) return read(lock);
+  return acquire(lock, pthread_rwlock_tryrdlock, __builtin_return_address(0));
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  static const auto write = real<LockCall>("pthread_rwlock_wrlock");
+  if (current == nullptr) return write(lock);
+  return acquire(lock, pthread_rwlock_trywrlock, __builtin_return_address(0));
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  static const auto unlock = real<LockCall>("pthread_rwlock_unlock");
+  if (current == nullptr) return unlock(lock);
+  return release(lock, unlock, __builtin_return_address(0));
 }
 
 int sched_yield(void) noexcept {

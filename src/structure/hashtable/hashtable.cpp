@@ -85,18 +85,17 @@ Effect Hashtable<Memory>::take(Change& change, std::uint64_t key) {
 
 namespace {
 
-PERDURE_REGISTER_INDEX(hashtable,
-                       IndexInfo{
-                           .name = "hashtable",
-                           .title = "Chained hash table (Islam et al., MSST 2020)",
-                           .ordered = false,
-                           .options = options({records_option("a load factor of 0.75 at as many"),
-                                               {.name = "buckets",
-                                                .description = "chains; 0: as `records` says",
-                                                .fallback = 0,
-                                                .least = 0,
-                                                .most = 1ULL << 33}}),
-                           .modes = modes<Family<Hashtable>>(Tearing::values)});
+PERDURE_REGISTER_INDEX(
+    hashtable, IndexInfo{.name = "hashtable",
+                         .title = "Chained hash table (Islam et al., MSST 2020)",
+                         .ordered = false,
+                         .options = options({records_option("a load factor of 0.75 at as many"),
+                                             {.name = "buckets",
+                                              .description = "chains; 0: as `records` says",
+                                              .fallback = 0,
+                                              .least = 0,
+                                              .most = 1ULL << 33}}),
+                         .modes = modes<Family<Hashtable>>(Tearing::values, {LockKind::buckets})});
 
 }  // namespace
 }  // namespace perdure::structure

@@ -9,6 +9,7 @@
 //     there twice.
 // H2  an element is whole before the head, the one word that makes it reachable, leads to it.
 // H3  the word that leads to an element is the only one a remove changes.
+// H4  an operation reads and changes one bucket, so buckets can be locked group by group.
 #pragma once
 
 #include "core/rng.h"
@@ -59,6 +60,9 @@ class Hashtable final : public StructureIndex<Hashtable<Memory>, Memory> {
   Effect take(Change& change, std::uint64_t key);
   void collect(std::uint64_t, std::size_t, SlotScan&) const {}  // unordered
 
+  [[nodiscard]] std::uint64_t lock_group(std::uint64_t key) const noexcept {
+    return bucket_of(key);
+  }
   [[nodiscard]] std::uint64_t bucket_of(std::uint64_t key) const noexcept {
     return mix64(key) % heads_.size();
   }

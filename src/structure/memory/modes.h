@@ -40,26 +40,37 @@ template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
   return std::unique_ptr<SlotIndex>(std::move(structure));
 }
 
-/// `tearing`: what pmem-persist leaves of an operation that a power cut meets.
+/// `tearing`: what pmem-persist leaves of an operation that a power cut meets. `own`: locks that
+/// only this structure has.
 template <class Family>
-[[nodiscard]] std::vector<IndexMode> modes(Tearing tearing) {
+[[nodiscard]] std::vector<IndexMode> modes(Tearing tearing, const std::vector<LockKind>& own = {}) {
   constexpr auto persist = make_persistent<Family, PmemPersistMemory>;
   constexpr auto trans = make_persistent<Family, PmemTransMemory>;
+  // The mutex of the study's contention first.
+  const auto locks = [&](LockKind mutex, std::vector<LockKind> others) {
+    others.insert(others.begin(), mutex);
+    others.insert(others.end(), {LockKind::readers_writer, LockKind::none});
+    others.insert(others.end(), own.begin(), own.end());
+    return others;
+  };
   return {{.name = DramMemory::mode,
            .index_class = IndexClass::in_memory,
+           .locks = locks(LockKind::pthread, {}),
            .create_slots = create<Family::template make<DramMemory>>},
           {.name = PmemVolatileMemory::mode,
            .index_class = IndexClass::volatile_pm,
            .heaps = {HeapKind::memkind},
-           .native_only = true,
+           .locks = locks(LockKind::pthread, {LockKind::pthread_pm}),
            .create_slots = create<Family::template make<PmemVolatileMemory>>},
           {.name = PmemPersistMemory<ObjectIds>::mode,
            .tearing = tearing,
            .heaps = {HeapKind::pmdk},
+           .locks = locks(LockKind::pmemobj, {LockKind::pthread, LockKind::pthread_pm}),
            .create_slots = create<persist>,
            .recover_slots = recover<persist>},
           {.name = PmemTransMemory<ObjectIds>::mode,
            .heaps = {HeapKind::pmdk},
+           .locks = locks(LockKind::pmemobj, {LockKind::pthread, LockKind::pthread_pm}),
            .create_slots = create<trans>,
            .recover_slots = recover<trans>}};
 }

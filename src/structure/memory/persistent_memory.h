@@ -10,7 +10,7 @@
 //     allocated, before they store (pmem-persist), or `commit` does (pmem-trans).
 // C3  exactly what changes is flushed (pmem-persist) or logged (pmem-trans): the 8-byte word of a
 //     link, the field of a set, the range named by an edit.
-// C4  one change at a time: the structure's lock.
+// C4  changes under way at the same time have no range in common: the structure's lock.
 #pragma once
 
 #include <libpmemobj/base.h>
@@ -23,13 +23,13 @@
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 #include "core/assert.h"
 #include "pm/persist.h"
 #include "pool/pmdk_heap.h"
 #include "pool/pmdk_transaction.h"
 #include "pool/pool.h"
+#include "structure/memory/made.h"
 #include "structure/memory/refs.h"
 
 namespace perdure::structure {
@@ -92,6 +92,7 @@ class PersistentMemory {
   void use_huge_pages(bool) noexcept {}  // the pool has them
   [[nodiscard]] Pool& pool() const noexcept { return pool_; }
   [[nodiscard]] PmdkHeap& heap() const noexcept { return heap_; }
+  [[nodiscard]] PMEMobjpool* objects() const noexcept { return heap_.objects(); }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return 0; }
 
@@ -102,7 +103,6 @@ class PersistentMemory {
   Pool& pool_;
   PmdkHeap& heap_;
   std::uint64_t pool_id_;
-  std::vector<Reservation> made_;  ///< by the change under way (C4)
 };
 
 /// A change that is durable step by step.
@@ -114,8 +114,7 @@ class PersistChange {
 
   explicit PersistChange(Memory& memory, bool = false) noexcept : memory_(memory) {}
   ~PersistChange() {
-    for (Reservation& block : memory_.made_) memory_.heap_.cancel(block);
-    memory_.made_.clear();
+    for (Reservation& block : made_.blocks()) memory_.heap_.cancel(block);
   }
   PersistChange(const PersistChange&) = delete;
   PersistChange& operator=(const PersistChange&) = delete;
@@ -125,7 +124,7 @@ class PersistChange {
     PERDURE_ASSERT(!stored_);  // C1
     const Reservation block = memory_.heap_.reserve(bytes);
     if (!block) throw NoRoom{};
-    memory_.made_.push_back(block);
+    made_.add(block);
     return new (memory_.pool_.template at<void>(block.offset)) T;
   }
   /// Cost with new nodes: their lines and 1 fence, and libpmemobj's redo log, which also sets the
@@ -133,7 +132,7 @@ class PersistChange {
   template <class T>
   void link(Ref<T>& ref, Ref<T> to) noexcept {
     auto* const word = reinterpret_cast<std::atomic<std::uint64_t>*>(&ref.offset);
-    if (memory_.made_.empty())
+    if (made_.empty())
       pm::store_persist(*word, to.offset);
     else
       publish(word, to.offset);
@@ -166,15 +165,16 @@ class PersistChange {
 
  private:
   void publish(std::atomic<std::uint64_t>* word, std::uint64_t value) noexcept {
-    if (memory_.made_.empty()) return;
-    for (const Reservation& block : memory_.made_)  // C2
+    if (made_.empty()) return;
+    for (const Reservation& block : made_.blocks())  // C2
       pm::flush(memory_.pool_.base() + block.offset, block.bytes);
     pm::fence();
-    memory_.heap_.publish(memory_.made_, word, value);
-    memory_.made_.clear();
+    memory_.heap_.publish(made_.blocks(), word, value);
+    made_.clear();
   }
 
   Memory& memory_;
+  Made<Reservation> made_;
   bool stored_ = false;
 };
 

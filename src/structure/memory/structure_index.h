@@ -3,8 +3,9 @@
 //
 // On media:
 //   IndexRoot  option: uses object ids | variant | size (of the structure's own), head: top
-//   top        | loading | log | the structure's own |
+//   top        | loading | log | lock | the structure's own |
 //   log        memory into which a transaction's log grows in a full pool
+//   lock       the mutex, if it is to lie in PM (lock.h)
 //
 // S1  `loading` is set while a bulk load is under way; recovery then empties the structure.
 // S2  an operation's change is durable before its lock is released, so that no reader returns what
@@ -26,6 +27,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,7 @@ enum class Effect : std::uint8_t { added, replaced, removed, exists, not_found }
 struct Anchor {
   std::uint64_t loading = 0;
   std::uint64_t log = null_offset;
+  LockPlace lock;
 };
 
 /// What the registration makes before it creates or recovers.
@@ -54,7 +57,7 @@ class Structure : public SlotIndex {
   [[nodiscard]] virtual Result<void> recover(const IndexPlace& place) = 0;
 };
 
-template <class Self, class Memory, class Lock = InstanceLock>
+template <class Self, class Memory>
 class StructureIndex : public Structure {
  public:
   using Change = typename Memory::Change;
@@ -77,17 +80,17 @@ class StructureIndex : public Structure {
     return write(key, value, Put::update);
   }
   Outcome remove(std::uint64_t key) override {
-    return attempt([&](Change& change) { return self().take(change, key); });
+    return attempt(key, [&](Change& change) { return self().take(change, key); });
   }
   Outcome lookup(std::uint64_t key, std::string& value) override {
-    const typename Lock::ReadGuard guard(lock_);
+    const Lock::ReadGuard guard(lock_, self().lock_group(key));
     const Slot* const slot = self().find(key);
     if (slot == nullptr) return Outcome::not_found;
     value.assign(slot->value());
     return Outcome::ok;
   }
   std::size_t scan(std::uint64_t from, std::size_t count, SlotScan& out) override {
-    const typename Lock::ReadGuard guard(lock_);
+    const Lock::ReadGuard guard(lock_, 0);
     if (count > 0) self().collect(from, count, out);
     return out.size();
   }
@@ -106,6 +109,7 @@ class StructureIndex : public Structure {
   // What a structure without state in DRAM says.
   [[nodiscard]] std::uint64_t extra_dram_bytes() const noexcept { return 0; }
   [[nodiscard]] Result<void> adopt() { return {}; }
+  [[nodiscard]] static std::uint64_t lock_group(std::uint64_t) noexcept { return 0; }
   /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
   static void rewrite(Change& change, Slot& slot, std::string_view value) {
     change.edit(&slot, Slot::written_bytes(value), [&] { slot.write(value); });
@@ -122,18 +126,19 @@ class StructureIndex : public Structure {
 
   Outcome write(std::uint64_t key, std::string_view value, Put how) {
     if (value.size() > max_slot_value_bytes) return Outcome::invalid;
-    return attempt([&](Change& change) { return self().put(change, key, value, how); });
+    return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
   }
   template <class Work>
-  Outcome attempt(Work&& work) {
-    const typename Lock::WriteGuard guard(lock_);
+  Outcome attempt(std::uint64_t key, Work&& work) {
+    const Lock::WriteGuard guard(lock_, self().lock_group(key));
     return perform(work);
   }
-  /// Caller holds the lock.
+  /// Caller holds the lock of what changes.
   template <class Work>
   Outcome perform(Work&& work);
   [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
   void complete_log();
+  void choose_lock(LockKind kind) { lock_.choose(kind, top_->lock, memory_.objects()); }
   [[nodiscard]] IndexRootKind root_kind() const {
     return {.index = Self::name, .key_kind = KeyKind::slots};
   }
@@ -145,13 +150,16 @@ class StructureIndex : public Structure {
   Anchor* top_ = nullptr;
   std::atomic<std::uint64_t> records_{0};
   mutable Lock lock_;
+  std::mutex log_is_lent_;
 };
 
-template <class Self, class Memory, class Lock>
+template <class Self, class Memory>
 template <class Work>
-Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
+Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
   Effect effect{};
   for (bool lends_log = false;; lends_log = true) {
+    const std::unique_lock<std::mutex> lent =
+        lends_log ? std::unique_lock(log_is_lent_) : std::unique_lock<std::mutex>();
     try {
       Change change(memory_, lends_log);
       effect = work(change);
@@ -163,10 +171,10 @@ Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
   }
   switch (effect) {
     case Effect::added:
-      records_.store(size() + 1, std::memory_order_relaxed);
+      records_.fetch_add(1, std::memory_order_relaxed);
       return Outcome::ok;
     case Effect::removed:
-      records_.store(size() - 1, std::memory_order_relaxed);
+      records_.fetch_sub(1, std::memory_order_relaxed);
       return Outcome::ok;
     case Effect::replaced:
       return Outcome::ok;
@@ -178,8 +186,8 @@ Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
   return Outcome::not_found;
 }
 
-template <class Self, class Memory, class Lock>
-Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place) {
+template <class Self, class Memory>
+Result<void> StructureIndex<Self, Memory>::create(const IndexPlace& place) {
   huge_pages_ = place.huge_pages;
   memory_.use_huge_pages(huge_pages_);
   try {
@@ -192,6 +200,7 @@ Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place)
     }
     self().prepare(creation, place.options);
     creation.commit();
+    choose_lock(place.lock);
   } catch (const NoRoom&) {
     top_ = nullptr;
     return no_room();
@@ -203,8 +212,8 @@ Result<void> StructureIndex<Self, Memory, Lock>::create(const IndexPlace& place)
   return {};
 }
 
-template <class Self, class Memory, class Lock>
-Result<void> StructureIndex<Self, Memory, Lock>::recover(const IndexPlace& place) {
+template <class Self, class Memory>
+Result<void> StructureIndex<Self, Memory>::recover(const IndexPlace& place) {
   if constexpr (Memory::recovers) {
     huge_pages_ = place.huge_pages;
     Pool& pool = memory_.pool();
@@ -219,13 +228,14 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover(const IndexPlace& place
     if (auto done = recover_top(*root); !done) return done;
     if (auto done = pool.root_recovered(place.root_name); !done) return done;
     complete_log();
+    choose_lock(place.lock);
     return {};
   }
   return no_room();
 }
 
-template <class Self, class Memory, class Lock>
-Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& root) {
+template <class Self, class Memory>
+Result<void> StructureIndex<Self, Memory>::recover_top(const IndexRoot& root) {
   if constexpr (Memory::recovers) {
     Heap& heap = memory_.heap();
     if (!memory_.pool().contains(root.head, sizeof(typename Self::Top)) ||
@@ -251,8 +261,8 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& ro
 }
 
 /// A pool made by the other persistent mode has no log yet.
-template <class Self, class Memory, class Lock>
-void StructureIndex<Self, Memory, Lock>::complete_log() {
+template <class Self, class Memory>
+void StructureIndex<Self, Memory>::complete_log() {
   if constexpr (Memory::lends_log) {
     if (top_->log == null_offset) {
       Reservation block = memory_.heap().reserve(log_bytes);
@@ -265,9 +275,9 @@ void StructureIndex<Self, Memory, Lock>::complete_log() {
 }
 
 /// Record by record, each as an insert; a crash before the end leaves the structure empty (S1).
-template <class Self, class Memory, class Lock>
-Result<void> StructureIndex<Self, Memory, Lock>::bulk_load(std::span<const SlotRecord> records) {
-  const typename Lock::WriteGuard guard(lock_);
+template <class Self, class Memory>
+Result<void> StructureIndex<Self, Memory>::bulk_load(std::span<const SlotRecord> records) {
+  const Lock::WholeGuard guard(lock_);
   const auto descends = [](const auto& a, const auto& b) { return a.key >= b.key; };
   if (size() != 0 || std::ranges::adjacent_find(records, descends) != records.end())
     return Error{ErrorCode::usage, "bulk_load needs an empty index and ascending keys", "", ""};
@@ -294,9 +304,9 @@ Result<void> StructureIndex<Self, Memory, Lock>::bulk_load(std::span<const SlotR
   return whole ? Result<void>{} : no_room();
 }
 
-template <class Self, class Memory, class Lock>
-Result<void> StructureIndex<Self, Memory, Lock>::check_invariants() const {
-  const typename Lock::ReadGuard guard(lock_);
+template <class Self, class Memory>
+Result<void> StructureIndex<Self, Memory>::check_invariants() const {
+  const Lock::WholeGuard guard(lock_);
   Walk<Memory> walk(memory_, Walk<Memory>::Purpose::check);
   if (auto sound = self().walk(walk); !sound) return sound;
   if (walk.records() != size())
@@ -312,8 +322,8 @@ Result<void> StructureIndex<Self, Memory, Lock>::check_invariants() const {
                  std::to_string(reached) + " are reachable");
 }
 
-template <class Self, class Memory, class Lock>
-void StructureIndex<Self, Memory, Lock>::dismantle() noexcept {
+template <class Self, class Memory>
+void StructureIndex<Self, Memory>::dismantle() noexcept {
   if constexpr (!Memory::recovers) {
     if (top_ == nullptr) return;
     Walk<Memory> walk(memory_, Walk<Memory>::Purpose::collect);

@@ -9,12 +9,11 @@
 #include <memory>
 #include <new>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "pm/persist.h"
 #include "pool/mapping.h"
 #include "pool/memkind_pool.h"
+#include "structure/memory/made.h"
 #include "structure/memory/refs.h"
 
 namespace perdure::structure {
@@ -99,13 +98,13 @@ class VolatileMemory {
   }
 
   void use_huge_pages(bool wanted) noexcept { source_.use_huge_pages(wanted); }
+  [[nodiscard]] PMEMobjpool* objects() const noexcept { return nullptr; }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return source_.live_blocks(); }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return source_.dram_bytes(); }
   void release(void* block, std::size_t bytes) noexcept { source_.release(block, bytes); }
 
  private:
   Source source_;
-  std::vector<std::pair<void*, std::size_t>> made_;  ///< by the change under way
 };
 
 /// C1 of persistent_memory.h is all that takes back needs: nothing is stored before all is made.
@@ -114,8 +113,8 @@ class VolatileMemory<Source>::Change {
  public:
   explicit Change(VolatileMemory& memory, bool = false) noexcept : memory_(memory) {}
   ~Change() {
-    for (const auto& [block, bytes] : memory_.made_) memory_.source_.release(block, bytes);
-    memory_.made_.clear();
+    for (const Range& block : made_.blocks())
+      memory_.source_.release(const_cast<void*>(block.begin), block.bytes);
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
@@ -124,7 +123,7 @@ class VolatileMemory<Source>::Change {
   [[nodiscard]] T* make(std::size_t bytes = sizeof(T)) {
     void* const block = memory_.source_.allocate(bytes);
     if (block == nullptr) throw NoRoom{};
-    memory_.made_.emplace_back(block, bytes);
+    made_.add({block, bytes});
     return new (block) T;
   }
   template <class T>
@@ -148,10 +147,11 @@ class VolatileMemory<Source>::Change {
   void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {
     memory_.source_.release(node, bytes);
   }
-  void commit() noexcept { memory_.made_.clear(); }
+  void commit() noexcept { made_.clear(); }
 
  private:
   VolatileMemory& memory_;
+  Made<Range> made_;
 };
 
 using DramMemory = VolatileMemory<DramSource>;
