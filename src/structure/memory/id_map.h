@@ -2,6 +2,7 @@
 // keys taken out without leaving a mark.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -81,7 +82,7 @@ class IdMap {
       if (before[i].place) entries_[index_of(before[i].key)] = before[i];
   }
 
-  static constexpr std::size_t least = 4096 / sizeof(Entry);  ///< about a page
+  static constexpr std::size_t least = std::bit_floor(4096 / sizeof(Entry));  ///< within a page
   bool huge_pages_;
   Mapping memory_;
   Entry* entries_ = nullptr;  ///< in `memory_`
