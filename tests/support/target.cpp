@@ -9,10 +9,10 @@ namespace {
 /// The heaps of the list that the index works on; any one where it needs none.
 std::vector<HeapKind> suitable(const IndexInfo& info, std::vector<HeapKind> heaps) {
   if (!uses_pool(info.index_class)) return {HeapKind::dram};
-  if (!info.heaps.empty())
-    std::erase_if(heaps, [&](HeapKind heap) {
-      return std::ranges::find(info.heaps, heap) == info.heaps.end();
-    });
+  std::erase_if(heaps, [&](HeapKind heap) {
+    if (info.heaps.empty()) return heap == HeapKind::memkind;  // keeps nothing
+    return std::ranges::find(info.heaps, heap) == info.heaps.end();
+  });
   return heaps;
 }
 
