@@ -29,7 +29,13 @@ MemkindHeap::~MemkindHeap() {
 }
 
 void* MemkindHeap::allocate(std::size_t bytes) noexcept {
-  void* const block = memkind_malloc(kind_, bytes);
+  // Whole pages where jemalloc, behind memkind, would place a large block at random in its first.
+  constexpr std::size_t page_bytes = 4096;
+  void* block = nullptr;
+  if (bytes < page_bytes)
+    block = memkind_malloc(kind_, bytes);
+  else if (memkind_posix_memalign(kind_, &block, page_bytes, bytes) != 0)
+    block = nullptr;
   if (block != nullptr) live_.add(1, bytes);
   return block;
 }

@@ -45,6 +45,7 @@ def main() -> int:
         )
     elif command == "list":
         facts = {"key_kinds": ["integer", "bytes"], "ordered": True}
+        facts |= {"heaps": [], "tearing": "nothing"}
         keep = {"persistent": True, "on_disk": True}
         entries = [
             {"name": n, "index_class": c, "recovers": keep.get(c, False), **facts}

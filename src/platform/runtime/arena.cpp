@@ -146,6 +146,8 @@ void release(void* block) noexcept {
 
 bool use_arena_on_this_thread(bool use) noexcept { return std::exchange(owner, use); }
 
+bool arena_owns(const void* block) noexcept { return arena.owns(block); }
+
 }  // namespace perdure::platform::runtime
 
 // Of all other code. The other forms of the standard library call these.

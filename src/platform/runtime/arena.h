@@ -51,5 +51,6 @@ class Arena {
 /// harness prepares for them lies at the same places in every run, too.
 /// Returns what was before.
 bool use_arena_on_this_thread(bool use) noexcept;
+[[nodiscard]] bool arena_owns(const void* block) noexcept;
 
 }  // namespace perdure::platform::runtime

@@ -3,8 +3,10 @@
 // owner.
 //
 // The C library, which has no hooks, would take and release a mutex unseen: both are timed here as
-// locked operations on its line, wherever that lies. As with Linux' futexes, who finds a mutex
-// taken sleeps, and who releases one that others sleep for wakes one of them.
+// locked operations on its line, if it lies in memory that the simulation gave out, DRAM or PM. As
+// with Linux' futexes, who finds a mutex taken sleeps, and who releases one that others sleep for
+// wakes one of them. Mutexes that foreign libraries keep in memory of their own are free, as
+// everything is that they do there.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,6 +16,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "platform/runtime/arena.h"
 #include "platform/runtime/engine.h"
 #include "pm/simulated_instructions.h"
 
@@ -21,6 +24,7 @@ namespace {
 
 using perdure::platform::ns;
 using perdure::platform::Time;
+using perdure::platform::runtime::arena_owns;
 using perdure::platform::runtime::current;
 using perdure::platform::runtime::engine;
 
@@ -64,15 +68,22 @@ class Sleepers {
 };
 constinit Sleepers sleepers;
 
+// A lock changes in more than the word that counts, and libpmemobj's has a number beside it: the
+// guard takes its lines, where nothing else should be, as they are.
 template <class Lock>
-void time_access(Lock* lock, const void* pc) {
-  engine.locked(*current, lock, sizeof(std::uint32_t), pc);
+void settle(const Lock* lock) {
+  if (!engine.guarded) return;
+  constexpr std::uintptr_t line_bytes = 64;
+  const auto begin = reinterpret_cast<std::uintptr_t>(lock) / line_bytes * line_bytes;
+  const auto end = reinterpret_cast<std::uintptr_t>(lock + 1);
+  engine.guard.accept(reinterpret_cast<const void*>(begin), end - begin);
 }
 
-// The lock was changed: whole, and not only the word that counts.
 template <class Lock>
-void settle(Lock* lock) {
-  if (engine.guarded) engine.guard.accept(lock, sizeof *lock);
+void time_access(Lock* lock, const void* pc) {
+  if (!arena_owns(lock) && engine.space.persistent_region(lock) == nullptr) return;
+  settle(lock);
+  engine.locked(*current, lock, sizeof(std::uint32_t), pc);
 }
 
 void spend(Time time) {

@@ -24,9 +24,9 @@
 
 namespace perdure::structure {
 
-/// Where a mutex lies that is kept beside the structure's records.
-struct LockPlace {
-  alignas(PMEMmutex) std::array<std::byte, sizeof(PMEMmutex)> bytes{};
+/// Where a mutex lies that is kept beside the structure's records: in a line of its own.
+struct alignas(pm::cache_line_bytes) LockPlace {
+  std::array<std::byte, sizeof(PMEMmutex)> bytes{};
 };
 static_assert(sizeof(pthread_mutex_t) <= sizeof(LockPlace));
 

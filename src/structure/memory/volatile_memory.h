@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -18,52 +17,41 @@
 
 namespace perdure::structure {
 
-/// malloc.
+/// `new`, which is malloc, and under simulation memory of the simulation's.
 class DramSource {
  public:
   static constexpr const char* mode = "dram";
+  static constexpr bool in_dram = true;
   explicit DramSource(Pool*) {}
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
-    // Whole lines begin with one: the slots of a table.
-    const bool huge = huge_pages_ && bytes >= huge_page_size;
-    void* const block = huge ? std::aligned_alloc(huge_page_size, bytes)
-                        : bytes % pm::cache_line_bytes == 0
-                            ? std::aligned_alloc(pm::cache_line_bytes, bytes)
-                            : std::malloc(bytes);
-    if (huge && block != nullptr)
+    void* const block = ::operator new(bytes, alignment_of(bytes), std::nothrow);
+    if (huge_pages_ && bytes >= huge_page_size && block != nullptr)
       request_huge_pages(static_cast<std::byte*>(block), bytes, Medium::anonymous);
-    if (block != nullptr) count(1, bytes);
     return block;
   }
   void release(void* block, std::size_t bytes) noexcept {
-    std::free(block);
-    count(-1, bytes);
+    ::operator delete(block, alignment_of(bytes));
   }
   void use_huge_pages(bool wanted) noexcept { huge_pages_ = wanted; }
-  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return usage().live_blocks; }
-  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return usage().live_bytes; }
 
  private:
-  void count(std::int64_t blocks, std::size_t bytes) noexcept { live_->add(blocks, bytes); }
-  [[nodiscard]] HeapUsage usage() const noexcept {
-    HeapUsage usage;
-    live_->report(usage);
-    return usage;
+  // Whole lines begin with one: the slots of a table.
+  [[nodiscard]] std::align_val_t alignment_of(std::size_t bytes) const noexcept {
+    if (huge_pages_ && bytes >= huge_page_size) return std::align_val_t{huge_page_size};
+    return std::align_val_t{bytes % pm::cache_line_bytes == 0 ? pm::cache_line_bytes : 16};
   }
   bool huge_pages_ = false;
-  std::unique_ptr<LiveCount> live_ = std::make_unique<LiveCount>();
 };
 
 /// memkind on the pool's mapping.
 class MemkindSource {
  public:
   static constexpr const char* mode = "pmem-volatile";
+  static constexpr bool in_dram = false;
   explicit MemkindSource(Pool* pool) : heap_(static_cast<MemkindHeap&>(pool->heap())) {}
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept { return heap_.allocate(bytes); }
   void release(void* block, std::size_t bytes) noexcept { heap_.release(block, bytes); }
   void use_huge_pages(bool) noexcept {}  // the pool has them
-  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }
-  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return 0; }
 
  private:
   MemkindHeap& heap_;
@@ -99,12 +87,29 @@ class VolatileMemory {
 
   void use_huge_pages(bool wanted) noexcept { source_.use_huge_pages(wanted); }
   [[nodiscard]] PMEMobjpool* objects() const noexcept { return nullptr; }
-  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return source_.live_blocks(); }
-  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return source_.dram_bytes(); }
-  void release(void* block, std::size_t bytes) noexcept { source_.release(block, bytes); }
+  /// Of this structure; its pool may hold others.
+  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return usage().live_blocks; }
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
+    return Source::in_dram ? usage().live_bytes : 0;
+  }
+  [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
+    void* const block = source_.allocate(bytes);
+    if (block != nullptr) live_->add(1, bytes);
+    return block;
+  }
+  void release(void* block, std::size_t bytes) noexcept {
+    source_.release(block, bytes);
+    live_->add(-1, bytes);
+  }
 
  private:
+  [[nodiscard]] HeapUsage usage() const noexcept {
+    HeapUsage usage;
+    live_->report(usage);
+    return usage;
+  }
   Source source_;
+  std::unique_ptr<LiveCount> live_ = std::make_unique<LiveCount>();
 };
 
 /// C1 of persistent_memory.h is all that takes back needs: nothing is stored before all is made.
@@ -114,14 +119,14 @@ class VolatileMemory<Source>::Change {
   explicit Change(VolatileMemory& memory, bool = false) noexcept : memory_(memory) {}
   ~Change() {
     for (const Range& block : made_.blocks())
-      memory_.source_.release(const_cast<void*>(block.begin), block.bytes);
+      memory_.release(const_cast<void*>(block.begin), block.bytes);
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
   template <class T>
   [[nodiscard]] T* make(std::size_t bytes = sizeof(T)) {
-    void* const block = memory_.source_.allocate(bytes);
+    void* const block = memory_.allocate(bytes);
     if (block == nullptr) throw NoRoom{};
     made_.add({block, bytes});
     return new (block) T;
@@ -145,7 +150,7 @@ class VolatileMemory<Source>::Change {
   /// Frees at the end of the change what nothing leads to any more.
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {
-    memory_.source_.release(node, bytes);
+    memory_.release(node, bytes);
   }
   void commit() noexcept { made_.clear(); }
 
