@@ -43,16 +43,6 @@ constexpr Bad bad_flags[] = {
     {"bench --index null --threads 0", "--threads 0: out of range"},
     {"bench --index null --threads 100000", "--threads 100000: out of range"},
     {"bench --index null --threads two", "--threads"},
-    {"bench --index null --parallel many", "--parallel"},
-    {"bench --index null --parallel single --threads 2", "is of one thread"},
-    {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
-    {"bench --index null --parallel numa", "does not choose nodes"},
-    {"bench --index lmdb --pool p --parallel parallel-saturated", "only one lmdb"},
-    {"bench --index null --parallel parallel-saturated --threads 9 --operations 8", "fewer than"},
-    {"bench --index stdmap --lock pthread", "has its own way"},
-    {"bench --index rbtree --mode dram --value-bytes 100 --lock pmemobj", "--lock"},
-    {"bench --index rbtree --mode dram --value-bytes 100 --lock buckets", "--lock"},
-    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none", "guards"},
     {"bench --index null --seconds 0", "--seconds 0"},
     {"bench --index null --seconds nan", "--seconds"},
     {"bench --index null --seconds 1 --operations 5", "give one of the two"},
@@ -97,8 +87,22 @@ constexpr Bad bad_flags[] = {
     {"version 7", "'7'"},
 };
 
+constexpr Bad bad_parallel_flags[] = {
+    {"bench --index null --parallel many", "--parallel"},
+    {"bench --index null --parallel single --threads 2", "is of one thread"},
+    {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
+    {"bench --index null --parallel numa", "does not choose nodes"},
+    {"bench --index lmdb --pool p --parallel parallel-saturated", "only one lmdb"},
+    {"bench --index null --parallel parallel-saturated --threads 9 --operations 8", "fewer than"},
+    {"bench --index stdmap --lock pthread", "has its own way"},
+    {"bench --index rbtree --mode dram --value-bytes 100 --lock pmemobj", "--lock"},
+    {"bench --index rbtree --mode dram --value-bytes 100 --lock buckets", "--lock"},
+    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none", "guards"},
+};
+
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
   for (const Bad& bad : bad_flags) expect_refused(bad);
+  for (const Bad& bad : bad_parallel_flags) expect_refused(bad);
 }
 
 TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {

@@ -170,10 +170,9 @@ template <class Keys>
 inline constexpr bool has_text_values = std::is_same_v<typename Keys::Value, std::string_view>;
 /// The most bytes a value may have.
 template <class Keys>
-inline constexpr std::size_t longest_value =
-    Keys::kind == KeyKind::bytes   ? max_value_bytes
-    : Keys::kind == KeyKind::slots ? max_slot_value_bytes
-                                   : sizeof(std::uint64_t);
+inline constexpr std::size_t longest_value = Keys::kind == KeyKind::bytes   ? max_value_bytes
+                                             : Keys::kind == KeyKind::slots ? max_slot_value_bytes
+                                                                            : sizeof(std::uint64_t);
 
 /// The part that does not depend on the kind of key.
 class Index {

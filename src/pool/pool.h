@@ -6,8 +6,8 @@
 // With heap `pmdk` the file is a libpmemobj pool and the same header is its root object. Off DAX
 // the environment variable PMEM_IS_PMEM_FORCE is set to 1, unless it is set, so that libpmemobj
 // flushes with instructions as we do, instead of calling msync for every store. With heap `dram`
-// there is no file: an anonymous mapping, gone at close. With heap `memkind` there is a file without
-// a name: memory of its medium, used as volatile memory, gone at close.
+// there is no file: an anonymous mapping, gone at close. With heap `memkind` there is a file
+// without a name: memory of its medium, used as volatile memory, gone at close.
 //
 // A pool may be made of several parts, one for each NUMA node, say. Each is a file like that, and
 // all are of one size. Part n is mapped `n << part_shift` behind the first, the next power of two

@@ -169,8 +169,7 @@ Result<void> apply(Bed<Keys>& bed, Model<Keys>& model, const History<Keys>& hist
 /// After a run: what is live is exactly what a recovery reaches, and nothing else was allocated.
 template <class Keys>
 Result<void> check_no_leak(Bed<Keys>& bed) {
-  if (!bed.target().uses_pool() || !bed.target().recovers() ||
-      bed.target().heap == HeapKind::dram)
+  if (!bed.target().uses_pool() || !bed.target().recovers() || bed.target().heap == HeapKind::dram)
     return {};
   bed.index().quiesce();
   const HeapUsage before = bed.pool()->heap().usage();

@@ -248,7 +248,9 @@ Result<void> run_round(const Target& target, const BedOptions& options, const st
   }
   OrderedIndex<Keys>& index = bed.value()->index();
   const bool ordered = target.info->ordered;
-  if (auto done = settle(index, target.info->tearing == Tearing::values, log, stamps, report); !done) return done;
+  if (auto done = settle(index, target.info->tearing == Tearing::values, log, stamps, report);
+      !done)
+    return done;
   if (auto done = compare(index, ordered, stamps, plan.keys); !done) return done;
   if (auto done = go_on(index, stamps, round, plan.keys, rng); !done) return done;
   if (round % 8 != 7) return {};  // the pool is left as if this process had crashed too

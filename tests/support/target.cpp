@@ -63,9 +63,8 @@ std::vector<Target> recovering_targets() {
 
 std::vector<Target> killable_targets() {
   auto list = recovering_targets();
-  std::erase_if(list, [](const Target& target) {
-    return target.info->tearing == Tearing::structure;
-  });
+  std::erase_if(list,
+                [](const Target& target) { return target.info->tearing == Tearing::structure; });
   return list;
 }
 

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "index/registry.h"
 #include "pm/hints.h"
@@ -50,6 +49,17 @@ class alignas(pm::cache_line_bytes) GroupLock {
     }
   }
   void readmit() noexcept { word_.store(0, std::memory_order_release); }
+
+  class WriteGuard {
+   public:
+    explicit WriteGuard(GroupLock& lock) noexcept : lock_(lock) { lock.exclude(); }
+    ~WriteGuard() { lock_.readmit(); }
+    WriteGuard(const WriteGuard&) = delete;
+    WriteGuard& operator=(const WriteGuard&) = delete;
+
+   private:
+    GroupLock& lock_;
+  };
 
  private:
   static constexpr std::uint32_t held = 1U << 31;
@@ -161,7 +171,8 @@ class Lock {
       case LockKind::readers_writer:
         return shared_.exclude();
       case LockKind::pthread:
-        return mutex_.lock();
+        pthread_mutex_lock(&mutex_);
+        return;
       case LockKind::pthread_pm:
         pthread_mutex_lock(mutex_in_place());
         return;
@@ -179,7 +190,8 @@ class Lock {
       case LockKind::readers_writer:
         return shared_.readmit();
       case LockKind::pthread:
-        return mutex_.unlock();
+        pthread_mutex_unlock(&mutex_);
+        return;
       case LockKind::pthread_pm:
         pthread_mutex_unlock(mutex_in_place());
         return;
@@ -194,7 +206,7 @@ class Lock {
   LockKind kind_ = LockKind::none;
   PMEMobjpool* objects_ = nullptr;
   LockPlace* place_ = nullptr;
-  std::mutex mutex_;
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   std::unique_ptr<Groups> groups_;
   pm::SharedLock shared_;
 };

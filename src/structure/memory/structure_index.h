@@ -27,7 +27,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -150,7 +150,7 @@ class StructureIndex : public Structure {
   Anchor* top_ = nullptr;
   std::atomic<std::uint64_t> records_{0};
   mutable Lock lock_;
-  std::mutex log_is_lent_;
+  GroupLock log_is_lent_;
 };
 
 template <class Self, class Memory>
@@ -158,8 +158,8 @@ template <class Work>
 Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
   Effect effect{};
   for (bool lends_log = false;; lends_log = true) {
-    const std::unique_lock<std::mutex> lent =
-        lends_log ? std::unique_lock(log_is_lent_) : std::unique_lock<std::mutex>();
+    std::optional<GroupLock::WriteGuard> lent;
+    if (lends_log) lent.emplace(log_is_lent_);
     try {
       Change change(memory_, lends_log);
       effect = work(change);
