@@ -18,7 +18,7 @@
 //   walk(walk)                     enters every block but the top; checks the invariants
 //   adopt()                        after a walk that recovers: builds what lives in DRAM
 //   clear(creation)                leads to no record any more
-//   find(key)                      the key's slot, or null
+//   find(key)                      the key's slot, or what else has a value(), or null
 //   put(change, key, value, how)   take(change, key)    collect(from, count, out)
 #pragma once
 
@@ -81,7 +81,7 @@ class StructureIndex : public Structure {
   }
   Outcome lookup(std::uint64_t key, std::string& value) override {
     const typename Lock::ReadGuard guard(lock_);
-    const Slot* const slot = self().find(key);
+    const auto* const slot = self().find(key);
     if (slot == nullptr) return Outcome::not_found;
     value.assign(slot->value());
     return Outcome::ok;
@@ -109,6 +109,12 @@ class StructureIndex : public Structure {
   /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
   static void rewrite(Change& change, Slot& slot, std::string_view value) {
     change.edit(&slot, Slot::written_bytes(value), [&] { slot.write(value); });
+  }
+  /// What `work` reads, as one reader.
+  template <class Work>
+  auto read(Work&& work) const {
+    const typename Lock::ReadGuard guard(lock_);
+    return work();
   }
   /// Frees every node of a volatile structure: the first thing its destructor does.
   void dismantle() noexcept;
