@@ -11,7 +11,7 @@
 
 namespace perdure::structure {
 
-inline const std::vector<std::string> all_graphs{"graph_adjacency", "graph_bplustree"};
+inline const std::vector<std::string> all_graphs{"graph_adjacency", "graph_bplustree", "graph_log"};
 
 using GraphModel = std::map<Graph::Vertex, std::map<Graph::Vertex, std::string>>;
 

@@ -116,6 +116,11 @@ class StructureIndex : public Structure {
     const typename Lock::ReadGuard guard(lock_);
     return work();
   }
+  /// What `work` changes, as the only writer.
+  template <class Work>
+  Outcome change(Work&& work) {
+    return attempt(work);
+  }
   /// Frees every node of a volatile structure: the first thing its destructor does.
   void dismantle() noexcept;
 
