@@ -246,7 +246,7 @@ void EdgeLog<Memory>::make_room(std::size_t bytes) {
 /// Power-cut states: no new chunk; one, without a spare where there was none; both.
 template <class Memory>
 void EdgeLog<Memory>::grow() {
-  Change change(this->memory_, true);
+  Change change(this->memory_);
   auto& top = this->top();
   auto* const fresh = change.template make<Chunk>(chunk_bytes());
   fresh->older = top.newest;
@@ -264,7 +264,7 @@ void EdgeLog<Memory>::grow() {
 /// another.
 template <class Memory>
 void EdgeLog<Memory>::compact(Number victim) {
-  Change change(this->memory_, true);
+  Change change(this->memory_);
   auto& top = this->top();
   Chunk& old = *segments_[victim].chunk;
   Chunk& fresh = *at(top.spare);

@@ -10,6 +10,8 @@
 // S2  an operation's change is durable before its lock is released, so that no reader returns what
 //     a power cut could take back.
 // S3  the count of records lives in DRAM; recovery counts anew.
+// S4  recovery gives the log up and takes another: libpmemobj has freed it if it undid a transaction
+//     that the log was lent to.
 //
 // Self has:
 //   struct Top : Anchor            static name, variant
@@ -163,6 +165,7 @@ template <class Work>
 Outcome StructureIndex<Self, Memory, Lock>::perform(Work&& work) {
   Effect effect{};
   for (bool lends_log = false;; lends_log = true) {
+    if (lends_log) complete_log();
     try {
       Change change(memory_, lends_log);
       effect = work(change);
@@ -229,7 +232,7 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover(const IndexPlace& place
       return same;
     if (auto done = recover_top(*root); !done) return done;
     if (auto done = pool.root_recovered(place.root_name); !done) return done;
-    complete_log();
+    if (pool.ready()) complete_log();  // else when it is wanted
     return {};
   }
   return no_room();
@@ -243,9 +246,10 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& ro
         !heap.mark(root.head, sizeof(typename Self::Top)))
       return corrupt(std::string(Self::name) + ": the top lies where no block can lie");
     top_ = memory_.pool().template at<typename Self::Top>(root.head);
-    if (top_->log != null_offset &&
-        (!memory_.pool().contains(top_->log, log_bytes) || !heap.mark(top_->log, log_bytes)))
-      return corrupt(std::string(Self::name) + ": the log lies where no block can lie");
+    if (top_->log != null_offset) {  // S4
+      Creation creation(memory_);
+      creation.set(top_->log, null_offset);
+    }
     Walk<Memory> walk(memory_, Walk<Memory>::Purpose::recover);
     if (!self().reopen(walk, root.option[2]))
       return corrupt(std::string(Self::name) + ": its table is damaged");
@@ -261,7 +265,7 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& ro
   return {};
 }
 
-/// A pool made by the other persistent mode has no log yet.
+/// After a recovery (S4), or in a pool made by the other persistent mode.
 template <class Self, class Memory, class Lock>
 void StructureIndex<Self, Memory, Lock>::complete_log() {
   if constexpr (Memory::lends_log) {
