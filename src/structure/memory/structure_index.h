@@ -10,8 +10,8 @@
 // S2  an operation's change is durable before its lock is released, so that no reader returns what
 //     a power cut could take back.
 // S3  the count of records lives in DRAM; recovery counts anew.
-// S4  recovery gives the log up and takes another: libpmemobj has freed it if it undid a transaction
-//     that the log was lent to.
+// S4  recovery from a crash gives the log up and takes another: libpmemobj has freed it if it undid
+//     a transaction that the log was lent to.
 //
 // Self has:
 //   struct Top : Anchor            static name, variant
@@ -246,10 +246,13 @@ Result<void> StructureIndex<Self, Memory, Lock>::recover_top(const IndexRoot& ro
         !heap.mark(root.head, sizeof(typename Self::Top)))
       return corrupt(std::string(Self::name) + ": the top lies where no block can lie");
     top_ = memory_.pool().template at<typename Self::Top>(root.head);
-    if (top_->log != null_offset) {  // S4
+    if (top_->log != null_offset && !memory_.pool().was_clean()) {  // S4
       Creation creation(memory_);
       creation.set(top_->log, null_offset);
     }
+    if (top_->log != null_offset &&
+        (!memory_.pool().contains(top_->log, log_bytes) || !heap.mark(top_->log, log_bytes)))
+      return corrupt(std::string(Self::name) + ": the log lies where no block can lie");
     Walk<Memory> walk(memory_, Walk<Memory>::Purpose::recover);
     if (!self().reopen(walk, root.option[2]))
       return corrupt(std::string(Self::name) + ": its table is damaged");
