@@ -26,8 +26,9 @@ if(PERDURE_CHECKED)
   target_compile_definitions(perdure_flags INTERFACE PERDURE_CHECKED)
 endif()
 if(PERDURE_SANITIZE STREQUAL "address")
+  # A third of the compile time for what AddressSanitizer sees, or nothing here could show.
   target_compile_options(perdure_flags INTERFACE -fsanitize=address,undefined
-    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fno-sanitize=null,vptr,object-size -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(perdure_flags INTERFACE -fsanitize=address,undefined)
 elseif(PERDURE_SANITIZE STREQUAL "thread")
   target_compile_options(perdure_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)

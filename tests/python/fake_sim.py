@@ -37,7 +37,8 @@ def main() -> int:
         os.execv(program, [program, *sys.argv[1:]])
     if command == "list":
         index = {"name": "fptree", "index_class": "persistent", "recovers": True,
-                 "ordered": True, "key_kinds": ["integer", "bytes"]}  # fmt: skip
+                 "ordered": True, "key_kinds": ["integer", "bytes"], "heaps": [],
+                 "tearing": "nothing"}  # fmt: skip
         print(json.dumps([index, {"name": "null", "index_class": "harness", "recovers": False}]))
         return 0
     if command == "crash":

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -105,9 +107,12 @@ TEST(Change, is_taken_back_when_it_is_not_committed) {
   EXPECT_EQ(trans.live_blocks(), before);
 }
 
+constexpr const char* all_structures[] = {
+    "arraylist", "bplustree", "btree",      "graph_adjacency", "graph_bplustree",
+    "graph_log", "hashtable", "linkedlist", "rbtree",          "skiplist"};
+
 TEST(Structures, are_registered_once_for_each_mode) {
-  for (const char* name :
-       {"arraylist", "bplustree", "btree", "hashtable", "linkedlist", "rbtree", "skiplist"}) {
+  for (const char* name : all_structures) {
     for (const std::string& mode : all_modes) {
       const auto found = IndexRegistry::find(std::string(name) + ":" + mode);
       ASSERT_TRUE(found.ok()) << name << mode;
@@ -123,8 +128,7 @@ TEST(Structures, are_registered_once_for_each_mode) {
 
 // S1: what a bulk load that was cut off has brought in is gone.
 TEST(Structures, forget_a_bulk_load_that_was_cut_off) {
-  for (const char* name :
-       {"arraylist", "bplustree", "btree", "hashtable", "linkedlist", "rbtree", "skiplist"}) {
+  for (const char* name : all_structures) {
     SlotStore store(name, HeapKind::pmdk);
     for (std::uint64_t key = 0; key < 1000; ++key)
       ASSERT_EQ(store.index().insert(key, value_of(key)), Outcome::ok);
@@ -137,6 +141,34 @@ TEST(Structures, forget_a_bulk_load_that_was_cut_off) {
     ASSERT_NO_FATAL_FAILURE(expect_model(store, {}, 1000)) << name;
     EXPECT_EQ(store.index().insert(1, "x"), Outcome::ok) << name;
   }
+}
+
+// A process that ends within a transaction whose log has grown into the structure's: libpmemobj
+// undoes the transaction and frees that log.
+TEST(Structures, do_not_miss_a_log_that_was_lent) {
+  SlotStore store("hashtable:pmem-trans", HeapKind::pmdk);
+  ASSERT_EQ(store.index().insert(1, "x"), Outcome::ok);
+  const std::uint64_t blocks = store.pool().heap().usage().live_blocks;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    IndexRoot root{};
+    std::memcpy(&root, store.pool().at<void>(store.pool().roots().front().offset), sizeof root);
+    auto& top = *store.pool().at<Anchor>(root.head);
+    PmdkTransaction transaction(static_cast<PmdkHeap&>(store.pool().heap()));
+    const bool begun = transaction.lend_log(store.pool().at<void>(top.log), log_bytes) &&
+                       transaction.snapshot(&top.loading, sizeof top.loading);
+    top.loading = 1;
+    _exit(begun ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(succeeds(store.crash()));
+  EXPECT_EQ(store.index().size(), 1U);
+  EXPECT_EQ(store.pool().heap().usage().live_blocks, blocks);
+  ASSERT_TRUE(succeeds(store.index().check_invariants()));
+  EXPECT_EQ(store.index().insert(2, "y"), Outcome::ok);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // C2  a node is filled before the first `link`, `set` or `edit`; these make it durable, and
 //     allocated, before they store (pmem-persist), or `commit` does (pmem-trans).
 // C3  exactly what changes is flushed (pmem-persist) or logged (pmem-trans): the 8-byte word of a
-//     link, the field of a set, the range named by an edit.
+//     link, the field of a set, the range named by an edit. What a `fill` writes means nothing until
+//     a later store of the change says so: it is flushed, and nothing is logged.
 // C4  changes under way at the same time have no range in common: the structure's lock.
 #pragma once
 
@@ -156,6 +157,13 @@ class PersistChange {
     pm::fence();
     stored_ = true;
   }
+  /// Stores to bytes of a block that is there already which nobody reads yet.
+  template <class Stores>
+  void fill(const void* begin, std::size_t bytes, Stores&& stores) noexcept {
+    stores();
+    pm::flush(begin, bytes);
+    pm::fence();
+  }
   /// Call after what led to the node has changed.
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {
@@ -214,6 +222,12 @@ class TransactionChange {
     for (const Range& range : ranges)
       if (range.bytes != 0 && !transaction().snapshot(range.begin, range.bytes)) throw NoRoom{};
     stores();
+  }
+  /// The commit's fence comes before what makes the transaction count.
+  template <class Stores>
+  void fill(const void* begin, std::size_t bytes, Stores&& stores) {
+    stores();
+    pm::flush(begin, bytes);
   }
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) {

@@ -11,6 +11,8 @@
 // S2  an operation's change is durable before its lock is released, so that no reader returns what
 //     a power cut could take back.
 // S3  the count of records lives in DRAM; recovery counts anew.
+// S4  recovery from a crash gives the log up and takes another: libpmemobj has freed it if it undid
+//     a transaction that the log was lent to.
 //
 // Self has:
 //   struct Top : Anchor            static name, variant
@@ -19,7 +21,7 @@
 //   walk(walk)                     enters every block but the top; checks the invariants
 //   adopt()                        after a walk that recovers: builds what lives in DRAM
 //   clear(creation)                leads to no record any more
-//   find(key)                      the key's slot, or null
+//   find(key)                      the key's slot, or what else has a value(), or null
 //   put(change, key, value, how)   take(change, key)    collect(from, count, out)
 #pragma once
 
@@ -84,7 +86,7 @@ class StructureIndex : public Structure {
   }
   Outcome lookup(std::uint64_t key, std::string& value) override {
     const Lock::ReadGuard guard(lock_, self().lock_group(key));
-    const Slot* const slot = self().find(key);
+    const auto* const slot = self().find(key);
     if (slot == nullptr) return Outcome::not_found;
     value.assign(slot->value());
     return Outcome::ok;
@@ -113,6 +115,17 @@ class StructureIndex : public Structure {
   /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
   static void rewrite(Change& change, Slot& slot, std::string_view value) {
     change.edit(&slot, Slot::written_bytes(value), [&] { slot.write(value); });
+  }
+  /// What `work` reads, as one reader.
+  template <class Work>
+  auto read(Work&& work) const {
+    const Lock::ReadGuard guard(lock_, 0);
+    return work();
+  }
+  /// What `work` changes, as the only writer.
+  template <class Work>
+  Outcome change(Work&& work) {
+    return attempt(0, work);
   }
   /// Frees every node of a volatile structure: the first thing its destructor does.
   void dismantle() noexcept;
@@ -159,7 +172,10 @@ Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
   Effect effect{};
   for (bool lends_log = false;; lends_log = true) {
     std::optional<GroupLock::WriteGuard> lent;
-    if (lends_log) lent.emplace(log_is_lent_);
+    if (lends_log) {
+      lent.emplace(log_is_lent_);
+      complete_log();
+    }
     try {
       Change change(memory_, lends_log);
       effect = work(change);
@@ -227,7 +243,7 @@ Result<void> StructureIndex<Self, Memory>::recover(const IndexPlace& place) {
       return same;
     if (auto done = recover_top(*root); !done) return done;
     if (auto done = pool.root_recovered(place.root_name); !done) return done;
-    complete_log();
+    if (pool.ready()) complete_log();  // else when it is wanted
     choose_lock(place.lock);
     return {};
   }
@@ -242,6 +258,10 @@ Result<void> StructureIndex<Self, Memory>::recover_top(const IndexRoot& root) {
         !heap.mark(root.head, sizeof(typename Self::Top)))
       return corrupt(std::string(Self::name) + ": the top lies where no block can lie");
     top_ = memory_.pool().template at<typename Self::Top>(root.head);
+    if (top_->log != null_offset && !memory_.pool().was_clean()) {  // S4
+      Creation creation(memory_);
+      creation.set(top_->log, null_offset);
+    }
     if (top_->log != null_offset &&
         (!memory_.pool().contains(top_->log, log_bytes) || !heap.mark(top_->log, log_bytes)))
       return corrupt(std::string(Self::name) + ": the log lies where no block can lie");
@@ -260,7 +280,7 @@ Result<void> StructureIndex<Self, Memory>::recover_top(const IndexRoot& root) {
   return {};
 }
 
-/// A pool made by the other persistent mode has no log yet.
+/// After a recovery (S4), or in a pool made by the other persistent mode.
 template <class Self, class Memory>
 void StructureIndex<Self, Memory>::complete_log() {
   if constexpr (Memory::lends_log) {

@@ -147,6 +147,10 @@ class VolatileMemory<Source>::Change {
   void edit(std::initializer_list<Range>, Stores&& stores) {
     stores();
   }
+  template <class Stores>
+  void fill(const void*, std::size_t, Stores&& stores) {
+    stores();
+  }
   /// Frees at the end of the change what nothing leads to any more.
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {

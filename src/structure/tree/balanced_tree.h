@@ -45,7 +45,7 @@ struct BplusTree {
 };
 
 template <class Memory, class Kind>
-class BalancedTree final : public StructureIndex<BalancedTree<Memory, Kind>, Memory> {
+class BalancedTree : public StructureIndex<BalancedTree<Memory, Kind>, Memory> {
   using Base = StructureIndex<BalancedTree<Memory, Kind>, Memory>;
   friend Base;
 
@@ -85,6 +85,11 @@ class BalancedTree final : public StructureIndex<BalancedTree<Memory, Kind>, Mem
 
   using Base::Base;
   ~BalancedTree() override { this->dismantle(); }
+
+ protected:
+  /// B+-tree: calls `visit(key, value)` for the records from `from` on, until it says no.
+  template <class Visit>
+  void visit_from(std::uint64_t from, Visit&& visit) const;
 
  private:
   struct Step {

@@ -41,21 +41,28 @@ const Slot* BalancedTree<Memory, Kind>::find(std::uint64_t key) const noexcept {
 }
 
 template <class Memory, class Kind>
-void BalancedTree<Memory, Kind>::collect(std::uint64_t from, std::size_t count,
-                                         SlotScan& out) const {
+template <class Visit>
+void BalancedTree<Memory, Kind>::visit_from(std::uint64_t from, Visit&& visit) const {
+  static_assert(Kind::plus);
   Node* node = at(this->top().root);
   if (node == nullptr) return;
+  while (node->is_leaf == 0) node = at(children(*node)[position(*node, from)]);
+  for (auto* leaf = static_cast<PlusLeaf*>(node); leaf != nullptr;
+       leaf = this->memory_.at(leaf->next))
+    for (unsigned i = 0; i < leaf->count; ++i)
+      if (leaf->key[i] >= from && !visit(leaf->key[i], slot_of(*leaf, i).value())) return;
+}
+
+template <class Memory, class Kind>
+void BalancedTree<Memory, Kind>::collect(std::uint64_t from, std::size_t count,
+                                         SlotScan& out) const {
   if constexpr (Kind::plus) {
-    while (node->is_leaf == 0) node = at(children(*node)[position(*node, from)]);
-    for (auto* leaf = static_cast<PlusLeaf*>(node); leaf != nullptr;
-         leaf = this->memory_.at(leaf->next))
-      for (unsigned i = 0; i < leaf->count; ++i) {
-        if (leaf->key[i] < from) continue;
-        if (out.size() >= count) return;
-        out.append(leaf->key[i], slot_of(*leaf, i).value());
-      }
-  } else {
-    collect_below(*node, from, count, out);
+    visit_from(from, [&](std::uint64_t key, std::string_view value) {
+      out.append(key, value);
+      return out.size() < count;
+    });
+  } else if (Node* const root = at(this->top().root); root != nullptr) {
+    collect_below(*root, from, count, out);
   }
 }
 
