@@ -171,4 +171,15 @@ if(PERDURE_TESTS)
     target_link_libraries(test_crash PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
     gtest_discover_tests(test_crash DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
+  # The stack is no index: power cuts meet it through a map that keeps its records there.
+  perdure_sim_executable(explored_stack "${PROJECT_SOURCE_DIR}/tests/stack_map.cpp"
+    "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+  target_link_libraries(explored_stack PRIVATE perdure_sim_cli)
+  foreach(mode persist trans)
+    foreach(domain adr eadr)
+      add_test(NAME stack.${mode}_keeps_what_returned_through_power_cuts.${domain} COMMAND
+        explored_stack crash --index stack_map_${mode} --key-kind integer --heap pmdk
+        --domain ${domain} --budget 5 --quiet)
+    endforeach()
+  endforeach()
 endif()
