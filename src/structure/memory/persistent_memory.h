@@ -9,8 +9,8 @@
 // C2  a node is filled before the first `link`, `set` or `edit`; these make it durable, and
 //     allocated, before they store (pmem-persist), or `commit` does (pmem-trans).
 // C3  exactly what changes is flushed (pmem-persist) or logged (pmem-trans): the 8-byte word of a
-//     link, the field of a set, the range named by an edit. What a `fill` writes means nothing until
-//     a later store of the change says so: it is flushed, and nothing is logged.
+//     link, the field of a set, the range named by an edit. What a `fill` writes means nothing
+//     until a later store of the change says so: it is flushed, and nothing is logged.
 // C4  changes under way at the same time have no range in common: the structure's lock.
 #pragma once
 
