@@ -18,7 +18,7 @@ struct Slot {
   [[nodiscard]] std::string_view value() const noexcept { return {text.data(), bytes}; }
   void write(std::string_view value) noexcept {
     bytes = value.size();
-    std::memcpy(text.data(), value.data(), value.size());
+    if (!value.empty()) std::memcpy(text.data(), value.data(), value.size());
   }
   /// What `write` changes, from the start of the slot.
   [[nodiscard]] static std::size_t written_bytes(std::string_view value) noexcept {
