@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 PYTHON = sys.executable
 FUZZ_SECONDS = 30
-CRASH_SECONDS = 4  # per index, kind of key, domain and number of threads
+CRASH_SECONDS = 3  # per index, kind of key, domain and number of threads
 CXX = (".cpp", ".h")
 # The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
