@@ -125,7 +125,7 @@ TEST(Bench, IndexesOfThreadsAreReused) {
   config.workload.limit_operations(2'000);
   config.repetitions = 1;
   config.verify = config.check = true;
-  for (const std::uint64_t recovered : {0, 3'000}) {
+  for (const std::uint64_t recovered : {0U, 3'000U}) {
     config.reuse = recovered != 0;
     const auto result = run(config);
     ASSERT_TRUE(result.ok()) << result.error().line();

@@ -23,8 +23,7 @@ std::string_view text_of_key(std::uint64_t) noexcept { return {}; }
 }  // namespace
 
 template <class Keys>
-  requires has_text_values<Keys>
-SortedRecords<Keys>::SortedRecords(const workload::Workload& workload) {
+SortedTexts<Keys>::SortedTexts(const workload::Workload& workload) {
   // Lengths first, views last: the text moves while it grows.
   struct Place {
     typename Keys::Key key;  // of text, only the length is right
@@ -56,7 +55,7 @@ SortedRecords<Keys>::SortedRecords(const workload::Workload& workload) {
   std::ranges::sort(records_, {}, &Record::key);
 }
 
-template class SortedRecords<ByteKeys>;
-template class SortedRecords<SlotKeys>;
+template class SortedTexts<ByteKeys>;
+template class SortedTexts<SlotKeys>;
 
 }  // namespace perdure::driver

@@ -81,17 +81,25 @@ class SortedRecords<IntegerKeys> {
   std::vector<IntegerRecord> records_;
 };
 
+/// Those with text, which lies in one piece.
 template <class Keys>
-  requires has_text_values<Keys>
-class SortedRecords<Keys> {
+class SortedTexts {
  public:
   using Record = typename Keys::Record;
-  explicit SortedRecords(const workload::Workload& workload);
+  explicit SortedTexts(const workload::Workload& workload);
   [[nodiscard]] const std::vector<Record>& records() const noexcept { return records_; }
 
  private:
   std::string text_;
   std::vector<Record> records_;
+};
+template <>
+class SortedRecords<ByteKeys> : public SortedTexts<ByteKeys> {
+  using SortedTexts::SortedTexts;
+};
+template <>
+class SortedRecords<SlotKeys> : public SortedTexts<SlotKeys> {
+  using SortedTexts::SortedTexts;
 };
 
 }  // namespace perdure::driver

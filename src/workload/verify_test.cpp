@@ -421,7 +421,7 @@ TEST_F(VerifierSteps, AdoptsWhatAnEarlierRunLeft) {
   EXPECT_TRUE(
       verifier_.end_lookup(verifier_.begin(step(Operation::lookup, 4)), Answer::not_found, 0));
   EXPECT_EQ(verifier_.begin(step(Operation::update, 3)).value_word, word(3, 78));
-  verifier_.adopt(keys_.word(4), 12345);
+  verifier_.adopt(keys_.word(4), std::uint64_t{12345});
   verifier_.adopt(keys_.word(first_absent_id), word(first_absent_id, 0));
   EXPECT_EQ(verifier_.summary().wrong, 3U);
 }

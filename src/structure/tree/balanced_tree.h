@@ -152,8 +152,8 @@ class BalancedTree : public StructureIndex<BalancedTree<Memory, Kind>, Memory> {
   struct Growth {
     std::array<Node*, deepest + 1> made;  ///< by height, a new root last
   };
-  void insert(Change& change, const Path& path, unsigned level, const Entry& entry, Node* right,
-              Growth& growth);
+  void put_entry(Change& change, const Path& path, unsigned level, const Entry& entry, Node* right,
+                 Growth& growth);
   static void insert_into(Change& change, Node& node, unsigned at, const Entry& entry,
                           Ref<Node> right);
   void split(Change& change, const Path& path, unsigned level, const Entry& entry, Ref<Node> right,

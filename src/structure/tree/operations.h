@@ -177,15 +177,15 @@ Effect BalancedTree<Memory, Kind>::put(Change& change, std::uint64_t key, std::s
     slot->write(value);
     entry.value = this->memory_.ref(slot);
   }
-  insert(change, path, path.depth, entry, nullptr, growth);
+  put_entry(change, path, path.depth, entry, nullptr, growth);
   return Effect::added;
 }
 
 /// Puts `entry`, and the subtree to its right, into the node at `level` of the path; level 0: into
 /// a new root.
 template <class Memory, class Kind>
-void BalancedTree<Memory, Kind>::insert(Change& change, const Path& path, unsigned level,
-                                        const Entry& entry, Node* right, Growth& growth) {
+void BalancedTree<Memory, Kind>::put_entry(Change& change, const Path& path, unsigned level,
+                                           const Entry& entry, Node* right, Growth& growth) {
   const Ref<Node> right_ref =
       right == nullptr ? this->memory_.template null<Node>() : this->memory_.ref(right);
   if (level == 0) {
@@ -268,7 +268,7 @@ void BalancedTree<Memory, Kind>::split(Change& change, const Path& path, unsigne
     if (!inner) static_cast<PlusLeaf&>(upper).next = static_cast<PlusLeaf&>(node).next;
   Entry up{key_at(middle), {}};
   if (valued) up.value = value_at(middle);
-  insert(change, path, level - 1, up, &upper, growth);
+  put_entry(change, path, level - 1, up, &upper, growth);
   if constexpr (Kind::plus)
     if (!inner)
       change.link(static_cast<PlusLeaf&>(node).next,
