@@ -204,7 +204,7 @@ auto EdgeLog<Memory>::append(Change& change, std::uint64_t key, std::string_view
   Entry* const end = entry_at(*segments_[newest_].chunk, tail_ + bytes);
   change.fill(&entry->edge, bytes, [&] {  // from behind the mark up to the end's
     entry->edge = key;
-    std::memcpy(entry->text(), value.data(), value.size());
+    if (!value.empty()) std::memcpy(entry->text(), value.data(), value.size());
     end->mark = 0;
   });
   change.set(entry->mark, Entry::mark_of(value.size(), Entry::live));  // E2
