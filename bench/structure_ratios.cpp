@@ -145,6 +145,7 @@ std::vector<Contestant> contestants_of(const workload::Workload& workload) {
                       const IndexInfo& info = **IndexRegistry::find(structure + ":dram");
                       IndexPlace place;
                       place.options = *IndexRegistry::options(info, options);
+                      place.huge_pages = true;  // where `perdure bench` has them by default
                       place.lock = LockKind::none;
                       return create_index<SlotKeys>(info, place);
                     }});
@@ -176,11 +177,16 @@ void print(std::vector<Contestant>& list) {
   }
 }
 
-/// Updates of one hash table: through the structure, and by hand: a slot found in a map of the
-/// standard library, and the same range of it logged and written.
+/// Updates of one hash table: through the structure, and by hand: a record found in a map of the
+/// standard library, and the same range of it logged and written. Records of both lie alike.
 class TransactionRace {
  public:
   static constexpr std::uint64_t records = 1000;
+  struct Element {
+    PMEMoid next;
+    std::uint64_t key;
+    Slot slot;
+  };
 
   static Result<void> run(const Settings& settings) {
     PoolOptions options;
@@ -200,11 +206,13 @@ class TransactionRace {
     for (std::uint64_t key = 0; key < records; ++key)
       if (index.value()->insert(key, value) != Outcome::ok)
         return Error{ErrorCode::failed, "an insert failed", "", ""};
-    Reservation block = place.pool->heap().reserve(records * sizeof(Slot));
-    place.pool->heap().publish({&block, 1});
     std::unordered_map<std::uint64_t, Slot*> slots;
-    for (std::uint64_t key = 0; key < records; ++key)
-      slots[key] = place.pool->at<Slot>(block.offset) + key;
+    for (std::uint64_t key = 0; key < records; ++key) {
+      Reservation block = place.pool->heap().reserve(sizeof(Element));
+      if (!block) return Error{ErrorCode::out_of_space, "the pool is full", "", ""};
+      place.pool->heap().publish({&block, 1});
+      slots[key] = &place.pool->at<Element>(block.offset)->slot;
+    }
     std::vector<double> ours;
     std::vector<double> by_hand;
     for (unsigned round = 0; round < settings.rounds; ++round) {

@@ -1,7 +1,8 @@
 """Running a study: one process per cell, resumable.
 
 A results directory holds
-    manifest.json        the study and the keys of its cells, in the order of the study
+    manifest.json        the study, the keys of its cells, in the order of the study, and its probes
+    probes/<key>.json    answers of simulated probes
     cells/<key>.json     finished cells, one line each: never run again
     failed/<key>.json    failed cells with the command and stderr: run again next time
     pools/               scratch for the medium "file"
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import native, simulator
+from perdure import native, probes, simulator, study_probes
 from perdure.errors import InputError, PerdureError
 from perdure.flags import command_line
 from perdure.processes import Children, Ended
@@ -55,7 +56,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What a campaign came to, in cells."""
+    """What a campaign came to, in cells; probes without an answer count as failed."""
 
     total: int = 0
     reused: int = 0
@@ -63,6 +64,10 @@ class Outcome:
     failed: int = 0
     seconds: float = 0.0
     failures: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def has_results(self) -> bool:
+        return self.finished + self.reused > 0
 
 
 class Campaign:
@@ -80,6 +85,14 @@ class Campaign:
         """The tasks that have no result yet, in running order."""
         return [task for task in self.tasks if not self._file(task).is_file()]
 
+    def probe_tasks(self) -> list[probes.Task]:
+        """What is asked of the memories before the cells run."""
+        return [
+            task
+            for target in self.targets
+            for task in study_probes.tasks(self.study.probes, target, quick=self.study.quick)
+        ]
+
     def run(self, progress: Progress) -> Outcome:
         """Runs what is pending. KeyboardInterrupt ends it with nothing lost.
 
@@ -90,9 +103,9 @@ class Campaign:
             (self.results / folder).mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         with self._lock(), _terminate_as_interrupt():
-            self._write_manifest()
             pending = self.pending()
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
+            self._write_manifest(self._measure_probes(outcome, progress))
             with Children() as children, progress.cells(len(pending), outcome.reused) as advance:
 
                 def work(task: Task) -> dict[str, Any] | None:
@@ -177,7 +190,20 @@ class Campaign:
         _write_atomically(failed, document)
         return document
 
-    def _write_manifest(self) -> None:
+    def _measure_probes(self, outcome: Outcome, progress: Progress) -> list[dict[str, Any]]:
+        study = self.study
+        if not study.probes:
+            return []
+        progress.say("probing the memories ...")
+        measured, failures = study_probes.measure(
+            study.probes, self.targets, self.results / "probes", progress, quick=study.quick
+        )
+        for command, reason in failures.items():
+            outcome.failed += 1
+            outcome.failures.append({"command": command, "reason": reason})
+        return measured
+
+    def _write_manifest(self, measured_probes: list[dict[str, Any]]) -> None:
         study = self.study
         ordered = sorted(
             self.tasks, key=lambda task: (study.cells.index(task.cell), task.repetition)
@@ -191,6 +217,7 @@ class Campaign:
             "cells": [task.key for task in ordered],
             "published": study.published,
             "figures": study.figures,
+            "probes": measured_probes,
             "left_out": study.left_out,
         }
         _write_atomically(self.results / MANIFEST, manifest)

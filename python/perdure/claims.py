@@ -91,6 +91,11 @@ def check(claim: Json) -> Problem | None:
     return None
 
 
+def judge_ratio(claim: Json, ratio: float, pair: str) -> Finding:
+    """The finding for a claim about one ratio, measured otherwise than by cells."""
+    return Finding(claim, ratio, pair, _verdict(claim, ratio), ())
+
+
 def select(wanted: Json, cells: Iterable[Cell], labels: Callable[[Cell], Json]) -> list[Cell]:
     """The cells whose labels are those wanted; a list is any of its values."""
     texts = {

@@ -15,7 +15,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from perdure import __version__, claims, cli_advise, cli_simulator, native, profile, record, tables
+from perdure import (
+    __version__,
+    claims,
+    cli_advise,
+    cli_simulator,
+    native,
+    profile,
+    record,
+    study_probes,
+    tables,
+)
 from perdure import compare as comparing
 from perdure import crash as crashing
 from perdure import doctor as doctoring
@@ -196,11 +206,11 @@ def study_run(
         return
     outcome = campaign.run(progress)
     page = None
-    if with_report and outcome.total > outcome.failed:
+    if with_report and outcome.has_results:
         page = _write_report(campaign.results, None, progress)
     if as_json:
         more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
-        if study.published and outcome.total > outcome.failed:
+        if outcome.has_results:
             found = _findings(campaign, record.load(campaign.results))
             more["findings"] = [finding.document() for finding in found]
         _print_json(_outcome_document(outcome, campaign) | more)
@@ -368,27 +378,35 @@ def _bench_help(target: str) -> None:
 
 def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
     tasks = [task for campaign in campaigns for task in campaign.tasks]
+    probed = [task for campaign in campaigns for task in campaign.probe_tasks()]
     pending = {task.key for campaign in campaigns for task in campaign.pending()}
     if as_json:
         _print_json(
             [
+                {"key": p.key, "labels": {"probe": p.arguments[1]}, "repetition": 0,
+                 "command": p.shell(), "finished": False}
+                for p in probed
+            ] + [
                 {"key": t.key, "labels": t.cell.labels, "repetition": t.repetition,
                  "command": t.shell(), "finished": t.key not in pending}
                 for t in tasks
             ]
         )  # fmt: skip
         return
+    for probe in probed:
+        print(probe.shell())
     for task in tasks:
         print(("" if task.key in pending else "# finished: ") + task.shell())
 
 
 def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
-    if outcome.total > outcome.failed:
+    if outcome.has_results:
         runs = record.load(campaign.results)
         if not campaign.study.figures:
             _print_table(tables.runs(campaign.study.title, runs))
-        if campaign.study.published:
-            _print_table(tables.findings([f.document() for f in _findings(campaign, runs)]))
+        found = _findings(campaign, runs)
+        if found:
+            _print_table(tables.findings([finding.document() for finding in found]))
     print(
         f"{outcome.finished} cells run in {duration(outcome.seconds)}, {outcome.reused} reused, "
         f"{outcome.failed} failed"
@@ -397,10 +415,10 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
 
 def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
     """Of the runs on each target."""
+    manifest = record.read_manifest(campaign.results)
     targets = dict.fromkeys(run.record["target"] for run in runs)
-    published = campaign.study.published
     by_target = ([r for r in runs if r.record["target"] == target] for target in targets)
-    return [finding for some in by_target for finding in claims.judge(published, some)]
+    return [finding for some in by_target for finding in study_probes.findings(manifest, some)]
 
 
 def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:

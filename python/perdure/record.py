@@ -54,6 +54,13 @@ def load(path: Path) -> list[Run]:
     return runs
 
 
+def read_manifest(folder: Path) -> Json:
+    """What a study run wrote about itself; empty where none did."""
+    file = folder / MANIFEST
+    manifest: Json = json.loads(file.read_text()) if file.is_file() else {}
+    return manifest
+
+
 def documents(path: Path) -> Iterator[Json]:
     """The parsed cells or run records below `path`, in a stable order."""
     for file in cell_files(path) if path.is_dir() else [path]:

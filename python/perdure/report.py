@@ -78,7 +78,7 @@ def _page(source: Path, runs: list[Run]) -> dict[str, Any]:
     own = (source if source.is_dir() else source.parent) / simulated_report.FOLDER
     if source.is_dir() and (own / record.MANIFEST).is_file() and record.cell_files(own):
         simulated += record.load(own)
-    manifest = study_report.read_manifest(source) or study_report.read_manifest(own)
+    manifest = record.read_manifest(source) or record.read_manifest(own)
     parts = {
         "study": study_report.section(manifest, [*measured, *simulated], _figure),
         "simulated": simulated_report.section(source, simulated, _figure),
@@ -89,7 +89,7 @@ def _page(source: Path, runs: list[Run]) -> dict[str, Any]:
 
 
 def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
-    manifest = study_report.read_manifest(source)
+    manifest = record.read_manifest(source)
     return {
         "title": manifest.get("title") or f"{runs[0].record['index']} and others",
         "description": manifest.get("description", ""),
@@ -108,7 +108,7 @@ def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
 def _context(source: Path, data: Results) -> dict[str, Any]:
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
     # A study with figures of its own says what belongs together; ours would mix it.
-    kinds = [] if study_report.read_manifest(source).get("figures") else _kinds(data)
+    kinds = [] if record.read_manifest(source).get("figures") else _kinds(data)
     return {
         **_head(source, data.runs),
         "overviews": [_overview(data, kind) for kind in _kinds(data)],

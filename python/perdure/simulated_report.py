@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure import plots, probe_plots, results, simulator_tables, study_report, tables
+from perdure import plots, probe_plots, record, results, simulator_tables, tables
 from perdure.record import Run
 from perdure.results import Cell
 
@@ -50,7 +50,7 @@ def section(source: Path, runs: Sequence[Run], draw: Draw) -> Json | None:
     results of a study of its own, and what `perdure fidelity` and `classify` wrote.
     """
     folder = source if source.is_dir() else source.parent
-    own_figures = bool(study_report.read_manifest(folder).get("figures"))
+    own_figures = bool(record.read_manifest(folder).get("figures"))
     servers = [s for s in (_server(g, draw, own_figures) for g in _by_target(runs)) if s]
     fidelity = _read(folder, "fidelity.json")
     classes = _read(folder, "classes.json")

@@ -36,6 +36,7 @@ name   = "fig4"
 title  = "Uniform accesses"
 cells  = { threads = [1, 20] }  # labels, each one of these
 metric = "throughput"           # or any other of metrics.py
+[[probe]]                       # what others found of the memory itself; see study_probes.py
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics, native
+from perdure import claims, metrics, native, study_probes
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
 from perdure.toml_lines import Path as KeyPath
@@ -77,6 +78,7 @@ TOP_LEVEL = (
     "keys",
     "native",
     "figure",
+    "probe",
 )
 FIGURE = ("name", "title", "note", "cells", "metric", "drawing")
 BUILT_IN_MEDIA = ("tmpfs", "file", "none")
@@ -132,7 +134,9 @@ class Study:
     cells: list[Cell] = field(repr=False)
     published: list[dict[str, Any]] = field(default_factory=list)
     figures: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  # optional, and not in this build
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,7 @@ class _Reader:
         self.check_tables()
         cells = self.cells({"seed": seed})
         figures = self.figures(cells)
+        probes = self.probes(figures)
         published = self.published(cells, figures)
         if self.choices.target:
             cells = self.cells_on({"seed": seed}, self.choices.target)
@@ -216,11 +221,14 @@ class _Reader:
             cells=cells,
             published=published,
             figures=figures,
+            probes=probes,
             left_out=left_out,
+            quick=self.choices.quick,
         )
 
     def figures(self, cells: list[Cell]) -> list[dict[str, Any]]:
-        figures: list[dict[str, Any]] = self.tables.get("figure", [])
+        figures = self.entries("figure")
+        probed = {probe.get("figure") for probe in self.entries("probe")}
         for i, figure in enumerate(figures):
             here = ("figure", i)
             self.known_keys(here, figure, FIGURE)
@@ -235,6 +243,8 @@ class _Reader:
                     did_you_mean(str(figure["drawing"]), drawings, one_of(drawings)),
                 )  # fmt: skip
             wanted = figure.get("cells")
+            if wanted is None and figure["name"] in probed:
+                continue
             if not isinstance(wanted, dict) or not claims.select(wanted, cells, _labels):
                 raise self.error(
                     "`cells` names no cell of the study", (*here, "cells"),
@@ -242,9 +252,18 @@ class _Reader:
                 )  # fmt: skip
         return figures
 
+    def probes(self, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for i, entry in enumerate(self.entries("probe")):
+            here = ("probe", i)
+            self.known_keys(here, entry, study_probes.KEYS)
+            problem = study_probes.check(entry)
+            if problem:
+                raise self.error(problem.what, here, problem.remedy)
+            self.check_figure(here, entry, figures)
+        return self.entries("probe")
+
     def published(self, cells: list[Cell], figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.tables.get("published", [])
-        names = [figure["name"] for figure in figures]
+        entries = self.entries("published")
         for i, claim in enumerate(entries):
             here = ("published", i)
             self.known_keys(here, claim, claims.KEYS)
@@ -252,15 +271,25 @@ class _Reader:
             if problem:
                 raise self.error(problem.what, here, problem.remedy)
             self.check_metric(here, claim)
-            if "figure" in claim and claim["figure"] not in names:
-                raise self.error(
-                    f"unknown figure '{claim['figure']}'", (*here, "figure"),
-                    did_you_mean(str(claim["figure"]), names, one_of(names)),
-                )  # fmt: skip
+            self.check_figure(here, claim, figures)
             for side in ("of", "over"):
                 if side == "of" or "over" in claim:
                     self.check_claimed(here, side, claim.get(side), cells)
         return entries
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.tables.get(name, [])
+        return found
+
+    def check_figure(
+        self, path: KeyPath, entry: dict[str, Any], figures: list[dict[str, Any]]
+    ) -> None:
+        names = [figure["name"] for figure in figures]
+        if "figure" in entry and entry["figure"] not in names:
+            raise self.error(
+                f"unknown figure '{entry['figure']}'", (*path, "figure"),
+                did_you_mean(str(entry["figure"]), names, one_of(names)),
+            )  # fmt: skip
 
     def check_metric(self, path: KeyPath, entry: dict[str, Any]) -> None:
         name = entry.get("metric", metrics.THROUGHPUT)
@@ -337,7 +366,7 @@ class _Reader:
     def check_tables(self) -> None:
         for table in ("flags", "media", "axes", "workloads", "keys", "native"):
             self.typed((table,), dict, {})
-        for table in ("include", "exclude", "override", "published", "figure"):
+        for table in ("include", "exclude", "override", "published", "figure", "probe"):
             for i, entry in enumerate(self.typed((table,), list, [])):
                 if not isinstance(entry, dict):
                     raise self.error("must be a table", (table, i), f"write [[{table}]]")

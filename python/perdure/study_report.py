@@ -5,12 +5,10 @@ A figure is drawn once per target, and what was measured shares none with what w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics, plots, record, results
+from perdure import claims, metrics, plots, record, results, study_probes
 from perdure.record import Run
 
 Json = dict[str, Any]
@@ -38,16 +36,10 @@ def section(manifest: Json, runs: Sequence[Run], draw: Draw) -> Json | None:
         "left_out": manifest.get("left_out", []),
         "command": command(manifest),
         "targets": [
-            _target(figures, published, [r for r in runs if r.record["target"] == target], draw)
+            _target(manifest, [r for r in runs if r.record["target"] == target], draw)
             for target in targets
         ],
     }
-
-
-def read_manifest(folder: Path) -> Json:
-    file = folder / record.MANIFEST
-    loaded: Json = json.loads(file.read_text()) if file.is_file() else {}
-    return loaded
 
 
 def command(manifest: Json) -> str:
@@ -57,9 +49,10 @@ def command(manifest: Json) -> str:
     return f"./perdure study run {manifest['file']} --results results/again"
 
 
-def _target(figures: list[Json], published: list[Json], runs: list[Run], draw: Draw) -> Json:
+def _target(manifest: Json, runs: list[Run], draw: Draw) -> Json:
+    figures = manifest.get("figures", [])
     target = runs[0].record["target"]
-    judged = claims.judge(published, runs)
+    judged = study_probes.findings(manifest, runs)
     names = [figure["name"] for figure in figures]
     colours = _colours(runs)
     blocks = [
@@ -95,6 +88,8 @@ def _colours(runs: list[Run]) -> plots.Palette:
 
 
 def _drawn(figure: Json, runs: list[Run], colours: plots.Palette, target: str, draw: Draw) -> Any:
+    if "cells" not in figure:  # of probes
+        return None
     wanted = claims.select(figure["cells"], runs, lambda run: run.labels)
     cells = list(record.group(wanted).values())
     kind = figure.get("drawing", "none")

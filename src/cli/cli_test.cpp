@@ -91,7 +91,7 @@ constexpr Bad bad_parallel_flags[] = {
     {"bench --index null --parallel many", "--parallel"},
     {"bench --index null --parallel single --threads 2", "is of one thread"},
     {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
-    {"bench --index null --parallel numa", "does not choose nodes"},
+    {"bench --index null --parallel numa --no-pin", "leave --no-pin out"},
     {"bench --index lmdb --pool p --parallel parallel-saturated", "only one lmdb"},
     {"bench --index null --parallel parallel-saturated --threads 9 --operations 8", "fewer than"},
     {"bench --index stdmap --lock pthread", "has its own way"},

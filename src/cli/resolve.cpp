@@ -11,6 +11,7 @@
 #include "cli/simulated_flags.h"
 #include "core/data_files.h"
 #include "core/units.h"
+#include "driver/numa.h"
 #include "driver/pool_setup.h"
 #include "driver/topology.h"
 #include "pibench/plugin_index.h"
@@ -300,9 +301,11 @@ class BenchResolver {
         config_.lock = config_.index.locks.front();
         break;
       case Parallel::numa:
-        if (!config_.simulated)
-          return Error{ErrorCode::unsupported, "a native run does not choose nodes", where,
-                       "run it under numactl, or give --target sim:PLATFORM"};
+        if (config_.simulated) break;
+        if (!config_.pin) return usage("says where threads run", where, "leave --no-pin out");
+        if (!driver::nodes_apart())
+          return Error{ErrorCode::unsupported, "this machine has one NUMA node", where,
+                       "give --target sim:PLATFORM"};
         break;
     }
     return resolve_lock();

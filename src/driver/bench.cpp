@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "driver/answers.h"
@@ -16,15 +17,23 @@
 #include "driver/warnings.h"
 #include "driver/worker.h"
 #include "pibench/plugin_index.h"
+#include "platform/description/placement.h"
 
 namespace perdure::driver {
 namespace {
 
-// Enough to fill the last-level cache of a socket or two several times over; never more than the
-// records make sense for: each is touched twice, by operations of one record or by scans of many.
+// Enough to fill the last-level caches of the sockets that run threads several times over; never
+// more than the records make sense for: each is touched twice, by operations of one record or by
+// scans of many.
 std::uint64_t operations_that_warm(const BenchConfig& config) {
-  const platform::CoreParameters& cpu = config.simulated->platform.cpu;
-  const std::uint64_t lines = cpu.llc_per_core.bytes * cpu.cores_per_socket * cpu.sockets / 64;
+  const platform::Platform& platform = config.simulated->platform;
+  const std::vector<unsigned>& cpus = config.simulated->cpus;
+  std::set<unsigned> sockets;
+  for (std::size_t t = 0; t < std::min<std::size_t>(config.threads, cpus.size()); ++t)
+    sockets.insert(platform::node_of(platform, cpus[t]));
+  const platform::CoreParameters& cpu = platform.cpu;
+  const std::uint64_t lines =
+      cpu.llc_per_core.bytes * cpu.cores_per_socket * sockets.size() / 64;
   const workload::Workload& workload = config.workload;
   const double scans = workload.mix.share(workload::Operation::scan);
   const double records_per_scan = 0.5 * (workload.scan.min + workload.scan.max);

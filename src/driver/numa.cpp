@@ -56,6 +56,24 @@ std::vector<NumaNode> numa_nodes(const std::string& sysfs) {
   return nodes;
 }
 
+std::optional<NodesApart> nodes_apart(const std::string& sysfs) {
+  const std::vector<NumaNode> with_cpus = numa_nodes(sysfs);
+  std::ifstream file(sysfs + "/devices/system/node/has_memory");
+  std::string text;
+  std::getline(file, text);
+  const std::vector<unsigned> with_memory = parse_cpu_list(text);
+  const unsigned memory = with_memory.empty() ? with_cpus.front().number : with_memory.front();
+  if (with_cpus.back().number == memory) return std::nullopt;
+  return NodesApart{with_cpus.back(), memory};
+}
+
+bool take_memory_from(unsigned node) noexcept {
+  if (node >= most_nodes) return false;
+  const unsigned long nodes = 1UL << node;
+  // The kernel looks at one bit less than it is told of.
+  return syscall(SYS_set_mempolicy, MPOL_BIND, &nodes, most_nodes + 1) == 0;
+}
+
 std::optional<unsigned> node_of_page(const void* address) {
   int node = -1;
   if (syscall(SYS_get_mempolicy, &node, nullptr, 0, address, MPOL_F_NODE | MPOL_F_ADDR) != 0 ||

@@ -21,6 +21,18 @@ struct NumaNode {
 /// The node of a page that is present.
 [[nodiscard]] std::optional<unsigned> node_of_page(const void* address);
 
+/// Threads on one node and memory on another.
+struct NodesApart {
+  NumaNode threads;
+  unsigned memory = 0;
+};
+/// The first node with memory, and the last other one with CPUs. Empty: there are no two such.
+[[nodiscard]] std::optional<NodesApart> nodes_apart(const std::string& sysfs = "/sys");
+
+/// New pages of the calling thread, and of those it starts, come from this node only. False when
+/// the system refuses.
+bool take_memory_from(unsigned node) noexcept;
+
 /// Lets the calling thread run on these CPUs only. False when the system refuses.
 bool run_on(const std::vector<unsigned>& cpus) noexcept;
 

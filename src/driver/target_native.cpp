@@ -1,6 +1,9 @@
 // The native half of target.h: this machine.
+#include <optional>
 #include <thread>
+#include <utility>
 
+#include "driver/numa.h"
 #include "driver/target.h"
 #include "driver/topology.h"
 #include "driver/watch.h"
@@ -12,13 +15,20 @@ namespace {
 
 class NativeTarget final : public Target {
  public:
-  explicit NativeTarget(const BenchConfig& config)
+  /// `cpus`: those of the threads; empty: any. `apart`: no memory may lie on their node.
+  NativeTarget(const BenchConfig& config, const std::vector<unsigned>& cpus,
+               std::optional<NodesApart> apart)
       : clock_(Clock::get()),
+        apart_(std::move(apart)),
         team_(config.threads,
               config.plugin.empty() ? WorkerTeam::Carrier::threads : WorkerTeam::Carrier::openmp,
-              config.pin ? pinning_order(usable_cores()) : std::vector<unsigned>{}) {}
+              cpus) {}
 
-  void add_pool(const Pool&) override {}
+  void add_pool(const Pool& pool) override {
+    if (!apart_ || node_of_page(pool.base()) != apart_->threads.number) return;
+    misplaced_ = Error{ErrorCode::unsupported, "lies on the node that the threads run on",
+                       pool.path(), "give a --pool on node " + std::to_string(apart_->memory)};
+  }
   void remove_pool(const Pool&) override {}
   void run(Accounting, const Job& job) override { team_.run(job); }
   // An index that is opened here may start threads of its own: they count as the workers do.
@@ -33,12 +43,14 @@ class NativeTarget final : public Target {
   }
   Filling filling() const noexcept override { return Filling::together; }
   std::optional<SimulatedPhase> last_run() const override { return std::nullopt; }
-  Result<void> check() const override { return {}; }
+  Result<void> check() const override { return misplaced_; }
   Result<void> write_profile() const override { return {}; }
   bool pinned() const noexcept override { return team_.pinned(); }
 
  private:
   const Clock& clock_;
+  const std::optional<NodesApart> apart_;
+  Result<void> misplaced_;
   WorkerTeam team_;
 };
 
@@ -48,7 +60,17 @@ const bool Target::simulates = false;
 const std::size_t Target::smaller_blocks = 1;
 
 Result<std::unique_ptr<Target>> Target::start(const BenchConfig& config) {
-  return std::unique_ptr<Target>(std::make_unique<NativeTarget>(config));
+  std::vector<unsigned> cpus = config.pin ? pinning_order(usable_cores()) : std::vector<unsigned>{};
+  std::optional<NodesApart> apart;
+  if (config.parallel == Parallel::numa) {
+    apart = nodes_apart();
+    if (!apart || !take_memory_from(apart->memory))  // before a thread is there that would inherit
+      return Error{ErrorCode::unsupported, "the system places no memory", "--parallel numa",
+                   "run it where set_mempolicy is allowed, or give --target sim:PLATFORM"};
+    cpus = apart->threads.cpus;
+  }
+  return std::unique_ptr<Target>(
+      std::make_unique<NativeTarget>(config, cpus, std::move(apart)));
 }
 
 Unmeasured::Unmeasured() noexcept = default;

@@ -43,7 +43,7 @@ bool PmdkTransaction::lend_log(void* begin, std::size_t bytes) noexcept {
 
 void PmdkTransaction::commit() noexcept {
   pmemobj_tx_commit();
-  heap_.live_.add_bytes(blocks_, bytes_);
+  if (blocks_ != 0 || bytes_ != 0) heap_.live_.add_bytes(blocks_, bytes_);
 }
 
 }  // namespace perdure

@@ -52,8 +52,6 @@ class Linkedlist final : public StructureIndex<Linkedlist<Memory>, Memory> {
     this->top().first = this->memory_.template null<Element>();
     index_ = IdMap<Place>(options.get("records"), this->huge_pages_);
   }
-  [[nodiscard]] bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
-  [[nodiscard]] std::uint64_t table_size() const noexcept { return 0; }
   [[nodiscard]] Result<void> walk(Walk<Memory>& walk) const;
   void clear(Creation& creation) {
     creation.link(this->top().first, this->memory_.template null<Element>());

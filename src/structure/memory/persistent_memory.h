@@ -12,6 +12,9 @@
 //     link, the field of a set, the range named by an edit. What a `fill` writes means nothing
 //     until a later store of the change says so: it is flushed, and nothing is logged.
 // C4  changes under way at the same time have no range in common: the structure's lock.
+// C5  while a `Loading` lives, changes of either mode flush what they store to and wait for nothing,
+//     and new nodes are published in batches. All is durable at its end; a power cut before leaves
+//     anything, so nothing that recovery follows may lead there (S1 of structure_index.h).
 #pragma once
 
 #include <libpmemobj/base.h>
@@ -26,6 +29,7 @@
 #include <type_traits>
 
 #include "core/assert.h"
+#include "index/record/publish_batch.h"
 #include "pm/persist.h"
 #include "pool/pmdk_heap.h"
 #include "pool/pmdk_transaction.h"
@@ -96,6 +100,24 @@ class PersistentMemory {
   [[nodiscard]] PMEMobjpool* objects() const noexcept { return heap_.objects(); }
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return heap_.usage().live_blocks; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return 0; }
+  [[nodiscard]] bool is_loading() const noexcept { return batch_ != nullptr; }
+
+  class Loading {
+   public:
+    explicit Loading(PersistentMemory& memory) noexcept : memory_(memory), batch_(memory.heap_) {
+      memory_.batch_ = &batch_;
+    }
+    ~Loading() {
+      batch_.publish();
+      memory_.batch_ = nullptr;
+    }
+    Loading(const Loading&) = delete;
+    Loading& operator=(const Loading&) = delete;
+
+   private:
+    PersistentMemory& memory_;
+    PublishBatch batch_;
+  };
 
  protected:
   template <class>
@@ -104,6 +126,7 @@ class PersistentMemory {
   Pool& pool_;
   PmdkHeap& heap_;
   std::uint64_t pool_id_;
+  PublishBatch* batch_ = nullptr;  ///< of the load under way
 };
 
 /// A change that is durable step by step.
@@ -113,7 +136,8 @@ class PersistChange {
   template <class T>
   using Ref = typename Memory::template Ref<T>;
 
-  explicit PersistChange(Memory& memory, bool = false) noexcept : memory_(memory) {}
+  explicit PersistChange(Memory& memory, bool = false) noexcept
+      : memory_(memory), batch_(memory.batch_) {}
   ~PersistChange() {
     for (Reservation& block : made_.blocks()) memory_.heap_.cancel(block);
   }
@@ -133,7 +157,9 @@ class PersistChange {
   template <class T>
   void link(Ref<T>& ref, Ref<T> to) noexcept {
     auto* const word = reinterpret_cast<std::atomic<std::uint64_t>*>(&ref.offset);
-    if (made_.empty())
+    if (batch_ != nullptr)
+      edit(word, sizeof *word, [&] { word->store(to.offset, std::memory_order_relaxed); });
+    else if (made_.empty())
       pm::store_persist(*word, to.offset);
     else
       publish(word, to.offset);
@@ -150,11 +176,11 @@ class PersistChange {
   /// Several ranges under one fence.
   template <class Stores>
   void edit(std::initializer_list<Range> ranges, Stores&& stores) noexcept {
-    publish(nullptr, 0);
+    if (batch_ == nullptr) publish(nullptr, 0);
     stores();
     for (const Range& range : ranges)
       if (range.bytes != 0) pm::flush(range.begin, range.bytes);
-    pm::fence();
+    fence();
     stored_ = true;
   }
   /// Stores to bytes of a block that is there already which nobody reads yet.
@@ -162,26 +188,35 @@ class PersistChange {
   void fill(const void* begin, std::size_t bytes, Stores&& stores) noexcept {
     stores();
     pm::flush(begin, bytes);
-    pm::fence();
+    fence();
   }
   /// Call after what led to the node has changed.
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) noexcept {
+    if (batch_ != nullptr) batch_->publish();  // the node among them, perhaps
     memory_.heap_.free(memory_.pool_.offset_of(node), bytes);
   }
   void commit() noexcept { publish(nullptr, 0); }
 
  private:
+  void fence() const noexcept {
+    if (batch_ == nullptr) pm::fence();
+  }
   void publish(std::atomic<std::uint64_t>* word, std::uint64_t value) noexcept {
     if (made_.empty()) return;
     for (const Reservation& block : made_.blocks())  // C2
       pm::flush(memory_.pool_.base() + block.offset, block.bytes);
-    pm::fence();
-    memory_.heap_.publish(made_.blocks(), word, value);
+    if (batch_ != nullptr) {
+      for (const Reservation& block : made_.blocks()) batch_->hold(block);
+    } else {
+      pm::fence();
+      memory_.heap_.publish(made_.blocks(), word, value);
+    }
     made_.clear();
   }
 
   Memory& memory_;
+  PublishBatch* const batch_;
   Made<Reservation> made_;
   bool stored_ = false;
 };
@@ -195,12 +230,15 @@ class TransactionChange {
 
   /// `lends_log`: the log may grow into memory of the structure's own, where the pool has no room.
   explicit TransactionChange(Memory& memory, bool lends_log = false) noexcept
-      : memory_(memory), lends_log_(lends_log) {}
+      : memory_(memory), lends_log_(lends_log) {
+    if (memory.is_loading()) load_.emplace(memory);
+  }
   TransactionChange(const TransactionChange&) = delete;
   TransactionChange& operator=(const TransactionChange&) = delete;
 
   template <class T>
   [[nodiscard]] T* make(std::size_t bytes = sizeof(T)) {
+    if (load_) return load_->template make<T>(bytes);
     const std::uint64_t offset = transaction().allocate(bytes);
     if (offset == null_offset) throw NoRoom{};
     return new (memory_.pool().template at<void>(offset)) T;
@@ -219,6 +257,7 @@ class TransactionChange {
   }
   template <class Stores>
   void edit(std::initializer_list<Range> ranges, Stores&& stores) {
+    if (load_) return load_->edit(ranges, stores);
     for (const Range& range : ranges)
       if (range.bytes != 0 && !transaction().snapshot(range.begin, range.bytes)) throw NoRoom{};
     stores();
@@ -231,9 +270,11 @@ class TransactionChange {
   }
   template <class T>
   void drop(T* node, std::size_t bytes = sizeof(T)) {
+    if (load_) return load_->drop(node, bytes);
     if (!transaction().free(memory_.pool().offset_of(node), bytes)) throw NoRoom{};
   }
   void commit() noexcept {
+    if (load_) return load_->commit();
     if (transaction_) transaction_->commit();
     transaction_.reset();
   }
@@ -251,6 +292,7 @@ class TransactionChange {
   Memory& memory_;
   const bool lends_log_;
   std::optional<PmdkTransaction> transaction_;
+  std::optional<PersistChange<Memory>> load_;  ///< C5
 };
 
 template <class Pointers>

@@ -108,9 +108,11 @@ class StructureIndex : public Structure {
 
  protected:
   [[nodiscard]] auto& top() const noexcept { return *static_cast<typename Self::Top*>(top_); }
-  // What a structure without state in DRAM says.
+  // What a structure without a table says, and one without state in DRAM.
+  [[nodiscard]] static bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
+  [[nodiscard]] static std::uint64_t table_size() noexcept { return 0; }
   [[nodiscard]] std::uint64_t extra_dram_bytes() const noexcept { return 0; }
-  [[nodiscard]] Result<void> adopt() { return {}; }
+  [[nodiscard]] static Result<void> adopt() { return {}; }
   [[nodiscard]] static std::uint64_t lock_group(std::uint64_t) noexcept { return 0; }
   /// Replaces a value in place. Power-cut states with pmem-persist: old, new, or a mixture.
   static void rewrite(Change& change, Slot& slot, std::string_view value) {
@@ -149,6 +151,7 @@ class StructureIndex : public Structure {
   /// Caller holds the lock of what changes.
   template <class Work>
   Outcome perform(Work&& work);
+  [[nodiscard]] std::size_t load(std::span<const SlotRecord> records);
   [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
   void complete_log();
   void choose_lock(LockKind kind) { lock_.choose(kind, top_->lock, memory_.objects()); }
@@ -294,7 +297,21 @@ void StructureIndex<Self, Memory>::complete_log() {
   }
 }
 
-/// Record by record, each as an insert; a crash before the end leaves the structure empty (S1).
+/// How many of the records were inserted: those before the first that is too long or finds no room.
+template <class Self, class Memory>
+std::size_t StructureIndex<Self, Memory>::load(std::span<const SlotRecord> records) {
+  const typename Memory::Loading loading(memory_);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto& [key, value] = records[i];
+    if (value.size() > max_slot_value_bytes) return i;
+    const Outcome outcome =
+        perform([&](Change& change) { return self().put(change, key, value, Put::insert); });
+    if (outcome != Outcome::ok) return i;
+  }
+  return records.size();
+}
+
+/// Record by record; a crash before the end leaves the structure empty (S1).
 template <class Self, class Memory>
 Result<void> StructureIndex<Self, Memory>::bulk_load(std::span<const SlotRecord> records) {
   const Lock::WholeGuard guard(lock_);
@@ -307,14 +324,7 @@ Result<void> StructureIndex<Self, Memory>::bulk_load(std::span<const SlotRecord>
     creation.commit();
   };
   mark_loading(1);
-  std::size_t loaded = 0;
-  for (; loaded < records.size(); ++loaded) {
-    const auto& [key, value] = records[loaded];
-    if (value.size() > max_slot_value_bytes) break;
-    const Outcome outcome =
-        perform([&](Change& change) { return self().put(change, key, value, Put::insert); });
-    if (outcome != Outcome::ok) break;
-  }
+  const std::size_t loaded = load(records);
   const bool whole = loaded == records.size();
   const bool fits = whole || records[loaded].value.size() <= max_slot_value_bytes;
   for (std::size_t i = loaded; !whole && i-- > 0;)

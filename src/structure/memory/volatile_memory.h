@@ -64,6 +64,10 @@ class VolatileMemory {
   using Ref = PlainRef<T>;
   class Change;
   using Creation = Change;
+  class Loading {  ///< nothing to wait for
+   public:
+    explicit Loading(VolatileMemory&) noexcept {}
+  };
 
   static constexpr const char* mode = Source::mode;
   static constexpr bool recovers = false;

@@ -56,8 +56,6 @@ class Skiplist final : public StructureIndex<Skiplist<Memory>, Memory> {
   void prepare(Creation&, const IndexOptions&) {
     this->top().first.fill(this->memory_.template null<Element>());
   }
-  [[nodiscard]] bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
-  [[nodiscard]] std::uint64_t table_size() const noexcept { return 0; }
   [[nodiscard]] Result<void> walk(Walk<Memory>& walk) const;
   void clear(Creation& creation) {
     for (Ref<Element>& link : this->top().first)

@@ -55,8 +55,6 @@ class StackOn final : public Stack, private StructureIndex<StackOn<Memory>, Memo
   static constexpr std::uint64_t no_key = 0;
 
   void prepare(Creation&, const IndexOptions&) { first() = this->memory_.template null<Element>(); }
-  [[nodiscard]] bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
-  [[nodiscard]] std::uint64_t table_size() const noexcept { return 0; }
   [[nodiscard]] Result<void> walk(Walk<Memory>& walk) const;
   void clear(Creation& creation) { creation.link(first(), this->memory_.template null<Element>()); }
 

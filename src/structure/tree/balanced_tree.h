@@ -109,8 +109,6 @@ class BalancedTree : public StructureIndex<BalancedTree<Memory, Kind>, Memory> {
   void prepare(Creation&, const IndexOptions&) {
     this->top().root = this->memory_.template null<Node>();
   }
-  [[nodiscard]] bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
-  [[nodiscard]] std::uint64_t table_size() const noexcept { return 0; }
   [[nodiscard]] Result<void> walk(Walk<Memory>& walk) const;
   void clear(Creation& creation) {
     creation.link(this->top().root, this->memory_.template null<Node>());
