@@ -49,7 +49,7 @@ TEST_P(Concurrency, contended_keys_are_linearizable) {
 TEST_P(Concurrency, changes_that_come_to_nothing_hide_nothing) {
   on_new_index(false, [&](auto& bed) {
     return check_refused_changes(
-        bed, {.seed = seed_or(26), .threads = 4, .operations = amount(800000), .keys = 4});
+        bed, {.seed = seed_or(26), .threads = 4, .operations = amount(400000), .keys = 4});
   });
 }
 

@@ -14,6 +14,12 @@ namespace perdure {
   return x ^ (x >> 31);
 }
 
+/// A mixed word as one of `bound` places, evenly: a multiplication where a remainder would divide.
+[[nodiscard]] constexpr std::uint64_t place_of(std::uint64_t mixed, std::uint64_t bound) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(mixed) * bound >> 64);
+}
+
 /// xoshiro256** seeded per (seed, stream): streams are unrelated, not multiples of each other.
 /// Source: Blackman and Vigna, TOMS 2021. Satisfies std::uniform_random_bit_generator.
 class Rng {

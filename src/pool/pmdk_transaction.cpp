@@ -12,7 +12,7 @@ PmdkTransaction::PmdkTransaction(PmdkHeap& heap) noexcept : heap_(heap) {
 }
 
 PmdkTransaction::~PmdkTransaction() {
-  if (pmemobj_tx_stage() == TX_STAGE_WORK) pmemobj_tx_abort(ECANCELED);
+  if (!committed_ && pmemobj_tx_stage() == TX_STAGE_WORK) pmemobj_tx_abort(ECANCELED);
   pmemobj_tx_end();
 }
 
@@ -43,6 +43,7 @@ bool PmdkTransaction::lend_log(void* begin, std::size_t bytes) noexcept {
 
 void PmdkTransaction::commit() noexcept {
   pmemobj_tx_commit();
+  committed_ = true;
   if (blocks_ != 0 || bytes_ != 0) heap_.live_.add_bytes(blocks_, bytes_);
 }
 

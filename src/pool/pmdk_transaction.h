@@ -33,6 +33,7 @@ class PmdkTransaction {
 
  private:
   PmdkHeap& heap_;
+  bool committed_ = false;
   std::int64_t blocks_ = 0;  ///< allocated minus freed
   std::int64_t bytes_ = 0;   ///< of them, by size class
 };

@@ -104,7 +104,7 @@ Result<void> kill_one(const Target& target, const BedOptions& options, const std
   const bool reached =
       wait_for(log, in_recovery ? ChildState::recovering : ChildState::working, child);
   if (reached) {
-    const std::uint64_t microseconds = in_recovery ? rng.below(3000) : 1000 + rng.below(29000);
+    const std::uint64_t microseconds = in_recovery ? rng.below(3000) : 1000 + rng.below(19000);
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   }
   kill(child, SIGKILL);

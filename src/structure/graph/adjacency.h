@@ -73,7 +73,7 @@ class Adjacency final : public StructureIndex<Adjacency<Memory>, Memory>, public
   void collect(std::uint64_t, std::size_t, SlotScan&) const {}  // unordered
 
   [[nodiscard]] std::uint64_t bucket_of(std::uint64_t vertex) const noexcept {
-    return mix64(vertex) % heads_.size();
+    return place_of(mix64(vertex), heads_.size());
   }
   // The link that leads to a vertex or an edge; the last of its chain or list if there is none.
   [[nodiscard]] Ref<Node>& link_to(std::uint64_t vertex) const noexcept;

@@ -64,7 +64,7 @@ class Hashtable final : public StructureIndex<Hashtable<Memory>, Memory> {
     return bucket_of(key);
   }
   [[nodiscard]] std::uint64_t bucket_of(std::uint64_t key) const noexcept {
-    return mix64(key) % heads_.size();
+    return place_of(mix64(key), heads_.size());
   }
   [[nodiscard]] Element* at(Head ref) const noexcept { return this->memory_.at(ref); }
 

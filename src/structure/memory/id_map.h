@@ -1,14 +1,21 @@
-// IdMap: keys to places, in DRAM: open addressing with linear probing, at most two thirds full,
-// keys taken out without leaving a mark.
+// IdMap: keys to places, in DRAM: a hash table of cache lines, each with as many entries as it holds,
+// at most two thirds full. Keys taken out leave no mark.
+//
+// M1  all lines from a key's home up to the one before its own are full. So a search ends in a line
+//     with room; the first line mostly, where the entries are compared without a branch on any, so
+//     that a core goes on to other operations while it waits for the line.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "core/rng.h"
+#include "pm/persist.h"
 #include "pool/mapping.h"
 
 namespace perdure::structure {
@@ -23,69 +30,100 @@ class IdMap {
 
   /// Null: absent. Valid until the next change.
   [[nodiscard]] Place* find(std::uint64_t key) noexcept {
-    Entry& entry = entries_[index_of(key)];
-    return entry.place ? &entry.place : nullptr;
+    for (std::size_t i = home_of(key);; i = (i + 1) & mask_) {
+      Line& line = lines_[i];
+      unsigned alike = 0;
+      for (unsigned entry = 0; entry < width; ++entry)
+        alike |= static_cast<unsigned>(line.key[entry] == key) << entry;
+      for (; alike != 0; alike &= alike - 1)  // a key without a place was taken out
+        if (Place& place = line.place[std::countr_zero(alike)]) return &place;
+      if (!is_full(line)) return nullptr;
+    }
   }
   [[nodiscard]] const Place* find(std::uint64_t key) const noexcept {
     return const_cast<IdMap*>(this)->find(key);
   }
   /// The key is absent.
   void add(std::uint64_t key, const Place& place) {
-    if (++size_ * 3 > slots() * 2) resize(slots() * 2);
-    entries_[index_of(key)] = {key, place};
+    if (++size_ * 3 > (mask_ + 1) * width * 2) resize((mask_ + 1) * width * 2);
+    put(key, place);
   }
   /// The key is present.
   void remove(std::uint64_t key) noexcept {
-    std::size_t hole = index_of(key);
-    for (std::size_t next = hole;;) {
-      next = (next + 1) & mask_;
-      if (!entries_[next].place) break;
-      // What lies behind moves up, unless its own place is behind the hole.
-      const std::size_t home = home_of(entries_[next].key);
-      if (((next - home) & mask_) < ((next - hole) & mask_)) continue;
-      entries_[hole] = entries_[next];
-      hole = next;
-    }
-    entries_[hole].place = Place{};
+    std::size_t hole = home_of(key);
+    unsigned entry = 0;
+    while (!holds(lines_[hole], key, entry)) hole = (hole + 1) & mask_;
     --size_;
+    // M1: what went past a line that was full may have to come back to it.
+    for (std::size_t next = hole; is_full(lines_[next]);) {
+      next = (next + 1) & mask_;
+      unsigned from = 0;
+      if (!has_passed(lines_[next], next, hole, from)) continue;
+      lines_[hole].key[entry] = lines_[next].key[from];
+      lines_[hole].place[entry] = lines_[next].place[from];
+      hole = next;
+      entry = from;
+    }
+    lines_[hole].place[entry] = Place{};
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return slots() * sizeof(Entry); }
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return (mask_ + 1) * sizeof(Line); }
 
  private:
-  struct Entry {
-    std::uint64_t key;
-    Place place;
+  static constexpr unsigned width =
+      std::max<std::size_t>(1, pm::cache_line_bytes / (sizeof(std::uint64_t) + sizeof(Place)));
+  struct alignas(pm::cache_line_bytes) Line {
+    std::uint64_t key[width];
+    Place place[width];
   };
 
   [[nodiscard]] std::size_t home_of(std::uint64_t key) const noexcept { return mix64(key) & mask_; }
-  /// Where the key is, or where it goes.
-  [[nodiscard]] std::size_t index_of(std::uint64_t key) const noexcept {
-    std::size_t i = home_of(key);
-    while (entries_[i].place && entries_[i].key != key) i = (i + 1) & mask_;
-    return i;
+  [[nodiscard]] static bool is_full(const Line& line) noexcept {
+    return std::ranges::all_of(line.place, [](const Place& place) { return bool{place}; });
   }
-  [[nodiscard]] std::size_t slots() const noexcept { return mask_ + 1; }
-  /// Throws std::bad_alloc.
+  [[nodiscard]] static bool holds(const Line& line, std::uint64_t key, unsigned& entry) noexcept {
+    for (entry = 0; entry < width; ++entry)
+      if (line.place[entry] && line.key[entry] == key) return true;
+    return false;
+  }
+  /// Whether line `at` has an entry that would lie in `hole`, before it, if that had had room.
+  [[nodiscard]] bool has_passed(const Line& line, std::size_t at, std::size_t hole,
+                                unsigned& entry) const noexcept {
+    for (entry = 0; entry < width; ++entry)
+      if (line.place[entry] &&
+          ((at - home_of(line.key[entry])) & mask_) >= ((at - hole) & mask_))
+        return true;
+    return false;
+  }
+  void put(std::uint64_t key, const Place& place) noexcept {
+    for (std::size_t i = home_of(key);; i = (i + 1) & mask_)
+      for (unsigned entry = 0; entry < width; ++entry)
+        if (!lines_[i].place[entry]) {
+          lines_[i].key[entry] = key;
+          lines_[i].place[entry] = place;
+          return;
+        }
+  }
+  /// Room for as many entries as `wanted`. Throws std::bad_alloc.
   void resize(std::size_t wanted) {
     std::size_t more = least;
-    while (more < wanted) more *= 2;
-    Result<Mapping> memory = Mapping::anonymous(more * sizeof(Entry), 0);  // zero: no place
+    while (more * width < wanted) more *= 2;
+    Result<Mapping> memory = Mapping::anonymous(more * sizeof(Line), 0);  // zero: no place
     if (!memory) throw std::bad_alloc();
-    if (huge_pages_) request_huge_pages(memory->base(), more * sizeof(Entry), Medium::anonymous);
+    if (huge_pages_) request_huge_pages(memory->base(), more * sizeof(Line), Medium::anonymous);
     const Mapping old = std::exchange(memory_, std::move(memory).value());
-    const Entry* const before = entries_;
-    const std::size_t end = entries_ == nullptr ? 0 : slots();
-    entries_ = reinterpret_cast<Entry*>(memory_.base());
+    const std::span before(lines_, lines_ == nullptr ? 0 : mask_ + 1);
+    lines_ = reinterpret_cast<Line*>(memory_.base());
     mask_ = more - 1;
-    for (std::size_t i = 0; i < end; ++i)
-      if (before[i].place) entries_[index_of(before[i].key)] = before[i];
+    for (const Line& line : before)
+      for (unsigned entry = 0; entry < width; ++entry)
+        if (line.place[entry]) put(line.key[entry], line.place[entry]);
   }
 
-  static constexpr std::size_t least = std::bit_floor(4096 / sizeof(Entry));  ///< within a page
+  static constexpr std::size_t least = 4096 / pm::cache_line_bytes;  ///< a page of lines
   bool huge_pages_;
   Mapping memory_;
-  Entry* entries_ = nullptr;  ///< in `memory_`
+  Line* lines_ = nullptr;  ///< in `memory_`
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
 };

@@ -142,7 +142,21 @@ class Lock {
     return reinterpret_cast<PMEMmutex*>(place_->bytes.data());
   }
 
+  // No lock costs a comparison.
   [[nodiscard]] void* enter(std::uint64_t number) noexcept {
+    return kind_ == LockKind::none ? nullptr : enter_chosen(number);
+  }
+  void leave(void* held) noexcept {
+    if (kind_ != LockKind::none) leave_chosen(held);
+  }
+  void exclude(std::uint64_t number) noexcept {
+    if (kind_ != LockKind::none) exclude_chosen(number);
+  }
+  void readmit(std::uint64_t number) noexcept {
+    if (kind_ != LockKind::none) readmit_chosen(number);
+  }
+
+  [[nodiscard, gnu::noinline]] void* enter_chosen(std::uint64_t number) noexcept {
     switch (kind_) {
       case LockKind::readers_writer:
         return &shared_.enter();
@@ -150,21 +164,21 @@ class Lock {
         group(number).enter();
         return &group(number);
       default:
-        exclude(number);
+        exclude_chosen(number);
         return nullptr;
     }
   }
-  void leave(void* held) noexcept {
+  [[gnu::noinline]] void leave_chosen(void* held) noexcept {
     switch (kind_) {
       case LockKind::readers_writer:
         return pm::SharedLock::leave(*static_cast<pm::SharedLock::Readers*>(held));
       case LockKind::buckets:
         return static_cast<GroupLock*>(held)->leave();
       default:
-        return readmit(0);
+        return readmit_chosen(0);
     }
   }
-  void exclude(std::uint64_t number) noexcept {
+  [[gnu::noinline]] void exclude_chosen(std::uint64_t number) noexcept {
     switch (kind_) {
       case LockKind::none:
         return;
@@ -183,7 +197,7 @@ class Lock {
         return group(number).exclude();
     }
   }
-  void readmit(std::uint64_t number) noexcept {
+  [[gnu::noinline]] void readmit_chosen(std::uint64_t number) noexcept {
     switch (kind_) {
       case LockKind::none:
         return;

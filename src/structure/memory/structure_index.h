@@ -151,6 +151,11 @@ class StructureIndex : public Structure {
   /// Caller holds the lock of what changes.
   template <class Work>
   Outcome perform(Work&& work);
+  /// Empty: no room, and nothing has changed.
+  template <class Work>
+  std::optional<Effect> change_with(Work& work, bool lends_log);
+  template <class Work>
+  [[gnu::noinline]] std::optional<Effect> change_with_log(Work& work);
   [[nodiscard]] std::size_t load(std::span<const SlotRecord> records);
   [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
   void complete_log();
@@ -172,30 +177,18 @@ class StructureIndex : public Structure {
 template <class Self, class Memory>
 template <class Work>
 Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
-  Effect effect{};
-  for (bool lends_log = false;; lends_log = true) {
-    std::optional<GroupLock::WriteGuard> lent;
-    if (lends_log) {
-      lent.emplace(log_is_lent_);
-      complete_log();
-    }
-    try {
-      Change change(memory_, lends_log);
-      effect = work(change);
-      change.commit();
-      break;
-    } catch (const NoRoom&) {
-      if (!Memory::lends_log || lends_log) return Outcome::out_of_space;
-    }
-  }
-  switch (effect) {
+  std::optional<Effect> effect = change_with(work, false);
+  if constexpr (Memory::lends_log)
+    if (!effect) effect = change_with_log(work);
+  if (!effect) return Outcome::out_of_space;
+  switch (*effect) {
+    case Effect::replaced:
+      return Outcome::ok;
     case Effect::added:
       records_.fetch_add(1, std::memory_order_relaxed);
       return Outcome::ok;
     case Effect::removed:
       records_.fetch_sub(1, std::memory_order_relaxed);
-      return Outcome::ok;
-    case Effect::replaced:
       return Outcome::ok;
     case Effect::exists:
       return Outcome::exists;
@@ -203,6 +196,28 @@ Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
       break;
   }
   return Outcome::not_found;
+}
+
+template <class Self, class Memory>
+template <class Work>
+[[gnu::always_inline]] inline std::optional<Effect> StructureIndex<Self, Memory>::change_with(
+    Work& work, bool lends_log) {
+  try {
+    Change change(memory_, lends_log);
+    const Effect effect = work(change);
+    change.commit();
+    return effect;
+  } catch (const NoRoom&) {
+    return std::nullopt;
+  }
+}
+
+template <class Self, class Memory>
+template <class Work>
+std::optional<Effect> StructureIndex<Self, Memory>::change_with_log(Work& work) {
+  const GroupLock::WriteGuard lent(log_is_lent_);
+  complete_log();
+  return change_with(work, true);
 }
 
 template <class Self, class Memory>

@@ -19,6 +19,7 @@ const Slot* Skiplist<Memory>::find(std::uint64_t key) const noexcept {
 template <class Memory>
 auto Skiplist<Memory>::descend(std::uint64_t key, Place& place, bool stops) const noexcept
     -> Element* {
+  constexpr unsigned ahead = 2;  // levels
   Links* links = &this->top().first;
   Element* next = nullptr;
   Element* not_below = nullptr;  // met one level up: no need to look at it again
@@ -26,9 +27,9 @@ auto Skiplist<Memory>::descend(std::uint64_t key, Place& place, bool stops) cons
     for (;; links = &next->next) {
       next = at((*links)[level]);
       if (next == not_below) break;
-      // One of the two is looked at next: their misses overlap.
-      if (level > 0)
-        if (const Element* const below = at((*links)[level - 1])) pm::prefetch(&below->key);
+      // Until the search goes on to another element it looks at these: their misses overlap.
+      for (unsigned below = level; below > 0 && below + ahead > level; --below)
+        if (const Element* const met = at((*links)[below - 1])) pm::prefetch(&met->key);
       if (next->key >= key) break;
     }
     if (stops && next != nullptr && next != not_below && next->key == key) return next;
