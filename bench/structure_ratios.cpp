@@ -30,7 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* usage =
     "Usage: structure_ratios [RECORDS [OPERATIONS [ROUNDS [FOLDER [NAME...]]]]]\n"
-    "  by default 1000000 1000000 5 /dev/shm and all names; workload B: 90 % updates, 10 % inserts, "
+    "  by default 1000000 1000000 5 /dev/shm and all names; workload B: 90 % updates, 10 % "
+    "inserts, "
     "zipfian 0.99\n";
 
 struct Settings {

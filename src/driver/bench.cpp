@@ -32,8 +32,7 @@ std::uint64_t operations_that_warm(const BenchConfig& config) {
   for (std::size_t t = 0; t < std::min<std::size_t>(config.threads, cpus.size()); ++t)
     sockets.insert(platform::node_of(platform, cpus[t]));
   const platform::CoreParameters& cpu = platform.cpu;
-  const std::uint64_t lines =
-      cpu.llc_per_core.bytes * cpu.cores_per_socket * sockets.size() / 64;
+  const std::uint64_t lines = cpu.llc_per_core.bytes * cpu.cores_per_socket * sockets.size() / 64;
   const workload::Workload& workload = config.workload;
   const double scans = workload.mix.share(workload::Operation::scan);
   const double records_per_scan = 0.5 * (workload.scan.min + workload.scan.max);

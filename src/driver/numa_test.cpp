@@ -79,7 +79,8 @@ TEST(Numa, NewPagesComeFromTheNodeThatWasNamed) {
     ASSERT_TRUE(memory.ok());
     *memory.value().base() = std::byte{1};
     found = node_of_page(memory.value().base());
-  }).join();
+  })
+      .join();
   EXPECT_FALSE(take_memory_from(64));
   // A container may forbid both calls.
   EXPECT_EQ(found.value_or(node), node);

@@ -69,8 +69,7 @@ Result<std::unique_ptr<Target>> Target::start(const BenchConfig& config) {
                    "run it where set_mempolicy is allowed, or give --target sim:PLATFORM"};
     cpus = apart->threads.cpus;
   }
-  return std::unique_ptr<Target>(
-      std::make_unique<NativeTarget>(config, cpus, std::move(apart)));
+  return std::unique_ptr<Target>(std::make_unique<NativeTarget>(config, cpus, std::move(apart)));
 }
 
 Unmeasured::Unmeasured() noexcept = default;

@@ -1,5 +1,5 @@
-// IdMap: keys to places, in DRAM: a hash table of cache lines, each with as many entries as it holds,
-// at most two thirds full. Keys taken out leave no mark.
+// IdMap: keys to places, in DRAM: a hash table of cache lines, each with as many entries as it
+// holds, at most two thirds full. Keys taken out leave no mark.
 //
 // M1  all lines from a key's home up to the one before its own are full. So a search ends in a line
 //     with room; the first line mostly, where the entries are compared without a branch on any, so
@@ -90,8 +90,7 @@ class IdMap {
   [[nodiscard]] bool has_passed(const Line& line, std::size_t at, std::size_t hole,
                                 unsigned& entry) const noexcept {
     for (entry = 0; entry < width; ++entry)
-      if (line.place[entry] &&
-          ((at - home_of(line.key[entry])) & mask_) >= ((at - hole) & mask_))
+      if (line.place[entry] && ((at - home_of(line.key[entry])) & mask_) >= ((at - hole) & mask_))
         return true;
     return false;
   }
