@@ -9,6 +9,7 @@ value     what was published for the number; within = 1.25 says how far ours may
 direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
           factor in `than`
 note, source, figure   a remark; section and figure there; the [[figure]] here to stand beside
+differs   why ours is another, for the report to say where it is
 
 A finding agrees when all pairs of cells do; an axis with the same list on both sides pairs equal
 values only. One pair that does not agree, and the finding differs; it is then the one shown. Where
@@ -29,7 +30,7 @@ from perdure.record import Run, group
 
 Json = dict[str, Any]
 KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "direction", "than",
-        "source")  # fmt: skip
+        "source", "differs")  # fmt: skip
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
 AGREES, IN_PART, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
@@ -62,6 +63,7 @@ class Finding:
             "missing": list(self.missing),
             "source": claim["source"],
             "note": claim.get("note", ""),
+            "why": claim.get("differs", "") if self.verdict in (SIZE_DIFFERS, DIFFERS) else "",
         }
 
     def text(self) -> str:
@@ -77,6 +79,8 @@ def check(claim: Json) -> Problem | None:
     for key in ("what", "source"):
         if not isinstance(claim.get(key), str):
             return Problem(f"does not say its {key}", f'add {key} = "..."')
+    if not isinstance(claim.get("differs", ""), str):
+        return Problem("`differs` is a text", 'write differs = "..."')
     if _is_ratio(claim.get("value")) == (claim.get("direction") in DIRECTIONS):
         return Problem(
             "needs a value above 0, or a direction, and not both",

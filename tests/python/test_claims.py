@@ -80,6 +80,13 @@ def test_cells_that_are_missing_are_named_and_the_others_still_judged() -> None:
     assert (found.verdict, found.ours, found.missing) == ("not measured", None, ("hot",))
 
 
+def test_why_ours_is_another_is_said_where_it_is() -> None:
+    sides: Json = {"of": {"index": "lbtree"}, "over": {"index": "fptree"}}
+    for direction, why in (("above", ""), ("below", "another machine")):
+        found = judged(RUNS, **sides, direction=direction, differs="another machine")
+        assert found.document()["why"] == why
+
+
 def test_a_claim_without_another_side_compares_the_metric_with_its_published_value() -> None:
     of, metric = {"index": "fptree"}, "pm_bytes_per_record"
     found = judged(RUNS, of=of, metric=metric, value=26.9)
