@@ -39,7 +39,7 @@ std::uint64_t operations_that_warm(const BenchConfig& config) {
   const double records_each = 1 - scans + scans * std::max(1.0, records_per_scan);
   const auto operations = static_cast<std::uint64_t>(
       2 * static_cast<double>(workload.records * config.instances()) / records_each);
-  return std::clamp<std::uint64_t>(operations, 1000, lines / 4);
+  return std::clamp<std::uint64_t>(operations, 1000, lines / 2);
 }
 
 template <class Keys>
