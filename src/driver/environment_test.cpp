@@ -2,29 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include "driver/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
 
-class FakeMachine : public ::testing::Test {
- protected:
-  FakeMachine()
-      : root_(std::filesystem::temp_directory_path() /
-              ("perdure_machine_" + std::to_string(getpid()))) {}
-  ~FakeMachine() override { std::filesystem::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = root_.string() + path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-
-  std::filesystem::path root_;
-};
+class FakeMachine : public FakeSystem {};
 
 TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Xeon 6240\nflags\t\t: sse4_2 clwb rtm\n");

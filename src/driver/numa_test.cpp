@@ -2,12 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
+#include "driver/testing/fake_system.h"
 #include "driver/topology.h"
 #include "pool/mapping.h"
 
@@ -17,20 +15,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class FakeNodes : public ::testing::Test {
+class FakeNodes : public FakeSystem {
  protected:
-  FakeNodes()
-      : root_(std::filesystem::temp_directory_path() /
-              ("perdure_nodes_" + std::to_string(getpid()))) {}
-  ~FakeNodes() override { std::filesystem::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = root_.string() + "/devices/system/node" + path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text << "\n";
+  void write_node(const std::string& path, const std::string& text) {
+    write("/devices/system/node" + path, text + "\n");
   }
 
-  std::filesystem::path root_;
   std::vector<unsigned> cpus_ = pinning_order(usable_cores());
 };
 
@@ -42,15 +32,15 @@ TEST(Numa, ListsOfCpusAreReadAsTheKernelWritesThem) {
 
 TEST_F(FakeNodes, OneNodeHasNothingApart) {
   EXPECT_FALSE(nodes_apart(root_.string()).has_value());
-  write("/node0/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
-  write("/has_memory", "0");
+  write_node("/node0/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
+  write_node("/has_memory", "0");
   EXPECT_FALSE(nodes_apart(root_.string()).has_value());
 }
 
 TEST_F(FakeNodes, ThreadsRunOnTheLastNodeAndMemoryIsOfTheFirst) {
-  write("/node0/cpulist", "");
-  write("/node1/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
-  write("/has_memory", "0-1");
+  write_node("/node0/cpulist", "");
+  write_node("/node1/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
+  write_node("/has_memory", "0-1");
   const auto apart = nodes_apart(root_.string());
   ASSERT_TRUE(apart.has_value());
   EXPECT_EQ(apart->memory, 0U);
@@ -60,9 +50,9 @@ TEST_F(FakeNodes, ThreadsRunOnTheLastNodeAndMemoryIsOfTheFirst) {
 
 // A node of memory alone, as CXL devices make one.
 TEST_F(FakeNodes, MemoryMayLieWhereNoCpuIs) {
-  write("/node0/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
-  write("/node1/cpulist", "");
-  write("/has_memory", "1");
+  write_node("/node0/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
+  write_node("/node1/cpulist", "");
+  write_node("/has_memory", "1");
   const auto apart = nodes_apart(root_.string());
   ASSERT_TRUE(apart.has_value());
   EXPECT_EQ(apart->memory, 1U);

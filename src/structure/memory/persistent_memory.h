@@ -12,10 +12,9 @@
 //     link, the field of a set, the range named by an edit. What a `fill` writes means nothing
 //     until a later store of the change says so: it is flushed, and nothing is logged.
 // C4  changes under way at the same time have no range in common: the structure's lock.
-// C5  while a `Loading` lives, changes of either mode flush what they store to and wait for
-// nothing,
-//     and new nodes are published in batches. All is durable at its end; a power cut before leaves
-//     anything, so nothing that recovery follows may lead there (S1 of structure_index.h).
+// C5  while a `Loading` lives, changes of either mode flush what they store to and do not wait for
+//     it, and new nodes are published in batches. All is durable at its end; a power cut before
+//     leaves anything, so nothing that recovery follows may lead there (S1 of structure_index.h).
 #pragma once
 
 #include <libpmemobj/base.h>
