@@ -47,9 +47,8 @@ auto Buffer<Keys>::find(Key key, std::uint64_t hash) const -> Found {
 }
 
 template <class Keys>
-auto Buffer<Keys>::lock(Key key) -> Position {
-  for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = enter(key);
+auto Buffer<Keys>::lock(Key key, Entered at) -> Position {
+  for (pm::Backoff backoff;; backoff.wait(), at = enter(key)) {
     if (!at.leaf->lock.try_upgrade(at.word)) continue;
     const LeafPosition position = search(*at.leaf, key, [] { return true; });
     return {at.leaf, position, {position.present ? at.leaf->entry(position.rank).word : 0}};
@@ -58,18 +57,15 @@ auto Buffer<Keys>::lock(Key key) -> Position {
 
 // The right half of a split is whole before anything leads to it. Ascending keys leave full leaves.
 template <class Keys>
-void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t hash, std::uint64_t word) {
+void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t word) {
   Leaf& leaf = *position.leaf;
   const unsigned rank = position.at.rank;
   const Entry entry{RecordStore<Keys>::key_word(key), word};
-  changes_.fetch_add(1, std::memory_order_relaxed);
   if (position.at.present) {
-    leaf.exchange(rank, word);
+    leaf.set_word(rank, word);
     leaf.lock.unlock();
     return;
   }
-  filter_.add(hash);
-  count_.fetch_add(1, std::memory_order_relaxed);
   if (leaf.count() < Leaf::entries) {
     leaf.insert_at(rank, entry);
     leaf.lock.unlock();

@@ -40,6 +40,7 @@ class BloomFilter {
     const std::uint64_t bits = bits_of(hash);
     return (words_[place(hash)].load(std::memory_order_acquire) & bits) == bits;
   }
+  void prefetch(std::uint64_t hash) const noexcept { pm::prefetch(&words_[place(hash)]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return (mask_ + 1) * 8; }
 
  private:
@@ -104,8 +105,15 @@ class Buffer {
            blob_bytes_.load(std::memory_order_relaxed) * pool_bytes_per_blob_byte >=
                times * pool_.bytes();
   }
-  void add_blob(std::uint64_t bytes) noexcept {
-    blob_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  /// Counts a change for which a log record was taken, and the bytes of its blob. One caller at a
+  /// time: no locked instructions.
+  void count_change(bool is_new, std::uint64_t blob_bytes) noexcept {
+    const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t number) {
+      sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
+    };
+    add(changes_, 1);
+    if (is_new) add(count_, 1);
+    if (blob_bytes != 0) add(blob_bytes_, blob_bytes);
   }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
@@ -116,13 +124,24 @@ class Buffer {
     return pool_.at<LogRecord>(word & ~removal_bit);
   }
   [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
+  void prefetch(std::uint64_t hash) const noexcept { filter_.prefetch(hash); }
   /// The entry of `key`, whose hash this is.
   [[nodiscard]] Found find(Key key, std::uint64_t hash) const;
 
-  /// Locks the leaf that covers `key`, and says where it is or would be.
-  [[nodiscard]] Position lock(Key key);
-  /// Sets the entry at a locked position; releases the leaf.
-  void set(const Position& position, Key key, std::uint64_t hash, std::uint64_t word);
+  /// A leaf, and its lock's word at a moment when it covered a key and was not locked.
+  struct Entered {
+    Leaf* leaf = nullptr;
+    std::uint64_t word = 0;
+  };
+  [[nodiscard]] Entered enter(Key key) const;
+  /// Locks the leaf that covers `key`, at best the one that `enter` has found, and says where the
+  /// key is or would be.
+  [[nodiscard]] Position lock(Key key, Entered at);
+  [[nodiscard]] Position lock(Key key) { return lock(key, enter(key)); }
+  /// Lets searches pass for a key that an entry is about to be set for (F2).
+  void admit(std::uint64_t hash) noexcept { filter_.add(hash); }
+  /// Sets the entry of an admitted key at a locked position; releases the leaf.
+  void set(const Position& position, Key key, std::uint64_t word);
   void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
@@ -148,11 +167,6 @@ class Buffer {
   [[nodiscard]] const std::vector<RecordWords>& garbage() const noexcept { return garbage_; }
 
  private:
-  struct Entered {
-    Leaf* leaf = nullptr;
-    std::uint64_t word = 0;
-  };
-  [[nodiscard]] Entered enter(Key key) const;
   template <class Stable>
   [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {
     return leaf.search(
@@ -166,7 +180,8 @@ class Buffer {
   const std::uint64_t anchor_;  ///< pool offset
   const std::uint64_t generation_;
   const std::uint64_t capacity_;
-  // Every change writes these, every lookup reads what is around them.
+  // Every change writes these, every lookup reads what is around them. Written under the lock of
+  // the log's tail.
   alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<std::uint64_t> blob_bytes_{0};

@@ -23,36 +23,62 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) 
   }
 }
 
+// What lies below the front tree is looked for before the leaf is locked, and all that misses the
+// cache is asked for before anything is waited for: the lock is taken with a locked instruction,
+// which waits until the change before this one has drained. The front tree's filter says whether
+// that can be the answer; below it nothing is changed while this thread is a writer (D2), merges
+// keep what there is.
+template <class Keys>
+auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks) -> Target {
+  Target target;
+  if (!asks) {
+    target.position = front.lock(key);
+  } else {
+    const Aim aim = aim_at(key);
+    const auto entered = front.enter(key);
+    const bool is_ahead = !front.may_have(hash);
+    if (is_ahead) target.present = find_below_front(aim, key, hash, target.words);
+    target.position = front.lock(key, entered);
+    if (!is_ahead && !target.position.found.any())
+      target.present = find_below_front(aim_at(key), key, hash, target.words);
+  }
+  const auto& found = target.position.found;
+  if (found.any()) {
+    target.present = found.is_put();
+    target.words.key = RecordStore<Keys>::key_word(key);
+    if constexpr (RecordStore<Keys>::has_blobs) target.words = front.record_of(found.word)->words();
+  }
+  return target;
+}
+
 template <class Keys>
 std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind) {
-  const pm::SharedLock::ReadGuard writing(writers_);
+  const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  const auto position = front.lock(key);
-  if (kind != Put::upsert) {
-    RecordWords below;
-    const bool present =
-        position.found.any() ? position.found.is_put() : find_below_front(key, hash, below);
-    if (present == (kind == Put::insert)) {
-      front.release(position);
-      return present ? Outcome::exists : Outcome::not_found;
-    }
+  const Target target = lock_target(front, key, hash, kind != Put::upsert);
+  const auto& [position, present, words] = target;
+  if (kind != Put::upsert && present == (kind == Put::insert)) {
+    front.release(position);
+    return present ? Outcome::exists : Outcome::not_found;
   }
   Draft draft;
-  LogRecord* const record = records_.draft(key, value, draft) ? tail_.take() : nullptr;
+  const auto count = [&] {
+    std::uint64_t blob_bytes = 0;
+    if constexpr (RecordStore<Keys>::has_blobs) blob_bytes = draft.block.bytes;
+    front.count_change(!position.found.any(), blob_bytes);
+  };
+  LogRecord* const record = records_.draft(key, value, draft) ? tail_.take(count) : nullptr;
   if (record == nullptr) {
     if constexpr (RecordStore<Keys>::has_blobs)
       if (draft.block) records_.cancel(draft);
     front.release(position);
     return std::nullopt;
   }
+  front.admit(hash);
   log_put(*record, draft, front.seal());
-  if (position.found.is_put()) {
-    const RecordWords old = front.record_of(position.found.word)->words();
-    front.discard(old.value, old.key);
-  }
-  if constexpr (RecordStore<Keys>::has_blobs) front.add_blob(draft.block.bytes);
-  front.set(position, key, hash, pool_.offset_of(record));
+  if (position.found.is_put()) front.discard(words.value, words.key);
+  front.set(position, key, pool_.offset_of(record));
   return Outcome::ok;
 }
 
@@ -74,28 +100,23 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
 // log does (D5): so a removal needs no room but its slot.
 template <class Keys>
 std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
-  const pm::SharedLock::ReadGuard writing(writers_);
+  const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  const auto position = front.lock(key);
-  RecordWords words;
-  bool present = false;
-  if (position.found.any()) {
-    words = front.record_of(position.found.word)->words();
-    present = position.found.is_put();
-  } else {
-    present = find_below_front(key, hash, words);
-  }
-  LogRecord* const record = present ? tail_.take() : nullptr;
+  const Target target = lock_target(front, key, hash, true);
+  const auto& [position, present, words] = target;
+  const auto count = [&] { front.count_change(!position.found.any(), 0); };
+  LogRecord* const record = present ? tail_.take(count) : nullptr;
   if (record == nullptr) {
     front.release(position);
     return present ? std::nullopt : std::optional(Outcome::not_found);
   }
+  front.admit(hash);
   record->key.store(words.key, std::memory_order_release);  // D3
   record->value.store(words.value, std::memory_order_release);
   pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
-  front.set(position, key, hash, pool_.offset_of(record) | Buffer::removal_bit);
+  front.set(position, key, pool_.offset_of(record) | Buffer::removal_bit);
   return Outcome::ok;
 }
 
@@ -116,7 +137,7 @@ Outcome DpTree<Keys>::remove(Key key) {
 
 // False: the tree has no entry of the key. Cost of a removal: 1 flushed line, 1 fence.
 template <class Keys>
-bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome) {
+bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, Outcome& outcome) {
   const auto position = tree.lock(key);
   if (!position.found.is_put()) {
     tree.release(position);
@@ -127,7 +148,7 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Ou
   const RecordWords words = record.words();
   pm::store_persist(record.check, LogRecord::check_of(words, tree.seal(), Change::removal));  // G2
   tree.discard(words.value, words.key);
-  tree.set(position, key, hash, position.found.word | Buffer::removal_bit);
+  tree.set(position, key, position.found.word | Buffer::removal_bit);
   outcome = Outcome::ok;
   return true;
 }
@@ -153,13 +174,13 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
   (void)merging_.lock();
   Outcome outcome = Outcome::not_found;
   {
-    const pm::SharedLock::WriteGuard alone(writers_);
+    const pm::AsymmetricLock::WriteGuard alone(writers_);
     const Epochs::Guard guard(epochs_);
     const Snapshot& trees = snapshot();
-    if (!turn_to_removal(*trees.front, key, hash, outcome)) {
+    if (!turn_to_removal(*trees.front, key, outcome)) {
       const bool in_middle =
-          trees.middle != nullptr && turn_to_removal(*trees.middle, key, hash, outcome);
-      const auto place = find_in_base(*trees.base, key, hash);
+          trees.middle != nullptr && turn_to_removal(*trees.middle, key, outcome);
+      const auto place = find_in_base(aim_at(key), key, hash);
       if (in_middle) {
         const RecordWords words =
             trees.middle->record_of(trees.middle->find(key, hash).word)->words();

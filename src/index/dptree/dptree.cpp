@@ -7,6 +7,7 @@
 namespace perdure {
 
 using dptree::Anchor;
+using dptree::Slots;
 using dptree::State;
 
 template <class Keys>
@@ -96,17 +97,32 @@ auto DpTree<Keys>::new_buffer(std::uint64_t generation, std::uint64_t capacity)
 }
 
 template <class Keys>
-auto DpTree<Keys>::find_in_base(const BaseMap& base, Key key, std::uint64_t hash) const
+auto DpTree<Keys>::aim_at(Key key) const noexcept -> Aim {
+  const Snapshot& trees = snapshot();
+  const BaseMap& base = *trees.base;
+  if (base.size() == 0) return {&trees, null_offset};
+  const std::uint64_t leaf = base.leaf(base.find(key));
+  leaf_at(leaf).prefetch();
+  return {&trees, leaf};
+}
+
+// One fingerprint in 256 misleads, so of 200 records most of one; all are asked for at once.
+template <class Keys>
+auto DpTree<Keys>::find_in_base(const Aim& aim, Key key, std::uint64_t hash) const
     -> std::optional<BasePlace> {
-  if (base.size() == 0) return std::nullopt;
-  const LeafView view = leaf_at(base.leaf(base.find(key)));
-  view.prefetch();
-  const unsigned which = view.current(base.version);
+  if (aim.leaf == null_offset) return std::nullopt;
+  const LeafView view = leaf_at(aim.leaf);
+  const unsigned which = view.current(aim.trees->base->version);
   const std::uint8_t fingerprint = fingerprint_from(hash);
+  Slots matches{};
   for (unsigned word = 0; word < view.words(); ++word) {
-    std::uint64_t match = view.match(word, fingerprint) &
-                          view.set(which).bitmap[word].load(std::memory_order_acquire);
-    for (; match != 0; match &= match - 1) {
+    matches[word] = view.match(word, fingerprint) &
+                    view.set(which).bitmap[word].load(std::memory_order_acquire);
+    for (std::uint64_t match = matches[word]; match != 0; match &= match - 1)
+      pm::prefetch(&view.record(64 * word + static_cast<unsigned>(std::countr_zero(match))));
+  }
+  for (unsigned word = 0; word < view.words(); ++word) {
+    for (std::uint64_t match = matches[word]; match != 0; match &= match - 1) {
       const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(match));
       RecordWords words;
       if (view.read(which, slot, words) && records_.matches(words, key))
@@ -117,8 +133,9 @@ auto DpTree<Keys>::find_in_base(const BaseMap& base, Key key, std::uint64_t hash
 }
 
 template <class Keys>
-bool DpTree<Keys>::find_below(const Snapshot& trees, Key key, std::uint64_t hash,
+bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
                               RecordWords& found) const {
+  const Snapshot& trees = *aim.trees;
   if (trees.middle != nullptr) {
     const auto entry = trees.middle->find(key, hash);
     if (entry.any()) {
@@ -126,7 +143,7 @@ bool DpTree<Keys>::find_below(const Snapshot& trees, Key key, std::uint64_t hash
       return entry.is_put();
     }
   }
-  const auto place = find_in_base(*trees.base, key, hash);
+  const auto place = find_in_base(aim, key, hash);
   if (place) found = place->words;
   return place.has_value();
 }
@@ -134,24 +151,25 @@ bool DpTree<Keys>::find_below(const Snapshot& trees, Key key, std::uint64_t hash
 template <class Keys>
 bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) const {
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Snapshot& trees = snapshot();
+    const Aim aim = aim_at(key);
+    const Snapshot& trees = *aim.trees;
     const auto entry = trees.front->find(key, hash);
     bool present = entry.is_put();
     if (entry.any())
       found = trees.front->record_of(entry.word)->words();
     else
-      present = find_below(trees, key, hash, found);
+      present = find_below(aim, key, hash, found);
     if (is_whole(trees)) return present;
   }
 }
 
 // Merges of what is left over follow each other without a rotation.
 template <class Keys>
-bool DpTree<Keys>::find_below_front(Key key, std::uint64_t hash, RecordWords& found) const {
-  for (pm::Backoff backoff;; backoff.wait()) {
-    const Snapshot& trees = snapshot();
-    const bool present = find_below(trees, key, hash, found);
-    if (is_whole(trees)) return present;
+bool DpTree<Keys>::find_below_front(Aim aim, Key key, std::uint64_t hash,
+                                    RecordWords& found) const {
+  for (pm::Backoff backoff;; backoff.wait(), aim = aim_at(key)) {
+    const bool present = find_below(aim, key, hash, found);
+    if (is_whole(*aim.trees)) return present;
   }
 }
 

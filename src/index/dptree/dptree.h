@@ -44,8 +44,8 @@
 #include "index/record/publish_batch.h"
 #include "index/record/record_store.h"
 #include "index/registry.h"
+#include "pm/asymmetric_lock.h"
 #include "pm/pm.h"
-#include "pm/shared_lock.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
 
@@ -104,11 +104,22 @@ class DpTree final : public OrderedIndex<Keys> {
       return (middle == nullptr ? front : middle)->generation();
     }
   };
+  /// A snapshot, and the base leaf in it that covers a key; null: there is none.
+  struct Aim {
+    const Snapshot* trees;
+    std::uint64_t leaf;
+  };
   struct BasePlace {
     LeafView view;
     unsigned which;
     unsigned slot;
     RecordWords words;
+  };
+  /// Where a change goes, its leaf locked, and the record of the key as it is.
+  struct Target {
+    typename Buffer::Position position;
+    bool present = false;  ///< unless nobody asked
+    RecordWords words;     ///< of the record; where the front tree has it, the value in blobs alone
   };
   /// A change that waits for its merge.
   struct Pending {
@@ -139,23 +150,27 @@ class DpTree final : public OrderedIndex<Keys> {
   }
 
   // Reading. The caller is pinned.
-  [[nodiscard]] std::optional<BasePlace> find_in_base(const BaseMap& base, Key key,
+  /// Finds the leaf, and asks for its lines, which arrive while the caller does something else.
+  [[nodiscard]] Aim aim_at(Key key) const noexcept;
+  [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
   /// The words of the record under the front tree; false: absent.
-  [[nodiscard]] bool find_below(const Snapshot& trees, Key key, std::uint64_t hash,
+  [[nodiscard]] bool find_below(const Aim& aim, Key key, std::uint64_t hash,
                                 RecordWords& found) const;
   [[nodiscard]] bool find_pinned(Key key, std::uint64_t hash, RecordWords& found) const;
   /// The same without the front tree, for a writer, under whom that stays.
-  [[nodiscard]] bool find_below_front(Key key, std::uint64_t hash, RecordWords& found) const;
+  [[nodiscard]] bool find_below_front(Aim aim, Key key, std::uint64_t hash,
+                                      RecordWords& found) const;
 
   // Changing (change.cpp). Nothing: the log has no room.
+  [[nodiscard]] Target lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks);
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, std::uint64_t hash, Put kind);
   [[nodiscard]] std::optional<Outcome> try_remove(Key key, std::uint64_t hash);
   void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
-  [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, std::uint64_t hash, Outcome& outcome);
+  [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, Outcome& outcome);
 
   // When to merge (schedule.cpp).
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
@@ -213,7 +228,7 @@ class DpTree final : public OrderedIndex<Keys> {
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
   std::atomic<std::uint64_t> reusing_{0};
-  pm::SharedLock writers_;
+  pm::AsymmetricLock writers_;
   mutable pm::VersionLock merging_;
   // Full pools; but for the atomic ones under `merging_`.
   std::vector<dptree::LogRecord*> left_;    ///< D4, in key order

@@ -86,11 +86,16 @@ class LogTail {
   LogTail(Pool& pool, unsigned segment_records) noexcept
       : pool_(pool), segment_records_(segment_records) {}
 
-  /// A slot for one record; null: the pool has no room for a segment.
-  [[nodiscard]] LogRecord* take() noexcept {
+  /// A slot for one record, counted with `count()`, which no two threads are in at once; null: the
+  /// pool has no room for a segment.
+  template <class Count>
+  [[nodiscard]] LogRecord* take(Count&& count) noexcept {
     (void)lock_.lock();
     LogRecord* slot = nullptr;
-    if (used_ < segment_records_ || extend()) slot = &segment_->record(used_++);
+    if (used_ < segment_records_ || extend()) {
+      slot = &segment_->record(used_++);
+      count();
+    }
     lock_.unlock_unchanged();
     return slot;
   }

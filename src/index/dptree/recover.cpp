@@ -108,7 +108,9 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
     tree.discard(old.value, old.key);
   }
   const std::uint64_t removal = change == Change::removal ? Buffer::removal_bit : 0;
-  tree.set(position, key, hash_of(key), pool_.offset_of(&record) | removal);
+  tree.count_change(!position.found.any(), 0);
+  tree.admit(hash_of(key));
+  tree.set(position, key, pool_.offset_of(&record) | removal);
   return true;
 }
 

@@ -34,7 +34,7 @@ void DpTree<Keys>::rotate() {
   std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
   std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, capacity_over(*base));
-  const pm::SharedLock::WriteGuard alone(writers_);  // D2
+  const pm::AsymmetricLock::WriteGuard alone(writers_);  // D2
   const Epochs::Guard guard(epochs_);
   state.front = state.middle();
   state.has_middle = true;

@@ -60,6 +60,9 @@ struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
   void set_next(WordLeaf* next) noexcept {
     set_link(count(), reinterpret_cast<std::uint64_t>(next));
   }
+  void set_word(unsigned i, std::uint64_t word) noexcept {
+    word_[i].store(word, std::memory_order_release);
+  }
   /// Replaces the word of entry i; returns the old one.
   std::uint64_t exchange(unsigned i, std::uint64_t word) noexcept {
     return word_[i].exchange(word, std::memory_order_acq_rel);
