@@ -85,30 +85,54 @@ void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t word) {
   leaf.lock.unlock();
 }
 
+/// Adds the entries of a leaf, as they are while its lock has this word. False: that has changed.
+template <class Keys>
+bool Buffer<Keys>::copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept {
+  const unsigned n = leaf.count();
+  for (unsigned i = 0; i < n; ++i) out.entry[out.count + i] = leaf.entry(i);
+  const Leaf* const next = leaf.next();
+  if (!leaf.lock.validate(word)) return false;
+  out.count += n;
+  out.next = next;
+  return true;
+}
+
+template <class Keys>
+void Buffer<Keys>::prefetch_behind(const Batch& batch, unsigned first) const noexcept {
+  for (unsigned i = first; i < batch.count; ++i) pm::prefetch(record_of(batch.entry[i].word));
+  if (batch.next != nullptr) batch.next->prefetch();
+}
+
 template <class Keys>
 void Buffer<Keys>::collect(Key from, bool inclusive, Batch& out) const {
   for (pm::Backoff backoff;; backoff.wait()) {
-    Entered at = enter(from);
-    for (bool changed = false; !changed;) {
-      pm::ReadAttempt stable(at.leaf->lock, at.word);
-      const unsigned n = at.leaf->count();
-      for (unsigned i = 0; i < n; ++i) out.entry[i] = at.leaf->entry(i);
-      Leaf* const next = at.leaf->next();
-      changed = !stable();
-      if (changed) break;
-      for (unsigned i = 0; i < n; ++i) pm::prefetch(record_of(out.entry[i].word));
-      const std::uint64_t next_word = next == nullptr ? 0 : next->lock.read_begin();
-      out.count = 0;
-      for (unsigned i = 0; i < n; ++i) {
-        const Key key = key_of(out.entry[i]);
-        if (inclusive ? key >= from : key > from) out.entry[out.count++] = out.entry[i];
-      }
-      changed = !stable();
-      if (changed) break;
-      if (out.count != 0 || next == nullptr) return;
-      at = {next, next_word};
-    }
+    const Entered at = enter(from);
+    out.count = 0;
+    if (copy_leaf(*at.leaf, at.word, out)) break;
   }
+  if constexpr (RecordStore<Keys>::has_blobs) prefetch_behind(out, 0);
+  const auto is_before = [&](const Entry& entry) {
+    const Key key = key_of(entry);
+    return inclusive ? key < from : key <= from;
+  };
+  unsigned passed = 0;
+  while (passed < out.count && is_before(out.entry[passed])) ++passed;
+  std::copy(out.entry.begin() + passed, out.entry.begin() + out.count, out.entry.begin());
+  out.count -= passed;
+  prefetch_behind(out, 0);
+  if (out.count == 0) collect_more(out);
+}
+
+// What is left of the next leaf is read already, and whatever splits off a leaf goes to its right:
+// so the next leaf begins where it did when it was found, and takes no lock of its neighbour's.
+template <class Keys>
+void Buffer<Keys>::collect_more(Batch& out) const {
+  const unsigned before = out.count;
+  while (out.count == before && out.next != nullptr) {
+    const Leaf& leaf = *out.next;
+    for (pm::Backoff backoff; !copy_leaf(leaf, leaf.lock.read_begin(), out);) backoff.wait();
+  }
+  prefetch_behind(out, before);
 }
 
 template <class Keys>

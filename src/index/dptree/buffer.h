@@ -63,10 +63,11 @@ class Buffer {
   using Entry = WordEntry;
   static constexpr std::uint64_t removal_bit = 1;
 
-  /// Entries of one leaf.
+  /// Entries of one leaf, or of two, and what comes behind them.
   struct Batch {
-    std::array<Entry, Leaf::entries> entry;
+    std::array<Entry, 2 * std::size_t{Leaf::entries}> entry;
     unsigned count = 0;
+    const Leaf* next = nullptr;  ///< null: nothing
   };
 
   /// What a search finds: the newest log record of a key.
@@ -145,11 +146,21 @@ class Buffer {
   void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
-  /// they were at one moment, and goes on until there are some. None: the tree ends.
+  /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
+  /// log records and for the next leaf.
   void collect(Key from, bool inclusive, Batch& out) const;
+  /// Adds those of the next leaf, or of as many as it takes. `out` holds one leaf's at most.
+  void collect_more(Batch& out) const;
   /// The key of an entry; the text of a byte string lies in its blob.
   [[nodiscard]] Key key_of(const Entry& entry) const noexcept {
-    return records_.key_of(record_of(entry.word)->words());
+    if constexpr (RecordStore<Keys>::has_blobs)
+      return records_.key_of(record_of(entry.word)->words());
+    else
+      return entry.key;
+  }
+  /// The record that an entry leads to.
+  [[nodiscard]] RecordWords words_of(const Entry& entry) const noexcept {
+    return {entry.key, record_of(entry.word)->value.load(std::memory_order_acquire)};
   }
   /// Calls visit(entry) for all, in order. No writer runs.
   template <class Visit>
@@ -167,6 +178,8 @@ class Buffer {
   [[nodiscard]] const std::vector<RecordWords>& garbage() const noexcept { return garbage_; }
 
  private:
+  [[nodiscard]] static bool copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept;
+  void prefetch_behind(const Batch& batch, unsigned first) const noexcept;
   template <class Stable>
   [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {
     return leaf.search(

@@ -37,17 +37,12 @@ auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool 
     const Aim aim = aim_at(key);
     const auto entered = front.enter(key);
     const bool is_ahead = !front.may_have(hash);
-    if (is_ahead) target.present = find_below_front(aim, key, hash, target.words);
+    if (is_ahead) target.present = find_below_front(aim, key, hash, target.below);
     target.position = front.lock(key, entered);
     if (!is_ahead && !target.position.found.any())
-      target.present = find_below_front(aim_at(key), key, hash, target.words);
+      target.present = find_below_front(aim_at(key), key, hash, target.below);
   }
-  const auto& found = target.position.found;
-  if (found.any()) {
-    target.present = found.is_put();
-    target.words.key = RecordStore<Keys>::key_word(key);
-    if constexpr (RecordStore<Keys>::has_blobs) target.words = front.record_of(found.word)->words();
-  }
+  if (target.position.found.any()) target.present = target.position.found.is_put();
   return target;
 }
 
@@ -57,7 +52,7 @@ std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
   const Target target = lock_target(front, key, hash, kind != Put::upsert);
-  const auto& [position, present, words] = target;
+  const auto& [position, present, below] = target;
   if (kind != Put::upsert && present == (kind == Put::insert)) {
     front.release(position);
     return present ? Outcome::exists : Outcome::not_found;
@@ -77,7 +72,11 @@ std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t
   }
   front.admit(hash);
   log_put(*record, draft, front.seal());
-  if (position.found.is_put()) front.discard(words.value, words.key);
+  if constexpr (RecordStore<Keys>::has_blobs)
+    if (position.found.is_put()) {
+      const RecordWords old = front.record_of(position.found.word)->words();
+      front.discard(old.value, old.key);
+    }
   front.set(position, key, pool_.offset_of(record));
   return Outcome::ok;
 }
@@ -104,13 +103,15 @@ std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
   const Target target = lock_target(front, key, hash, true);
-  const auto& [position, present, words] = target;
+  const auto& [position, present, below] = target;
   const auto count = [&] { front.count_change(!position.found.any(), 0); };
   LogRecord* const record = present ? tail_.take(count) : nullptr;
   if (record == nullptr) {
     front.release(position);
     return present ? std::nullopt : std::optional(Outcome::not_found);
   }
+  const RecordWords words =
+      position.found.any() ? front.record_of(position.found.word)->words() : below;
   front.admit(hash);
   record->key.store(words.key, std::memory_order_release);  // D3
   record->value.store(words.value, std::memory_order_release);

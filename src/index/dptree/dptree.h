@@ -115,11 +115,11 @@ class DpTree final : public OrderedIndex<Keys> {
     unsigned slot;
     RecordWords words;
   };
-  /// Where a change goes, its leaf locked, and the record of the key as it is.
+  /// Where a change goes, its leaf locked; the rest unless nobody asked.
   struct Target {
     typename Buffer::Position position;
-    bool present = false;  ///< unless nobody asked
-    RecordWords words;     ///< of the record; where the front tree has it, the value in blobs alone
+    bool present = false;  ///< the key
+    RecordWords below;     ///< its record where the front tree has none
   };
   /// A change that waits for its merge.
   struct Pending {

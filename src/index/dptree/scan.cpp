@@ -6,47 +6,57 @@
 
 namespace perdure {
 
-/// A walk over the records of one snapshot from a key on, newest entries first.
+/// A walk over the records of one snapshot from a key on, newest entries first. All lines that it
+/// will come by are asked for before any is waited for.
 template <class Keys>
 class DpTree<Keys>::Cursor {
  public:
-  /// Begins at `from`, or behind it.
-  Cursor(const DpTree& tree, const Snapshot& trees, Key from, bool inclusive)
-      : tree_(tree), trees_(trees) {
+  /// Begins at `from`, or behind it, and means to go on for `most` records.
+  Cursor(const DpTree& tree, const Snapshot& trees, Key from, bool inclusive, std::size_t most)
+      : tree_(tree), trees_(trees), wanted_(most) {
+    const BaseMap& base = *trees.base;
+    if (base.size() != 0) {
+      leaf_ = base.find(from);
+      prefetch_sets(leaf_);
+    }
     front_.tree = trees.front;
     middle_.tree = trees.middle;
     for (BufferSide* side : {&front_, &middle_})
       if (side->tree != nullptr) side->tree->collect(from, inclusive, side->batch);
-    if (trees.base->size() == 0) return;
-    leaf_ = trees.base->find(from);
-    enter_leaf();
-    order_ = position_of(from, inclusive);
+    if (base.size() != 0) {
+      enter_leaf();
+      order_ = position_of(from, inclusive);
+      prefetch_records();
+    }
+    for (BufferSide* side : {&front_, &middle_}) {
+      if (side->tree == nullptr) continue;
+      if (side->batch.count * base.records < side->tree->count() * most)
+        side->tree->collect_more(side->batch);
+      load_head(*side);
+    }
   }
 
-  /// The next record. False: there is none, or, `whole()` being false, what was read is worth
-  /// nothing: begin again behind the last record.
-  [[nodiscard]] bool next(RecordWords& out) {
-    for (;;) {
-      if (!fill_base()) return false;
-      RecordWords best;
-      bool any = false;
-      bool removal = false;
-      offer(front_, best, any, removal);
-      offer(middle_, best, any, removal);
-      if (base_.at < base_.count && (!any || tree_.records_.less(base_.words[base_.at], best))) {
-        out = base_.words[base_.at++];
-        return stays_whole();
+  /// Calls sink(words) for the next records, `most` at most. Fewer: there are no more, or,
+  /// `whole()` being false, begin again behind the last record.
+  template <class Sink>
+  void take(std::size_t most, Sink&& sink) {
+    while (most != 0 && fill_base()) {
+      const RecordStore<Keys>& records = tree_.records_;
+      const BufferSide* const newest = lowest_side();
+      for (; most != 0 && base_.at < base_.count; --most) {
+        if (newest != nullptr && !records.less(base_.words[base_.at], newest->head)) break;
+        sink(base_.words[base_.at++]);
       }
-      if (!any) {
-        (void)stays_whole();
-        return false;
-      }
-      for (BufferSide* side : {&front_, &middle_}) pass(*side, best);
-      if (base_.at < base_.count && !tree_.records_.less(best, base_.words[base_.at])) ++base_.at;
-      if (!stays_whole()) return false;
+      if (most == 0) return;
+      if (base_.at == base_.count && view_.has_value()) continue;
+      if (newest == nullptr) return;
+      const RecordWords words = newest->head;
+      const bool removal = newest->removal;
+      if (base_.at < base_.count && !records.less(words, base_.words[base_.at])) ++base_.at;
+      for (BufferSide* side : {&front_, &middle_}) pass(*side, words);
       if (removal) continue;
-      out = best;
-      return true;
+      sink(words);
+      --most;
     }
   }
   [[nodiscard]] bool whole() const noexcept { return whole_; }
@@ -57,6 +67,9 @@ class DpTree<Keys>::Cursor {
     const Buffer* tree = nullptr;
     typename Buffer::Batch batch;
     unsigned at = 0;
+    bool any = false;      ///< `head` is an entry's
+    bool removal = false;  ///< it is a removal's
+    RecordWords head;
   };
   struct BaseSide {
     std::array<RecordWords, run> words;
@@ -68,27 +81,48 @@ class DpTree<Keys>::Cursor {
     whole_ = whole_ && tree_.is_whole(trees_);
     return whole_;
   }
-  void offer(BufferSide& side, RecordWords& best, bool& any, bool& removal) const {
-    if (side.tree == nullptr || side.at == side.batch.count) return;
+
+  /// Words that are not whole lead nowhere: then there is no head, and no next record.
+  void load_head(BufferSide& side) {
+    side.any = side.at < side.batch.count;
+    if (!side.any) return;
     const auto& entry = side.batch.entry[side.at];
-    const RecordWords words = side.tree->record_of(entry.word)->words();
-    if (any && !tree_.records_.less(words, best)) return;
-    best = words;
-    any = true;
-    removal = (entry.word & Buffer::removal_bit) != 0;
+    side.head = side.tree->words_of(entry);
+    side.removal = (entry.word & Buffer::removal_bit) != 0;
+    side.any = stays_whole();
+  }
+  /// The side with the lowest head, of two with the same key the newer.
+  [[nodiscard]] const BufferSide* lowest_side() const {
+    if (!front_.any) return middle_.any ? &middle_ : nullptr;
+    return middle_.any && tree_.records_.less(middle_.head, front_.head) ? &middle_ : &front_;
   }
   /// Moves behind `words`, which nothing here is below.
   void pass(BufferSide& side, RecordWords words) {
-    if (side.tree == nullptr || side.at == side.batch.count) return;
-    const Key key = side.tree->key_of(side.batch.entry[side.at]);
-    if (tree_.records_.key_of(words) < key) return;
-    if (++side.at < side.batch.count) return;
-    side.at = 0;
-    side.tree->collect(key, false, side.batch);
+    if (!side.any || tree_.records_.less(words, side.head)) return;
+    if (++side.at == side.batch.count) {
+      side.at = side.batch.count = 0;
+      side.tree->collect_more(side.batch);
+    }
+    load_head(side);
+  }
+
+  [[nodiscard]] LeafView view_of(std::size_t leaf) const noexcept {
+    return tree_.leaf_at(trees_.base->leaf(leaf));
+  }
+  void prefetch_sets(std::size_t leaf) const noexcept {
+    const LeafView view = view_of(leaf);
+    pm::prefetch_range(&view.set(0), sizeof(dptree::BaseLeaf));
+    pm::prefetch_range(view.order(0), 2 * LeafView::rounded(tree_.leaf_entries_));
+  }
+  /// Asks for the records from `order_` on, and for the next leaf where they do not suffice.
+  void prefetch_records() const noexcept {
+    const std::uint64_t end = order_ + std::min<std::uint64_t>(count_ - order_, wanted_);
+    for (std::uint64_t i = order_; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
+    if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size()) prefetch_sets(leaf_ + 1);
   }
 
   void enter_leaf() {
-    view_.emplace(tree_.leaf_at(trees_.base->leaf(leaf_)));
+    view_.emplace(view_of(leaf_));
     which_ = view_->current(trees_.base->version);
     count_ = std::min<std::uint64_t>(tree_.leaf_entries_,
                                      view_->set(which_).count.load(std::memory_order_acquire));
@@ -98,12 +132,25 @@ class DpTree<Keys>::Cursor {
     return std::min<unsigned>(view_->order(which_)[i].load(std::memory_order_acquire),
                               tree_.leaf_entries_ - 1);
   }
+  /// Where `key` would be if the leaf's keys were spread evenly over what it covers.
+  [[nodiscard]] std::uint64_t likely_position(Key key) const noexcept {
+    const BaseMap& base = *trees_.base;
+    const std::uint64_t low = RecordStore<Keys>::key_word(base.separator(leaf_));
+    const std::uint64_t high = leaf_ + 1 < base.size()
+                                   ? RecordStore<Keys>::key_word(base.separator(leaf_ + 1))
+                                   : ~std::uint64_t{0};
+    const std::uint64_t word = RecordStore<Keys>::key_word(key);
+    if (word <= low || high <= low) return 0;
+    const double share = static_cast<double>(word - low) / static_cast<double>(high - low);
+    return std::min(count_,
+                    static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(count_)));
+  }
   /// Slots without a bit are stepped over: their blobs may be gone.
   [[nodiscard]] std::uint64_t position_of(Key from, bool inclusive) const {
+    constexpr std::uint64_t reach = 16;  // so far from where it is likely, and it is seldom missed
     std::uint64_t low = 0;
     std::uint64_t high = count_;
-    while (low < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
+    const auto divide_at = [&](std::uint64_t middle) {
       std::uint64_t probe = middle;
       RecordWords words;
       while (probe < high && !view_->read(which_, slot_at(probe), words)) ++probe;
@@ -111,7 +158,14 @@ class DpTree<Keys>::Cursor {
         low = probe + 1;
       else
         high = middle;
-    }
+    };
+    const std::uint64_t likely = likely_position(from);
+    const std::uint64_t begin = likely - std::min(likely, reach);
+    const std::uint64_t end = std::min(likely + reach, count_);
+    for (std::uint64_t i = begin; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
+    if (begin < high) divide_at(begin);
+    if (low < end && end < high) divide_at(end);
+    while (low < high) divide_at(low + (high - low) / 2);
     return low;
   }
   [[nodiscard]] bool is_before(RecordWords words, Key from, bool inclusive) const {
@@ -123,26 +177,32 @@ class DpTree<Keys>::Cursor {
 
   /// Reads ahead in the base tree. False: a merge has overtaken us.
   [[nodiscard]] bool fill_base() {
-    while (base_.at == base_.count && view_.has_value()) {
-      base_ = {};
-      const std::uint64_t end = std::min<std::uint64_t>(count_, order_ + run);
-      for (std::uint64_t i = order_; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
-      for (; order_ < end; ++order_) {
-        if (view_->read(which_, slot_at(order_), base_.words[base_.count])) ++base_.count;
-      }
-      if (!stays_whole()) return false;
+    while (whole_ && base_.at == base_.count && view_.has_value()) {
+      read_run();
+      if (!stays_whole()) break;
       for (std::size_t i = 0; i < base_.count; ++i) tree_.records_.prefetch(base_.words[i]);
       if (order_ < count_) continue;
-      if (++leaf_ == trees_.base->size())
+      if (++leaf_ == trees_.base->size()) {
         view_.reset();
-      else
+      } else {
         enter_leaf();
+        prefetch_records();
+      }
     }
-    return true;
+    return whole_;
+  }
+  /// Reads the next records of the leaf, as far as their slots have bits before and after (B2).
+  void read_run() {
+    const std::uint64_t end = std::min<std::uint64_t>(count_, order_ + run);
+    base_.at = base_.count = 0;
+    for (; order_ < end; ++order_)
+      if (view_->read(which_, slot_at(order_), base_.words[base_.count])) ++base_.count;
+    wanted_ -= std::min(wanted_, base_.count);
   }
 
   const DpTree& tree_;
   const Snapshot trees_;
+  std::size_t wanted_;  ///< records to come
   bool whole_ = true;
   BufferSide front_;
   BufferSide middle_;
@@ -162,11 +222,12 @@ std::size_t DpTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   RecordWords last;  // of the last record returned; its blob outlives this thread's pin
   for (pm::Backoff backoff;; backoff.wait()) {
     const bool resumed = out.size() != 0;
-    Cursor cursor(*this, snapshot(), resumed ? records_.key_of(last) : from, !resumed);
-    for (RecordWords words; out.size() < count && cursor.next(words);) {
+    Cursor cursor(*this, snapshot(), resumed ? records_.key_of(last) : from, !resumed,
+                  count - out.size());
+    cursor.take(count - out.size(), [&](RecordWords words) {
       records_.append(words, out);
       last = words;
-    }
+    });
     if (out.size() == count || cursor.whole()) return out.size();
   }
 }
@@ -175,9 +236,10 @@ template <class Keys>
 std::uint64_t DpTree<Keys>::size() const {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
-    Cursor cursor(*this, snapshot(), Key{}, true);
+    constexpr std::size_t all = ~std::size_t{0};
+    Cursor cursor(*this, snapshot(), Key{}, true, all);
     std::uint64_t records = 0;
-    for (RecordWords words; cursor.next(words);) ++records;
+    cursor.take(all, [&](RecordWords) { ++records; });
     if (cursor.whole()) return records;
   }
 }
