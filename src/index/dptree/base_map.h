@@ -2,11 +2,14 @@
 // each merge and never changed.
 //
 // A node stands for a run of leaves whose separators share their first `depth` bytes, and leads on
-// by the next one; up to 32 children are counted, more are looked up in a table of 256.
+// by the next one. It is one cache line: a bit for each byte that a child has, and before each word
+// of bits how many there are; the children lie side by side, each with the first leaf under it,
+// and behind the last one the leaf where the node's run ends.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,80 +19,127 @@
 
 namespace perdure::dptree {
 
-/// Separators as the tree reads them: bytes that sort as the keys do.
+/// Separators and their leaves, as the tree reads them: bytes that sort as the keys do.
 class IntegerSeparators {
  public:
-  void add(std::uint64_t key) { words_.push_back(__builtin_bswap64(key)); }
-  [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
-  [[nodiscard]] std::string_view text(std::size_t i) const noexcept {
-    return {reinterpret_cast<const char*>(&words_[i]), sizeof(std::uint64_t)};
+  /// A key that is looked for.
+  class Probe {
+   public:
+    explicit Probe(std::uint64_t key) noexcept : key_(key) {}
+    [[nodiscard]] static std::uint32_t size() noexcept { return sizeof(std::uint64_t); }
+    [[nodiscard]] std::uint8_t byte(std::uint32_t i) const noexcept {
+      return static_cast<std::uint8_t>(key_ >> (56 - 8 * i));
+    }
+    /// How its first `bytes` bytes compare with those of `other`.
+    [[nodiscard]] int compare(Probe other, std::uint32_t bytes) const noexcept {
+      const unsigned rest = 64 - 8 * bytes;
+      const std::uint64_t mine = bytes == 0 ? 0 : key_ >> rest;
+      const std::uint64_t theirs = bytes == 0 ? 0 : other.key_ >> rest;
+      return mine < theirs ? -1 : static_cast<int>(mine > theirs);
+    }
+
+   private:
+    std::uint64_t key_;
+  };
+
+  void add(std::uint64_t key, std::uint64_t leaf) { entries_.push_back({key, leaf}); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] Probe probe(std::size_t i) const noexcept { return Probe(entries_[i].key); }
+  [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept { return entries_[i].key; }
+  [[nodiscard]] bool is_above(std::size_t i, Probe key) const noexcept {
+    return key.compare(probe(i), sizeof(std::uint64_t)) < 0;
   }
-  [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept {
-    return __builtin_bswap64(words_[i]);
-  }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return words_.capacity() * 8; }
+  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return entries_.capacity() * sizeof(Entry); }
 
  private:
-  std::vector<std::uint64_t> words_;
+  struct Entry {
+    std::uint64_t key;
+    std::uint64_t leaf;
+  };
+  std::vector<Entry> entries_;
 };
 
 class TextSeparators {
  public:
-  void add(std::string_view key) {
-    begins_.push_back(text_.size());
+  class Probe {
+   public:
+    explicit Probe(std::string_view key) noexcept : key_(key) {}
+    [[nodiscard]] std::uint32_t size() const noexcept {
+      return static_cast<std::uint32_t>(key_.size());
+    }
+    [[nodiscard]] std::uint8_t byte(std::uint32_t i) const noexcept {
+      return static_cast<std::uint8_t>(key_[i]);
+    }
+    [[nodiscard]] int compare(Probe other, std::uint32_t bytes) const noexcept {
+      return key_.substr(0, bytes).compare(other.key_.substr(0, bytes));
+    }
+
+   private:
+    std::string_view key_;
+  };
+
+  void add(std::string_view key, std::uint64_t leaf) {
+    entries_.push_back({text_.size(), leaf});
     text_.append(key);
   }
-  [[nodiscard]] std::size_t size() const noexcept { return begins_.size(); }
-  [[nodiscard]] std::string_view text(std::size_t i) const noexcept {
-    const std::size_t end = i + 1 < begins_.size() ? begins_[i + 1] : text_.size();
-    return std::string_view(text_).substr(begins_[i], end - begins_[i]);
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] Probe probe(std::size_t i) const noexcept { return Probe(key(i)); }
+  [[nodiscard]] std::string_view key(std::size_t i) const noexcept {
+    const std::size_t end = i + 1 < entries_.size() ? entries_[i + 1].begin : text_.size();
+    return std::string_view(text_).substr(entries_[i].begin, end - entries_[i].begin);
   }
-  [[nodiscard]] std::string_view key(std::size_t i) const noexcept { return text(i); }
+  [[nodiscard]] bool is_above(std::size_t i, Probe key) const noexcept {
+    return key.compare(probe(i), ~std::uint32_t{0}) < 0;
+  }
+  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return begins_.capacity() * sizeof(std::size_t) + text_.capacity();
+    return entries_.capacity() * sizeof(Entry) + text_.capacity();
   }
 
  private:
-  std::vector<std::size_t> begins_;
+  struct Entry {
+    std::size_t begin;
+    std::uint64_t leaf;
+  };
+  std::vector<Entry> entries_;
   std::string text_;
 };
 
+template <class Separators>
 class RadixTree {
  public:
-  template <class Separators>
+  using Probe = typename Separators::Probe;
+
   void build(const Separators& separators);
   /// The last separator that is not above `key`; the first where all are. There is one at least.
-  template <class Separators>
-  [[nodiscard]] std::size_t find(const Separators& separators, std::string_view key) const noexcept;
+  [[nodiscard]] std::size_t find(const Separators& separators, Probe key) const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return nodes_.capacity() * sizeof(Node) + bytes_.capacity() + children_.capacity() * 4;
+    return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(Child);
   }
 
  private:
-  struct Node {
+  struct alignas(64) Node {
     std::uint32_t first;
     std::uint32_t last;
     std::uint32_t depth;
-    std::uint32_t count;     ///< children
-    std::uint32_t bytes;     ///< where in `bytes_`: the children's bytes, or the table of ranks
-    std::uint32_t children;  ///< where in `children_`
-    bool ends_here;          ///< the first separator is `depth` bytes long
+    std::uint32_t children;              ///< where in `children_`
+    std::array<std::uint64_t, 4> bits;   ///< a child has this byte
+    std::array<std::uint8_t, 4> before;  ///< bits in the words before
+    bool ends_here;                      ///< the first separator is `depth` bytes long
   };
-  static constexpr std::uint32_t leaf_bit = 1U << 31;
-  static constexpr std::uint32_t counted = 32;
+  static_assert(sizeof(Node) == 64);
+  struct Child {
+    std::uint32_t first;  ///< leaf
+    std::uint32_t node;   ///< no_node: that leaf alone
+  };
+  static constexpr std::uint32_t no_node = 0;  // the root is nobody's child
 
-  template <class Separators>
-  [[nodiscard]] std::uint32_t build_range(const Separators& separators, std::uint32_t first,
-                                          std::uint32_t end, std::uint32_t depth);
-  [[nodiscard]] std::uint32_t rank_of(const Node& node, std::uint8_t byte) const noexcept;
-  [[nodiscard]] std::uint32_t first_of(std::uint32_t child) const noexcept {
-    return (child & leaf_bit) != 0 ? child & ~leaf_bit : nodes_[child].first;
-  }
+  std::uint32_t build_range(const Separators& separators, std::uint32_t first, std::uint32_t end,
+                            std::uint32_t depth);
 
   std::vector<Node> nodes_;
-  std::vector<std::uint8_t> bytes_;
-  std::vector<std::uint32_t> children_;
-  std::uint32_t root_ = 0;
+  std::vector<Child> children_;
 };
 
 /// One version of the base tree: its leaves in key order.
@@ -103,27 +153,21 @@ class BaseMap {
   explicit BaseMap(std::uint64_t version) : version(version) {}
 
   void add(Key separator, std::uint64_t leaf) {
-    separators_.add(size() == 0 ? Key{} : separator);  // M1
-    leaves_.push_back(leaf);
+    separators_.add(size() == 0 ? Key{} : separator, leaf);  // M1
   }
   /// After the last `add`.
   void finish() {
     if (size() != 0) tree_.build(separators_);
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return leaves_.size(); }
-  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return leaves_[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return separators_.size(); }
+  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return separators_.leaf(i); }
   [[nodiscard]] Key separator(std::size_t i) const noexcept { return separators_.key(i); }
   [[nodiscard]] std::size_t find(Key key) const noexcept {
-    if constexpr (Keys::kind == KeyKind::integer) {
-      const std::uint64_t word = __builtin_bswap64(key);
-      return tree_.find(separators_, {reinterpret_cast<const char*>(&word), sizeof word});
-    } else {
-      return tree_.find(separators_, key);
-    }
+    return tree_.find(separators_, typename Separators::Probe(key));
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return sizeof *this + separators_.bytes() + tree_.bytes() + leaves_.capacity() * 8;
+    return sizeof *this + separators_.bytes() + tree_.bytes();
   }
 
   const std::uint64_t version;
@@ -134,8 +178,10 @@ class BaseMap {
 
  private:
   Separators separators_;
-  std::vector<std::uint64_t> leaves_;
-  RadixTree tree_;
+  RadixTree<Separators> tree_;
 };
+
+extern template class RadixTree<IntegerSeparators>;
+extern template class RadixTree<TextSeparators>;
 
 }  // namespace perdure::dptree
