@@ -6,7 +6,7 @@
 namespace perdure::dptree {
 
 BloomFilter::BloomFilter(std::uint64_t keys)
-    : mask_(std::bit_ceil(std::max<std::uint64_t>(8, keys * 12 / 64)) - 1),
+    : mask_(std::bit_ceil(std::max<std::uint64_t>(8, keys * 10 / 64)) - 1),
       words_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {}
 
 template <class Keys>

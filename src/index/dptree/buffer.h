@@ -28,7 +28,7 @@ namespace perdure::dptree {
 /// Set bits never lie about presence: a key that was added is always found.
 class BloomFilter {
  public:
-  /// For `keys` keys at 12 bits each: about 2 in 100 absent keys pass.
+  /// For `keys` keys at 10 to 20 bits each: 2 in 100 absent keys pass, or fewer.
   explicit BloomFilter(std::uint64_t keys);
   void add(std::uint64_t hash) noexcept {
     std::atomic<std::uint64_t>& word = words_[place(hash)];

@@ -34,13 +34,13 @@ auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool 
   if (!asks) {
     target.position = front.lock(key);
   } else {
-    const Aim aim = aim_at(key);
+    const Aim aim = aim_at(key, hash);
     const auto entered = front.enter(key);
     const bool is_ahead = !front.may_have(hash);
     if (is_ahead) target.present = find_below_front(aim, key, hash, target.below);
     target.position = front.lock(key, entered);
     if (!is_ahead && !target.position.found.any())
-      target.present = find_below_front(aim_at(key), key, hash, target.below);
+      target.present = find_below_front(aim_at(key, hash), key, hash, target.below);
   }
   if (target.position.found.any()) target.present = target.position.found.is_put();
   return target;
@@ -181,7 +181,7 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
     if (!turn_to_removal(*trees.front, key, outcome)) {
       const bool in_middle =
           trees.middle != nullptr && turn_to_removal(*trees.middle, key, outcome);
-      const auto place = find_in_base(aim_at(key), key, hash);
+      const auto place = find_in_base(aim_at(key, hash), key, hash);
       if (in_middle) {
         const RecordWords words =
             trees.middle->record_of(trees.middle->find(key, hash).word)->words();

@@ -97,8 +97,10 @@ auto DpTree<Keys>::new_buffer(std::uint64_t generation, std::uint64_t capacity)
 }
 
 template <class Keys>
-auto DpTree<Keys>::aim_at(Key key) const noexcept -> Aim {
+auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
   const Snapshot& trees = snapshot();
+  trees.front->prefetch(hash);
+  if (trees.middle != nullptr) trees.middle->prefetch(hash);
   const BaseMap& base = *trees.base;
   if (base.size() == 0) return {&trees, null_offset};
   const std::uint64_t leaf = base.leaf(base.find(key));
@@ -151,7 +153,7 @@ bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
 template <class Keys>
 bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) const {
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Aim aim = aim_at(key);
+    const Aim aim = aim_at(key, hash);
     const Snapshot& trees = *aim.trees;
     const auto entry = trees.front->find(key, hash);
     bool present = entry.is_put();
@@ -167,7 +169,7 @@ bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) 
 template <class Keys>
 bool DpTree<Keys>::find_below_front(Aim aim, Key key, std::uint64_t hash,
                                     RecordWords& found) const {
-  for (pm::Backoff backoff;; backoff.wait(), aim = aim_at(key)) {
+  for (pm::Backoff backoff;; backoff.wait(), aim = aim_at(key, hash)) {
     const bool present = find_below(aim, key, hash, found);
     if (is_whole(*aim.trees)) return present;
   }

@@ -150,8 +150,9 @@ class DpTree final : public OrderedIndex<Keys> {
   }
 
   // Reading. The caller is pinned.
-  /// Finds the leaf, and asks for its lines, which arrive while the caller does something else.
-  [[nodiscard]] Aim aim_at(Key key) const noexcept;
+  /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
+  /// something else.
+  [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
   /// The words of the record under the front tree; false: absent.
