@@ -101,6 +101,41 @@ TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
     }
 }
 
+// D1: wherever a scan begins and ends in the three trees, within a leaf or over many, however far
+// from evenly the keys are spread.
+TYPED_TEST(DpTreeOf, AScanFromAnywhereTakesTheNextRecords) {
+  for (const char* leaf_entries : {"leaf_entries=8", "leaf_entries=256"}) {
+    Case<TypeParam> test({leaf_entries, "buffer_entries=100000", "workers=0"});
+    Rng rng(3);
+    const auto uneven = [&] {
+      const std::uint64_t number = rng.below(1500);
+      return number % 3 == 0 ? number << 40 : number;
+    };
+    for (unsigned tree = 0; tree < 3; ++tree) {
+      for (int i = 0; i < 1200; ++i)
+        if (rng.below(4) == 0)
+          test.remove(uneven());
+        else
+          test.put(uneven(), rng.below(1000));
+      if (tree == 0) ASSERT_TRUE(test.store.peer().merge());
+      if (tree == 1) test.store.peer().rotate();
+    }
+    typename TypeParam::Scan scan;
+    for (const std::size_t count : {1U, 2U, 33U, 100U, 3000U})
+      for (int round = 0; round < 60; ++round) {
+        const auto from = make<TypeParam>(uneven());
+        (void)test.store.index().scan(from, count, scan);
+        std::size_t i = 0;
+        for (auto at = test.model.lower_bound(from); at != test.model.end() && i < count; ++at) {
+          ASSERT_LT(i, scan.size());
+          ASSERT_EQ(scan[i].key, at->first);
+          ASSERT_EQ(scan[i++].value, at->second);
+        }
+        ASSERT_EQ(i, scan.size());
+      }
+  }
+}
+
 template <class Keys>
 void keeps_what_it_is_given(const char* workers) {
   Case<Keys> test({"leaf_entries=4", "log_entries=3", "buffer_entries=4", workers});
