@@ -117,8 +117,11 @@ TYPED_TEST(DpTreeOf, AScanFromAnywhereTakesTheNextRecords) {
           test.remove(uneven());
         else
           test.put(uneven(), rng.below(1000));
-      if (tree == 0) ASSERT_TRUE(test.store.peer().merge());
-      if (tree == 1) test.store.peer().rotate();
+      if (tree == 0) {
+        ASSERT_TRUE(test.store.peer().merge());
+      } else if (tree == 1) {
+        test.store.peer().rotate();
+      }
     }
     typename TypeParam::Scan scan;
     for (const std::size_t count : {1U, 2U, 33U, 100U, 3000U})
