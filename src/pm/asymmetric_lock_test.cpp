@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -66,6 +67,33 @@ TEST(AsymmetricLock, AdmitsSeveralReaders) {
   AsymmetricLock lock;
   const AsymmetricLock::ReadGuard mine(lock);
   std::thread([&] { const AsymmetricLock::ReadGuard theirs(lock); }).join();
+}
+
+/// True where `Wanted` is granted only after `Held` was let go.
+template <class Held, class Wanted>
+bool waits_for(AsymmetricLock& lock) {
+  std::atomic<bool> inside{false};
+  bool early = false;
+  std::thread other;
+  {
+    const Held held(lock);
+    other = std::thread([&] {
+      const Wanted wanted(lock);
+      inside.store(true);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    early = inside.load();
+  }
+  other.join();
+  return !early && inside.load();
+}
+
+// L1, both sides.
+TEST(AsymmetricLock, WritersWaitForReadersAndReadersForWriters) {
+  AsymmetricLock lock;
+  EXPECT_TRUE((waits_for<AsymmetricLock::ReadGuard, AsymmetricLock::WriteGuard>(lock)));
+  EXPECT_TRUE((waits_for<AsymmetricLock::WriteGuard, AsymmetricLock::ReadGuard>(lock)));
+  EXPECT_TRUE((waits_for<AsymmetricLock::WriteGuard, AsymmetricLock::WriteGuard>(lock)));
 }
 
 }  // namespace
