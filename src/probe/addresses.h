@@ -2,6 +2,7 @@
 // because under simulation every access to memory is an access of the measured program.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -97,14 +98,21 @@ class RandomAddresses {
   std::uint64_t i_ = 0;
 };
 
-/// Arithmetic steps; each time round, one access further on, so that all of the slice is met.
+/// Arithmetic steps, which may be shorter than an access; each time round, one access further on, so
+/// that all of the slice is met. Begins where `first` steps have been taken.
 class StrideAddresses {
  public:
   constexpr StrideAddresses(std::uint64_t slice_bytes, std::uint64_t access_bytes,
-                            std::uint64_t stride_bytes) noexcept
+                            std::uint64_t stride_bytes, std::uint64_t first) noexcept
       : access_(access_bytes),
         stride_(stride_bytes),
-        last_(slice_bytes < access_bytes ? 0 : slice_bytes - access_bytes) {}
+        last_(slice_bytes < access_bytes ? 0 : slice_bytes - access_bytes) {
+    const std::uint64_t steps = last_ / stride_ + 1;
+    const std::uint64_t phases = (std::min(stride_ - 1, last_) / access_) + 1;
+    phase_ = first / steps % phases * access_;
+    at_ = phase_ + first % steps * stride_;
+    if (at_ > last_) at_ = phase_;
+  }
 
   [[nodiscard]] constexpr std::uint64_t next() noexcept {
     const std::uint64_t at = at_;

@@ -99,9 +99,23 @@ TEST(StrideAddresses, StepAndMeetAllOfTheSliceInTheEnd) {
   EXPECT_EQ(seen.size(), 16U);
 }
 
+TEST(StrideAddresses, OverlapWhereTheStepIsShorterThanAnAccess) {
+  StrideAddresses addresses(1024, 512, 64, 0);
+  for (std::uint64_t at = 0; at <= 512; at += 64) EXPECT_EQ(addresses.next(), at);
+  EXPECT_EQ(addresses.next(), 0U);
+}
+
+TEST(StrideAddresses, BeginWhereOthersEnded) {
+  StrideAddresses whole(4096, 64, 256, 0);
+  for (std::uint64_t first = 0; first < 100; ++first) {
+    StrideAddresses late(4096, 64, 256, first);
+    EXPECT_EQ(late.next(), whole.next()) << first;
+  }
+}
+
 TEST(StrideAddresses, NeverLeaveTheSlice) {
   for (const std::uint64_t stride : {64ULL, 192ULL, 4096ULL, 1ULL << 20}) {
-    StrideAddresses addresses(10'000, 512, stride);
+    StrideAddresses addresses(10'000, 512, stride, 3);
     for (int i = 0; i < 1000; ++i) EXPECT_LE(addresses.next() + 512, 10'000U) << stride;
   }
 }

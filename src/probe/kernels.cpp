@@ -102,7 +102,8 @@ std::uint64_t access_pattern(const AccessLoop& loop, const Lane& lane) noexcept 
                              lane);
     case Pattern::stride:
       return access_loop<op>(
-          StrideAddresses(loop.slice_bytes, loop.access_bytes, loop.stride_bytes), loop, lane);
+          StrideAddresses(loop.slice_bytes, loop.access_bytes, loop.stride_bytes, loop.first), loop,
+          lane);
     case Pattern::same:
       return access_loop<op>(SameAddress{}, loop, lane);
   }

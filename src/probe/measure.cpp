@@ -76,7 +76,7 @@ class Measurement {
     loop.op = point_.op;
     loop.pattern = point_.pattern;
     loop.access_bytes = point_.access_bytes;
-    loop.stride_bytes = std::max(point_.stride_bytes, point_.access_bytes);
+    loop.stride_bytes = point_.stride_bytes;
     loop.operations = operations;
     loop.operations_per_mark = std::min<std::uint64_t>(rig_.operations_per_mark(), operations);
     loop.fence_every = point_.fence_every;
@@ -86,7 +86,9 @@ class Measurement {
     // Threads that began on one DIMM would march over the DIMMs in step.
     const std::uint64_t pages = std::max<std::uint64_t>(loop.slice_bytes / page_bytes, 1);
     const std::uint64_t start = mix64(seed_ + 77 * (thread + 1)) % pages * page_bytes;
-    loop.first = start / loop.access_bytes + before;
+    const std::uint64_t step =
+        loop.pattern == Pattern::stride ? loop.stride_bytes : loop.access_bytes;
+    loop.first = start / step + before;
     return loop;
   }
 

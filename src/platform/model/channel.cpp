@@ -56,7 +56,7 @@ Time DramChannel::open_row(LineAddress line, Time at, bool& missed) {
   const std::size_t bank = static_cast<std::size_t>(bank_count_.remainder(mix64(row)));
   missed = open_rows_[bank] != row;
   open_rows_[bank] = row;
-  if (!missed) return std::max(at, banks_[bank].busy_until());
+  if (!missed) return banks_[bank].free_from(at);
   return banks_[bank].reserve(at, row_cycle_);
 }
 
@@ -66,9 +66,9 @@ ChannelWrite DramChannel::write(LineAddress line, Time at) {
   const Time accepted = std::max(at, drained_.oldest());
   bool missed = false;
   const Time ready = open_row(line, accepted, missed);
-  writes_.delay(ready, line_write_);
-  drained_.push(writes_.busy_until());
-  return {accepted, writes_.busy_until()};
+  const Time drained = writes_.reserve(ready, line_write_) + line_write_;
+  drained_.push(drained);
+  return {accepted, drained};
 }
 
 void DramChannel::write_directory(LineAddress line, Time at) {
@@ -82,7 +82,7 @@ ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   bool missed = false;
   const Time ready = open_row(line, at, missed);
   const Time start = reads_.reserve(ready, line_read_);
-  const bool among_writes = writes_.busy_until() > at;
+  const bool among_writes = writes_.free_from(at) != at;
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));
   return {latency_ + (missed ? row_miss_ : 0), start - at};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -9,41 +10,101 @@
 
 namespace perdure::platform {
 
-/// Requests are served in the order of the calls, which is nearly the order of time. A core that
-/// runs ahead reserves a little in the future; the last idle interval is remembered, so that it
-/// does not keep an earlier request waiting for nothing.
+/// Requests come nearly in the order of time: a core whose loads depend on one another asks for
+/// moments up to microseconds ahead. The last idle intervals are remembered, so that a request
+/// for later keeps no earlier one waiting.
 class Server {
  public:
   /// Takes the server for `occupancy`, no earlier than `from`; returns when it starts.
   Time reserve(Time from, Time occupancy) noexcept {
-    if (from + occupancy <= gap_to_) {
-      const Time start = std::max(from, gap_from_);
-      if (start + occupancy <= gap_to_) {
-        if (start - gap_from_ > gap_to_ - start - occupancy)
-          gap_to_ = start;
-        else
-          gap_from_ = start + occupancy;
-        return start;
-      }
+    if (from >= busy_until_) {
+      append(from, occupancy);
+      return from;
     }
-    const Time start = std::max(from, busy_until_);
-    if (start > busy_until_) {
-      gap_from_ = busy_until_;
-      gap_to_ = start;
+    for (unsigned i = first_after(from); i != count_; ++i) {
+      const Idle idle = at(i);
+      const Time start = std::max(from, idle.from);
+      if (start + occupancy > idle.to) continue;
+      cut(i, start, start + occupancy);
+      return start;
     }
-    busy_until_ = start + occupancy;
+    const Time start = busy_until_;
+    busy_until_ += occupancy;
     return start;
   }
 
-  [[nodiscard]] Time busy_until() const noexcept { return busy_until_; }
-  /// Work that others put in front of everything not yet started.
+  /// The first moment no earlier than `from` at which nothing is served.
+  [[nodiscard]] Time free_from(Time from) const noexcept {
+    if (from >= busy_until_) return from;
+    const unsigned i = first_after(from);
+    return i == count_ ? busy_until_ : std::max(from, at(i).from);
+  }
+
+  /// Work from `from` on that others put in front of everything not yet started.
   void delay(Time from, Time occupancy) noexcept {
     busy_until_ = std::max(busy_until_, from) + occupancy;
   }
 
+  [[nodiscard]] Time busy_until() const noexcept { return busy_until_; }
+
  private:
+  struct Idle {
+    Time from, to;
+  };
+  static constexpr unsigned remembered = 16;
+
+  [[nodiscard]] Idle& at(unsigned i) noexcept { return idle_[(oldest_ + i) % remembered]; }
+  [[nodiscard]] const Idle& at(unsigned i) const noexcept {
+    return idle_[(oldest_ + i) % remembered];
+  }
+  /// The first idle interval that ends after `from`; they lie in order of time.
+  [[nodiscard]] unsigned first_after(Time from) const noexcept {
+    unsigned i = count_;
+    while (i != 0 && at(i - 1).to > from) --i;
+    return i;
+  }
+  void append(Time from, Time occupancy) noexcept {
+    if (from > busy_until_) {
+      if (count_ == remembered) drop_oldest();
+      at(count_++) = {busy_until_, from};
+    }
+    busy_until_ = from + occupancy;
+  }
+  void drop_oldest() noexcept {
+    oldest_ = (oldest_ + 1) % remembered;
+    --count_;
+  }
+  /// Takes [from, to) out of interval `i`.
+  void cut(unsigned i, Time from, Time to) noexcept {
+    const Idle idle = at(i);
+    const bool before = from > idle.from, after = to < idle.to;
+    if (before && after) {
+      if (count_ == remembered) {
+        drop_oldest();
+        if (i == 0) {  // it was the oldest: what lies behind the request remains
+          insert(0, {to, idle.to});
+          return;
+        }
+        --i;
+      }
+      at(i).to = from;
+      insert(i + 1, {to, idle.to});
+    } else if (before) {
+      at(i).to = from;
+    } else if (after) {
+      at(i).from = to;
+    } else {
+      for (--count_; i != count_; ++i) at(i) = at(i + 1);
+    }
+  }
+  void insert(unsigned place, Idle idle) noexcept {
+    for (unsigned i = count_++; i != place; --i) at(i) = at(i - 1);
+    at(place) = idle;
+  }
+
   Time busy_until_ = 0;
-  Time gap_from_ = 0, gap_to_ = 0;
+  unsigned oldest_ = 0, count_ = 0;
+  std::array<Idle, remembered> idle_{};
 };
 
 /// A link whose users reserve it for moments further or less far ahead, in no order: its capacity
