@@ -47,6 +47,7 @@ DramChannel::DramChannel(const DramParameters& parameters)
       row_miss_(from_ns(parameters.row_miss_ns)),
       latency_(from_ns(parameters.read_latency_ns)),
       row_cycle_(from_ns(parameters.row_cycle_ns)),
+      hold_(from_ns(parameters.read_hold_ns)),
       row_bytes_(parameters.row_bytes),
       channels_(parameters.channels),
       bank_count_(parameters.banks) {}
@@ -84,7 +85,7 @@ ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   const Time start = reads_.reserve(ready, line_read_);
   const bool among_writes = writes_.free_from(at) != at;
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));
-  return {latency_ + (missed ? row_miss_ : 0), start - at};
+  return {latency_ + (missed ? row_miss_ : 0), start - at, hold_};
 }
 
 PmChannel::PmChannel(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed)

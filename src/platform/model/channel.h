@@ -25,6 +25,7 @@ namespace perdure::platform {
 struct ChannelRead {
   Time latency = 0;  ///< idle
   Time waited = 0;   ///< queueing
+  Time hold = 0;     ///< a line-fill buffer is held by the line when it is there
 };
 
 /// What became of one 64 B write.
@@ -115,7 +116,7 @@ class DramChannel final : public Channel {
   std::vector<std::uint64_t> open_rows_;
   std::vector<Server> banks_;
   TimeRing drained_;
-  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_;
+  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, hold_;
   Divisor row_bytes_, channels_, bank_count_;
 };
 

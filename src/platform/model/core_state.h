@@ -61,7 +61,8 @@ class Window {
 
 struct FillBuffer {
   LineAddress line = ~LineAddress{0};
-  Time end = 0;
+  Time end = 0;   ///< the line is there
+  Time free = 0;  ///< the buffer takes another
 };
 
 /// Lines under way. How many there are with the same low bits says at once that one is not.

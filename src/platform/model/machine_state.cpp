@@ -107,8 +107,8 @@ Time Machine::State::take_fill_buffer(unsigned core, Time at, unsigned& slot) no
   CoreState& c = cores[core];
   slot = 0;
   for (unsigned i = 1; i < c.fills.size(); ++i)
-    if (c.fills[i].end < c.fills[slot].end) slot = i;
-  const Time free = c.fills[slot].end;
+    if (c.fills[i].free < c.fills[slot].free) slot = i;
+  const Time free = c.fills[slot].free;
   if (free > clocks[core]) advance(core, free, &TimeSplit::memory_queueing);
   return std::max(at, free);
 }
@@ -151,7 +151,7 @@ Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool write
   const Fetch fetch = uncore.fetch(caches, c.physical, line, start, writes);
   ++(fetch.where == Where::llc ? counters.llc_hits : counters.llc_misses);
   c.recent_wait = fetch.waited;
-  c.fills.set(slot, {line, fetch.done});
+  c.fills.set(slot, {line, fetch.done, fetch.done + fetch.hold});
   c.latest_fill = std::max(c.latest_fill, fetch.done);
   std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
   if (fetch.dirty) flags |= CacheTags::dirty_bit;
@@ -281,7 +281,8 @@ void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool st
   while (slot < c.fills.size() && c.fills[slot].line != line) ++slot;
   const Time start =
       slot < c.fills.size() ? std::max(at, c.fills[slot].end) : take_fill_buffer(core, at, slot);
-  c.fills.set(slot, {~LineAddress{0}, start + uncore.write_hold(line)});
+  const Time gone = start + uncore.write_hold(line);
+  c.fills.set(slot, {~LineAddress{0}, gone, gone});
   if (!streamed && start > clocks[core]) {
     if (c.later_flush_count == c.later_flushes.size())
       send_later_flushes(core, c.later_flushes[0].at);

@@ -77,6 +77,7 @@ struct DramParameters {
   double write_accept_ns = 57;  ///< flushed line to the acceptance by the controller
   unsigned write_queue_lines = 48;
   double write_hold_ns = 160;  ///< line-fill buffer held by a line on its way out
+  double read_hold_ns = 0;     ///< line-fill buffer held by a line that is there already
 };
 
 /// One persistent-memory DIMM (or CXL device, or battery-backed DIMM: see `behaves_as_dram`).

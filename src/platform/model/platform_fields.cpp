@@ -148,6 +148,8 @@ const PlatformField memory_fields[] = {
     dram<&D::write_queue_lines>("write_queue_lines", "", 1, 256, "write queue of a channel"),
     dram<&D::write_hold_ns>("write_hold_ns", "ns", 0, 5000,
                             "a line on its way out holds its line-fill buffer"),
+    dram<&D::read_hold_ns>("read_hold_ns", "ns", 0, 1000,
+                           "a line that is there holds its line-fill buffer"),
 };
 
 const PlatformField pm_fields[] = {

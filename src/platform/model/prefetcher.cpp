@@ -27,7 +27,7 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
   c.next_prefetch = (c.next_prefetch + 1) % static_cast<unsigned>(c.prefetches.size());
   const Fetch fetch = uncore.fetch(caches, c.physical, line, at, false, false);
   c.recent_wait = fetch.waited;
-  c.prefetches.set(slot, {line, fetch.done});
+  c.prefetches.set(slot, {line, fetch.done, fetch.done});
   c.latest_prefetch = std::max(c.latest_prefetch, fetch.done);
   std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
   if (fetch.dirty) flags |= CacheTags::dirty_bit;

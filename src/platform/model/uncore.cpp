@@ -96,7 +96,7 @@ Uncore::Answer Uncore::read_memory(unsigned socket, LineAddress line, Time at, b
   if (home == socket) {
     page.remote_lines &= ~(writes ? bit : 0);
     const ChannelRead read = channel.read(line, at, demand);
-    return {at + read.latency + read.waited, read.waited};
+    return {at + read.latency + read.waited, read.waited, read.hold};
   }
   const auto message_bytes = static_cast<std::uint64_t>(platform_.link.message_bytes);
   const auto data_bytes = static_cast<std::uint64_t>(platform_.link.data_message_bytes);
@@ -110,7 +110,7 @@ Uncore::Answer Uncore::read_memory(unsigned socket, LineAddress line, Time at, b
       channel.write_directory(line, ready);
     }
   }
-  return {back + link_latency_ / 2, read.waited + (sent - at) + (back - ready)};
+  return {back + link_latency_ / 2, read.waited + (sent - at) + (back - ready), read.hold};
 }
 
 Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
@@ -153,6 +153,7 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
     const Answer answer = read_memory(socket, line, at, writes, demand);
     result.done = answer.done;
     result.waited = answer.waited;
+    result.hold = answer.hold;
     return result;
   }
   result.where = Where::llc;
@@ -196,7 +197,7 @@ bool Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core, Line
 }
 
 Fetch Uncore::upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at) {
-  Fetch result = {at + llc_latency_, 0, Where::llc, true, false, {}};
+  Fetch result = {at + llc_latency_, 0, 0, Where::llc, true, false, {}};
   const CoreSet others = holders.of(line).without(core);
   bool across = false;
   others.for_each([&](unsigned other) {

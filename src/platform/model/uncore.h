@@ -34,6 +34,7 @@ struct PrivateCaches {
 struct Fetch {
   Time done = 0;
   Time waited = 0;  ///< of it, queueing
+  Time hold = 0;    ///< so much later the line-fill buffer is free
   Where where = Where::memory;
   bool exclusive = false;
   bool dirty = false;              ///< came from an LLC that had not written it back
@@ -86,7 +87,7 @@ class Uncore {
 
  private:
   struct Answer {
-    Time done, waited;
+    Time done, waited, hold = 0;
   };
   Answer read_memory(unsigned socket, LineAddress line, Time at, bool writes, bool demand);
   /// An answer without data, and no copy is given out: directory bits stay as they are.
