@@ -38,7 +38,8 @@ void LaterWrites::push(LineAddress line, Time at) {
 
 DramChannel::DramChannel(const DramParameters& parameters)
     : parameters_(parameters),
-      open_rows_(parameters.banks, ~std::uint64_t{0}),
+      read_rows_(parameters.banks, ~std::uint64_t{0}),
+      written_rows_(parameters.banks, ~std::uint64_t{0}),
       banks_(parameters.banks),
       drained_(parameters.write_queue_lines),
       line_read_(from_ns(parameters.line_read_ns)),
@@ -47,18 +48,23 @@ DramChannel::DramChannel(const DramParameters& parameters)
       row_miss_(from_ns(parameters.row_miss_ns)),
       latency_(from_ns(parameters.read_latency_ns)),
       row_cycle_(from_ns(parameters.row_cycle_ns)),
+      write_recovery_(from_ns(parameters.write_recovery_ns)),
       hold_(from_ns(parameters.read_hold_ns)),
       row_bytes_(parameters.row_bytes),
       channels_(parameters.channels),
       bank_count_(parameters.banks) {}
 
-Time DramChannel::open_row(LineAddress line, Time at, bool& missed) {
+Time DramChannel::open_row(std::vector<std::uint64_t>& open, LineAddress line, Time at,
+                           Time cycle, bool& missed) {
   const std::uint64_t row = channels_.quotient(row_bytes_.quotient(line * 64));
-  const std::size_t bank = static_cast<std::size_t>(bank_count_.remainder(mix64(row)));
-  missed = open_rows_[bank] != row;
-  open_rows_[bank] = row;
+  // Bits 1 to 3, 6 and 7 of the line: neighbours lie in different banks, and lines 16 KiB apart in
+  // the same one.
+  const std::uint64_t bits = (line >> 1 & 7) | (line >> 3 & 0x18);
+  const std::size_t bank = static_cast<std::size_t>(bank_count_.remainder(bits));
+  missed = open[bank] != row;
+  open[bank] = row;
   if (!missed) return banks_[bank].free_from(at);
-  return banks_[bank].reserve(at, row_cycle_);
+  return banks_[bank].reserve(at, cycle);
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {
@@ -66,7 +72,7 @@ ChannelWrite DramChannel::write(LineAddress line, Time at) {
   counters.media_write_bytes += 64;
   const Time accepted = std::max(at, drained_.oldest());
   bool missed = false;
-  const Time ready = open_row(line, accepted, missed);
+  const Time ready = open_row(written_rows_, line, accepted, row_cycle_ + write_recovery_, missed);
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
   drained_.push(drained);
   return {accepted, drained};
@@ -81,7 +87,7 @@ ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   counters.controller_read_bytes += 64;
   counters.media_read_bytes += 64;
   bool missed = false;
-  const Time ready = open_row(line, at, missed);
+  const Time ready = open_row(read_rows_, line, at, row_cycle_, missed);
   const Time start = reads_.reserve(ready, line_read_);
   const bool among_writes = writes_.free_from(at) != at;
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));

@@ -107,16 +107,18 @@ class DramChannel final : public Channel {
   ChannelRead read(LineAddress line, Time at, bool demand) override;
 
  private:
-  /// Opens the row if need be; returns when the bank is ready.
-  Time open_row(LineAddress line, Time at, bool& missed);
+  /// Opens the row if need be, which takes the bank for `cycle`; returns when the bank is ready.
+  Time open_row(std::vector<std::uint64_t>& open, LineAddress line, Time at, Time cycle,
+                bool& missed);
 
   DramParameters parameters_;
   /// Reads go first; what they take is taken from the writes, which the queue holds back.
   Server reads_, writes_;
-  std::vector<std::uint64_t> open_rows_;
+  /// The row that each bank last read, and wrote: writes wait in the queue and go together.
+  std::vector<std::uint64_t> read_rows_, written_rows_;
   std::vector<Server> banks_;
   TimeRing drained_;
-  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, hold_;
+  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_, hold_;
   Divisor row_bytes_, channels_, bank_count_;
 };
 

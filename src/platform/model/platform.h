@@ -70,6 +70,7 @@ struct DramParameters {
   double row_miss_ns = 13;      ///< added when the row must be opened
   unsigned banks = 32;          ///< per channel
   double row_cycle_ns = 45;     ///< between two rows of one bank
+  double write_recovery_ns = 15;  ///< more, after a write
   std::uint64_t row_bytes = 8192;
   double line_read_ns = 3.4;  ///< channel occupancy of 64 B
   double line_write_ns = 4.64;

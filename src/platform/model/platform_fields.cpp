@@ -139,6 +139,7 @@ const PlatformField memory_fields[] = {
     dram<&D::row_miss_ns>("row_miss_ns", "ns", 0, 200, "added when the row must be opened"),
     dram<&D::banks>("banks", "", 1, 512, "banks of a channel"),
     dram<&D::row_cycle_ns>("row_cycle_ns", "ns", 0, 1000, "between two rows of one bank"),
+    dram<&D::write_recovery_ns>("write_recovery_ns", "ns", 0, 1000, "more, after a write"),
     dram<&D::row_bytes>("row_bytes", "B", 64, 1 << 20, "row of a bank"),
     dram<&D::line_read_ns>("line_read_ns", "ns", 0.1, 100, "channel time of a 64 B read"),
     dram<&D::line_write_ns>("line_write_ns", "ns", 0.1, 100, "channel time of a 64 B write"),
