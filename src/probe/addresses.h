@@ -98,8 +98,8 @@ class RandomAddresses {
   std::uint64_t i_ = 0;
 };
 
-/// Arithmetic steps, which may be shorter than an access; each time round, one access further on, so
-/// that all of the slice is met. Begins where `first` steps have been taken.
+/// Arithmetic steps, which may be shorter than an access; each time round, one access further on,
+/// so that all of the slice is met. Begins where `first` steps have been taken.
 class StrideAddresses {
  public:
   constexpr StrideAddresses(std::uint64_t slice_bytes, std::uint64_t access_bytes,

@@ -38,8 +38,6 @@ void LaterWrites::push(LineAddress line, Time at) {
 
 DramChannel::DramChannel(const DramParameters& parameters)
     : parameters_(parameters),
-      read_rows_(parameters.banks, ~std::uint64_t{0}),
-      written_rows_(parameters.banks, ~std::uint64_t{0}),
       banks_(parameters.banks),
       drained_(parameters.write_queue_lines),
       line_read_(from_ns(parameters.line_read_ns)),
@@ -54,25 +52,23 @@ DramChannel::DramChannel(const DramParameters& parameters)
       channels_(parameters.channels),
       bank_count_(parameters.banks) {}
 
-Time DramChannel::open_row(std::vector<std::uint64_t>& open, LineAddress line, Time at,
-                           Time cycle, bool& missed) {
-  const std::uint64_t row = channels_.quotient(row_bytes_.quotient(line * 64));
+DramChannel::Bank& DramChannel::bank_of(LineAddress line) noexcept {
   // Bits 1 to 3, 6 and 7 of the line: neighbours lie in different banks, and lines 16 KiB apart in
   // the same one.
   const std::uint64_t bits = (line >> 1 & 7) | (line >> 3 & 0x18);
-  const std::size_t bank = static_cast<std::size_t>(bank_count_.remainder(bits));
-  missed = open[bank] != row;
-  open[bank] = row;
-  if (!missed) return banks_[bank].free_from(at);
-  return banks_[bank].reserve(at, cycle);
+  return banks_[bank_count_.remainder(bits)];
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {
   counters.controller_write_bytes += 64;
   counters.media_write_bytes += 64;
   const Time accepted = std::max(at, drained_.oldest());
-  bool missed = false;
-  const Time ready = open_row(written_rows_, line, accepted, row_cycle_ + write_recovery_, missed);
+  Bank& bank = bank_of(line);
+  const std::uint64_t row = row_of(line);
+  const Time ready = bank.written_row == row
+                         ? bank.writes.free_from(accepted)
+                         : bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
+  bank.written_row = row;
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
   drained_.push(drained);
   return {accepted, drained};
@@ -86,8 +82,17 @@ void DramChannel::write_directory(LineAddress line, Time at) {
 ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   counters.controller_read_bytes += 64;
   counters.media_read_bytes += 64;
-  bool missed = false;
-  const Time ready = open_row(read_rows_, line, at, row_cycle_, missed);
+  Bank& bank = bank_of(line);
+  const std::uint64_t row = row_of(line);
+  const bool missed = bank.read_row != row;
+  Time ready = 0;
+  if (missed) {
+    ready = bank.reads.reserve(at, row_cycle_);
+    bank.writes.delay(ready, row_cycle_);
+    bank.read_row = row;
+  } else {
+    ready = bank.reads.free_from(at);
+  }
   const Time start = reads_.reserve(ready, line_read_);
   const bool among_writes = writes_.free_from(at) != at;
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));

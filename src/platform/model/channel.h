@@ -107,18 +107,24 @@ class DramChannel final : public Channel {
   ChannelRead read(LineAddress line, Time at, bool demand) override;
 
  private:
-  /// Opens the row if need be, which takes the bank for `cycle`; returns when the bank is ready.
-  Time open_row(std::vector<std::uint64_t>& open, LineAddress line, Time at, Time cycle,
-                bool& missed);
+  /// Reads go first; what they take is taken from the writes, which the queue holds back, and which
+  /// go together where they are for the same row.
+  struct Bank {
+    Server reads, writes;
+    std::uint64_t read_row = ~std::uint64_t{0};
+    std::uint64_t written_row = ~std::uint64_t{0};
+  };
+  [[nodiscard]] Bank& bank_of(LineAddress line) noexcept;
+  [[nodiscard]] std::uint64_t row_of(LineAddress line) const noexcept {
+    return channels_.quotient(row_bytes_.quotient(line * 64));
+  }
 
   DramParameters parameters_;
-  /// Reads go first; what they take is taken from the writes, which the queue holds back.
-  Server reads_, writes_;
-  /// The row that each bank last read, and wrote: writes wait in the queue and go together.
-  std::vector<std::uint64_t> read_rows_, written_rows_;
-  std::vector<Server> banks_;
+  Server reads_, writes_;  ///< of the bus, likewise
+  std::vector<Bank> banks_;
   TimeRing drained_;
-  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_, hold_;
+  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_,
+      hold_;
   Divisor row_bytes_, channels_, bank_count_;
 };
 
