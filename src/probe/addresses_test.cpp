@@ -88,7 +88,7 @@ TEST(RandomAddresses, VisitEverySlotOnceARound) {
 }
 
 TEST(StrideAddresses, StepAndMeetAllOfTheSliceInTheEnd) {
-  StrideAddresses addresses(1024, 64, 256);
+  StrideAddresses addresses(1024, 64, 256, 0);
   std::set<std::uint64_t> seen;
   for (const std::uint64_t expected : {0U, 256U, 512U, 768U, 64U, 320U, 576U, 832U}) {
     const std::uint64_t at = addresses.next();

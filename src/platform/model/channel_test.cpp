@@ -59,5 +59,39 @@ TEST(LaterWritesTest, ComeInOrderOfTimeAndNotBeforeIt) {
   EXPECT_FALSE(writes.due(~Time{0}));
 }
 
+DramParameters one_channel() {
+  DramParameters parameters;
+  parameters.channels = 1;
+  return parameters;
+}
+constexpr LineAddress line_of(std::uint64_t bytes) { return bytes / 64; }
+
+TEST(DramChannelTest, ARowThatIsOpenCostsNothingMore) {
+  DramChannel dram(one_channel());
+  EXPECT_EQ(dram.read(line_of(0), 0, true).latency, from_ns(88 + 13));
+  EXPECT_EQ(dram.read(line_of(64), 1'000'000, true).latency, from_ns(88));
+}
+
+// 16 KiB apart: the same bank, another row, so one each tRC.
+TEST(DramChannelTest, RowsOfOneBankFollowEachOther) {
+  DramChannel dram(one_channel());
+  for (std::uint64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(dram.read(line_of(i << 14), 0, true).waited, i * from_ns(45)) << i;
+  EXPECT_LT(dram.read(line_of((9 << 14) + 128), 0, true).waited, from_ns(45)) << "another bank";
+}
+
+TEST(DramChannelTest, WritesToABankTakeItsRecoveryToo) {
+  DramChannel dram(one_channel());
+  for (std::uint64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(dram.write(line_of(i << 14), 0).taken, i * from_ns(60) + from_ns(4.64)) << i;
+}
+
+TEST(DramChannelTest, ReadsGoBeforeWritesOfTheirBank) {
+  DramChannel dram(one_channel());
+  for (std::uint64_t i = 0; i < 4; ++i) dram.write(line_of(i << 14), 0);
+  EXPECT_EQ(dram.read(line_of(9 << 14), 0, true).waited, 0U);
+  EXPECT_EQ(dram.write(line_of(5 << 14), 0).taken, 4 * from_ns(60) + from_ns(45 + 4.64));
+}
+
 }  // namespace
 }  // namespace perdure::platform
