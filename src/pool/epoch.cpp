@@ -7,6 +7,7 @@
 
 #include "core/assert.h"
 #include "pm/asymmetric_fence.h"
+#include "pm/hints.h"
 #include "pool/heap.h"
 
 namespace perdure {
@@ -130,6 +131,15 @@ void Epochs::retire(Heap& heap, std::uint64_t offset, std::size_t bytes) {
 
 void Epochs::retire_dram(void* memory, std::size_t bytes) {
   retire(reinterpret_cast<std::uint64_t>(memory), bytes, free_dram, nullptr);
+}
+
+// From e to e + 1 it advances when no thread is pinned at e - 1, to e + 2 when none is at e (E1).
+void Epochs::wait_for_pinned() noexcept {
+  const std::uint64_t wanted = state_->global.load(std::memory_order_seq_cst) + 2;
+  for (pm::Backoff backoff; state_->global.load(std::memory_order_seq_cst) < wanted;) {
+    state_->try_advance();
+    if (state_->global.load(std::memory_order_seq_cst) < wanted) backoff.wait();
+  }
 }
 
 void Epochs::drain() {

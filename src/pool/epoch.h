@@ -54,6 +54,9 @@ class Epochs {
   /// The same for memory of operator new[std::align_val_t{64}].
   void retire_dram(void* memory, std::size_t bytes);
 
+  /// Returns when every thread that is pinned now has let go. The caller is not pinned.
+  void wait_for_pinned() noexcept;
+
   /// Frees all that is retired; no thread may be pinned. Used at close and by tests.
   void drain();
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept;

@@ -41,6 +41,7 @@ Result<void> HeaderPool::start_existing() {
 }
 
 void HeaderPool::finish() {
+  if (damaged_.load(std::memory_order_acquire)) return;
   if (ready_ || was_clean_) set_clean(PoolHeader::clean_word);
 }
 
@@ -107,6 +108,26 @@ Result<void> HeaderPool::root_recovered(std::string_view name) {
     return Error{ErrorCode::not_found, "the pool has no root " + quoted(name), path_, ""};
   awaited_[static_cast<std::size_t>(root - header_->root.data())] = false;
   return sweep_if_all_recovered();
+}
+
+Result<bool> HeaderPool::recover_later(std::string_view name,
+                                       std::atomic<std::uint64_t>& high_water) {
+  const PoolHeader::Root* root = find_root(name);
+  if (root == nullptr || roots().size() != 1 || ready_) return false;
+  const Result<bool> serves = heap_->serve_above(high_water);
+  if (!serves || !*serves) return serves;
+  awaited_[static_cast<std::size_t>(root - header_->root.data())] = false;
+  recovering_.store(true, std::memory_order_release);
+  ready_ = true;
+  return true;
+}
+
+Result<void> HeaderPool::finish_recovery() {
+  const Result<std::uint64_t> swept = heap_->sweep();
+  if (!swept) return swept.error();
+  leaked_blocks_freed_ = *swept;
+  recovering_.store(false, std::memory_order_release);
+  return {};
 }
 
 Result<void> HeaderPool::sweep_if_all_recovered() {

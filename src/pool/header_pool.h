@@ -16,6 +16,9 @@ class HeaderPool : public Pool {
   Result<void> add_root(std::string_view name, Reservation& block) override;
   [[nodiscard]] std::vector<PoolRoot> roots() const override;
   Result<void> root_recovered(std::string_view name) override;
+  [[nodiscard]] Result<bool> recover_later(std::string_view name,
+                                           std::atomic<std::uint64_t>& high_water) override;
+  Result<void> finish_recovery() override;
   [[nodiscard]] std::uint64_t huge_page_bytes() const override;
 
  protected:
@@ -26,7 +29,7 @@ class HeaderPool : public Pool {
   /// Begins a session on an existing pool: clears the clean flag durably, marks the root blocks,
   /// and waits for their owners. Errors: corrupt.
   Result<void> start_existing();
-  /// Sets the clean flag, durably, unless recovery was begun but not finished.
+  /// Sets the clean flag, durably, unless recovery was begun but not finished, or damage found.
   void finish();
 
   PoolHeader* header_ = nullptr;  ///< in the mapping

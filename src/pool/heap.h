@@ -9,6 +9,11 @@
 // What a crash can leave behind, an allocated block that nothing links to, recovery takes back:
 //   the owner of each root marks every block it can reach (`mark`), then the pool calls `sweep`.
 // No leak can survive that, so no index needs an allocation log.
+//
+// Instant restart: a heap that persists no allocation may serve before all is marked. It keeps a
+// mark on media up to where it has handed out memory (`keep_high_water`). After the next opening it
+// hands out only what lies beyond (`serve_above`), while the owner of the root goes on marking;
+// what lies below waits for the sweep, so nothing that is still to be read is overwritten.
 #pragma once
 
 #include <atomic>
@@ -51,7 +56,7 @@ class Heap {
 
   /// Promises a block of `bytes` (1 .. max_block_bytes), aligned to `block_alignment(bytes)`,
   /// content undefined. Thread-safe. Out of space: a null reservation. Must not be called before
-  /// `sweep` on a reopened pool.
+  /// `sweep` or `serve_above` on a reopened pool.
   [[nodiscard]] virtual Reservation reserve(std::size_t bytes) noexcept = 0;
 
   /// Makes the reserved blocks durably allocated. The caller has flushed and fenced their content.
@@ -90,6 +95,18 @@ class Heap {
   /// Frees whatever was not marked; returns how many allocated blocks that were (0 after a clean
   /// shutdown for a heap that persists allocation; slab, which persists none, reports 0).
   virtual Result<std::uint64_t> sweep() = 0;
+
+  /// From now on keeps in `word`, on media, how far memory was handed out: durable before a block
+  /// beyond it is. False: this heap cannot. Cost: 1 flush and 1 fence for many blocks.
+  [[nodiscard]] virtual bool keep_high_water(std::atomic<std::uint64_t>& /*word*/) noexcept {
+    return false;
+  }
+  /// Hands out, before the sweep, what lies beyond the mark that `word` was kept with, and keeps it
+  /// on. Blocks below may be freed once marked; other threads may run beside `mark` and `sweep`.
+  /// False: this heap cannot. Errors: corrupt.
+  [[nodiscard]] virtual Result<bool> serve_above(std::atomic<std::uint64_t>& /*word*/) {
+    return false;
+  }
 
   struct Extent {
     std::uint64_t offset = null_offset;  ///< null: no block

@@ -26,6 +26,7 @@
 //     named last; a pool is opened only with all its parts, told by one id (pool/header.h).
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -149,7 +150,25 @@ class Pool {
   /// marked by the pool). When the last root of a reopened pool has reported, the heap sweeps what
   /// is left over and `ready` turns true. A root created in this session needs no call.
   virtual Result<void> root_recovered(std::string_view name) = 0;
-  /// False on a reopened pool until every root has been recovered; allocation waits for it.
+  /// The owner of the pool's only root asks to be served at once: instead of `root_recovered`, it
+  /// marks what it reaches while the pool is in use, and calls `finish_recovery` then. `high_water`
+  /// is what the heap was told to keep (heap.h). False: there are other roots, or the heap cannot:
+  /// the owner recovers first, as ever. Errors: corrupt.
+  [[nodiscard]] virtual Result<bool> recover_later(std::string_view /*name*/,
+                                                   std::atomic<std::uint64_t>& /*high_water*/) {
+    return false;
+  }
+  /// All is marked, and no thread reads anymore what is not: the heap sweeps. Beside other threads.
+  virtual Result<void> finish_recovery() { return {}; }
+  /// True between `recover_later` and the end of `finish_recovery`.
+  [[nodiscard]] bool is_recovering() const noexcept {
+    return recovering_.load(std::memory_order_acquire);
+  }
+  /// Damage was found: the pool will not be closed as clean. Thread-safe.
+  void note_damage() noexcept { damaged_.store(true, std::memory_order_release); }
+
+  /// False on a reopened pool until every root has been recovered, or is served at once; allocation
+  /// waits for it.
   [[nodiscard]] bool ready() const noexcept { return ready_; }
   /// Blocks that the last recovery found allocated but unreachable, and freed.
   [[nodiscard]] std::uint64_t leaked_blocks_freed() const noexcept { return leaked_blocks_freed_; }
@@ -178,6 +197,8 @@ class Pool {
   bool was_clean_ = true;
   bool ready_ = false;
   std::uint64_t leaked_blocks_freed_ = 0;
+  std::atomic<bool> recovering_{false};
+  std::atomic<bool> damaged_{false};
 
  private:
   static constexpr unsigned no_shift = 63;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/assert.h"
+#include "pool/sealed_word.h"
 
 namespace perdure {
 namespace {
@@ -49,6 +50,8 @@ constexpr auto geometry = [] {
 }();
 static_assert(std::ranges::all_of(geometry, [](const Geometry& g) { return g.blocks > 0; }));
 
+constexpr std::uint64_t high_water_purpose = 0x6869676877617465ULL;
+
 class Hold {
  public:
   explicit Hold(pm::VersionLock& lock) noexcept : lock_(lock) {
@@ -72,7 +75,8 @@ void add_to(std::atomic<std::int64_t>& counter, std::int64_t amount) noexcept {
 SlabHeap::SlabHeap(std::uint64_t first_offset, std::uint64_t end_offset)
     : first_offset_(first_offset),
       chunks_(static_cast<std::uint32_t>((end_offset - first_offset) / chunk_bytes)),
-      chunk_(chunks_) {
+      chunk_(chunks_),
+      frozen_chunks_(chunks_) {
   PERDURE_ASSERT(first_offset % 4096 == 0 && first_offset < end_offset);
 }
 
@@ -94,9 +98,9 @@ SlabHeap::Slot* SlabHeap::my_slot() noexcept {
 Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
   Reservation reservation;
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
-  PERDURE_ASSERT(swept_.load(std::memory_order_relaxed));
+  PERDURE_ASSERT(serves_.load(std::memory_order_relaxed));
   Slot* slot = my_slot();
-  if (slot == nullptr || !swept_.load(std::memory_order_acquire)) return reservation;
+  if (slot == nullptr || !serves_.load(std::memory_order_acquire)) return reservation;
   const unsigned size_class = class_of(bytes);
   Cache& cache = slot->cache[size_class];
   for (bool called_in = false;;) {
@@ -133,6 +137,7 @@ void SlabHeap::free(std::uint64_t offset, std::size_t bytes) noexcept {
 
 void SlabHeap::give_back(std::uint64_t offset, unsigned size_class) noexcept {
   PERDURE_ASSERT(is_allocated(offset, size_class));
+  if (offset < frozen_end_.load(std::memory_order_acquire) && unmark(offset, size_class)) return;
   const std::uint32_t capacity = geometry[size_class].capacity;
   Slot* slot = my_slot();
   if (slot == nullptr) {
@@ -294,6 +299,7 @@ std::uint32_t SlabHeap::take_chunks(unsigned size_class) noexcept {
     if (free_chunks < length) continue;
     if (!prepare_span(first, size_class)) return no_chunk;
     chunk_[first].state.store(SpanState::active, std::memory_order_relaxed);
+    raise_high_water(first + length);
     return first;
   }
   return no_chunk;
@@ -371,7 +377,7 @@ bool SlabHeap::mark(std::uint64_t offset, std::size_t bytes) noexcept {
   const auto in_span = static_cast<std::uint32_t>(in_heap - first * chunk_bytes);
   const std::uint32_t index = in_span / shape.bytes;
   if (in_span % shape.bytes != 0 || index >= shape.blocks) return false;
-  if (first + shape.chunks > chunks_ || !claim_for_mark(first, size_class)) return false;
+  if (first + shape.chunks > frozen_chunks_ || !claim_for_mark(first, size_class)) return false;
   std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
   return (bitmap[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
@@ -424,31 +430,139 @@ bool SlabHeap::is_allocated(std::uint64_t offset, unsigned size_class) const noe
   return (bitmap[index / 64].load(std::memory_order_relaxed) >> index % 64 & 1) != 0;
 }
 
+std::uint32_t SlabHeap::used_blocks(std::uint32_t first, unsigned size_class) const noexcept {
+  const Geometry& shape = geometry[size_class];
+  const std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
+  std::uint32_t set_bits = 0;
+  for (std::uint32_t word = 0; word < shape.words; ++word)
+    set_bits +=
+        static_cast<std::uint32_t>(std::popcount(bitmap[word].load(std::memory_order_relaxed)));
+  return set_bits - (shape.words * 64 - shape.blocks);
+}
+
+template <class Take>
+void SlabHeap::for_each_frozen_span(Take&& take) const {
+  for (std::uint32_t chunk = frozen_chunks_; chunk-- > 0;) {  // lists start at the low end
+    const std::uint8_t size_class = chunk_[chunk].size_class.load(std::memory_order_acquire);
+    if (size_class != no_class && chunk % geometry[size_class].chunks == 0)
+      take(chunk, unsigned{size_class});
+  }
+}
+
+SlabHeap::Marked SlabHeap::count_marked() const noexcept {
+  Marked marked;
+  for_each_frozen_span([&](std::uint32_t first, unsigned size_class) {
+    const std::uint32_t used = used_blocks(first, size_class);
+    marked.blocks += used;
+    marked.bytes += std::int64_t{used} * geometry[size_class].bytes;
+    marked.chunks += geometry[size_class].chunks;
+  });
+  return marked;
+}
+
+// S6. False: the sweep has run meanwhile.
+bool SlabHeap::unmark(std::uint64_t offset, unsigned size_class) noexcept {
+  const Hold hold(sweep_lock_);
+  if (offset >= frozen_end_.load(std::memory_order_relaxed)) return false;
+  const Geometry& shape = geometry[size_class];
+  const std::uint64_t in_heap = offset - first_offset_;
+  const auto chunk = static_cast<std::uint32_t>(in_heap / chunk_bytes);
+  const std::uint32_t first = chunk - chunk % shape.chunks;
+  const auto index = static_cast<std::uint32_t>(in_heap - first * chunk_bytes) / shape.bytes;
+  chunk_[first].bitmap.load(std::memory_order_relaxed)[index / 64].fetch_and(
+      ~(std::uint64_t{1} << index % 64), std::memory_order_relaxed);
+  return true;
+}
+
+// Other threads may run: once nothing is frozen any more they free blocks of these spans, which are
+// full until listed; whoever comes first lists or releases a span (S5).
 Result<std::uint64_t> SlabHeap::sweep() {
   PERDURE_ASSERT(!swept_.load(std::memory_order_relaxed));
-  for (std::uint32_t chunk = chunks_; chunk-- > 0;) {  // downwards: lists start at the low end
-    const std::uint8_t size_class = chunk_[chunk].size_class.load(std::memory_order_relaxed);
-    if (size_class == no_class || chunk % geometry[size_class].chunks != 0) continue;
-    const Geometry& shape = geometry[size_class];
-    const std::atomic<std::uint64_t>* bitmap = chunk_[chunk].bitmap.load(std::memory_order_relaxed);
-    std::uint32_t set_bits = 0;
-    for (std::uint32_t word = 0; word < shape.words; ++word)
-      set_bits +=
-          static_cast<std::uint32_t>(std::popcount(bitmap[word].load(std::memory_order_relaxed)));
-    const std::uint32_t used = set_bits - (shape.words * 64 - shape.blocks);
-    chunk_[chunk].used.store(used, std::memory_order_relaxed);
-    chunk_[chunk].state.store(SpanState::full, std::memory_order_relaxed);
-    if (used < shape.blocks) push_partial(chunk, size_class);
-    marked_blocks_ += used;
-    marked_bytes_ += std::int64_t{used} * shape.bytes;
+  {
+    const Hold hold(sweep_lock_);
+    for_each_frozen_span([&](std::uint32_t first, unsigned size_class) {
+      chunk_[first].used.store(used_blocks(first, size_class), std::memory_order_relaxed);
+      chunk_[first].state.store(SpanState::full, std::memory_order_relaxed);
+    });
+    const Marked marked = count_marked();
+    marked_blocks_.store(marked.blocks, std::memory_order_relaxed);
+    marked_bytes_.store(marked.bytes, std::memory_order_relaxed);
+    frozen_end_.store(0, std::memory_order_release);
+    swept_.store(true, std::memory_order_release);
   }
-  swept_.store(true, std::memory_order_release);
+  for_each_frozen_span(
+      [&](std::uint32_t first, unsigned size_class) { list_swept(first, size_class); });
+  {
+    const Hold hold(chunk_lock_);
+    frozen_chunks_ = 0;
+    first_free_chunk_ = 0;
+  }
+  serves_.store(true, std::memory_order_release);
   return std::uint64_t{0};
 }
 
+void SlabHeap::list_swept(std::uint32_t first, unsigned size_class) noexcept {
+  const Hold hold(class_[size_class].lock);
+  const Chunk& span = chunk_[first];
+  if (span.size_class.load(std::memory_order_relaxed) != size_class ||
+      span.state.load(std::memory_order_relaxed) != SpanState::full)
+    return;
+  if (span.used.load(std::memory_order_acquire) == 0)
+    release_chunks(first, size_class);
+  else if (has_free_bit(first, size_class))
+    push_partial(first, size_class);
+}
+
+// S7. Caller holds the chunk lock; no block of the chunks below `end` is in use yet. The mark rises
+// by stretches, so that few allocations pay for it.
+void SlabHeap::raise_high_water(std::uint32_t end) noexcept {
+  if (high_water_word_ == nullptr || end <= high_water_) return;
+  const std::uint32_t stretch = std::clamp(chunks_ / 64, 1U, 64U);
+  high_water_ = std::min(chunks_, (end + stretch - 1) / stretch * stretch);
+  pm::store_persist(*high_water_word_, sealed(high_water_, high_water_purpose));
+}
+
+bool SlabHeap::keep_high_water(std::atomic<std::uint64_t>& word) noexcept {
+  const Hold hold(chunk_lock_);
+  const auto kept = unsealed(word.load(std::memory_order_relaxed), high_water_purpose);
+  high_water_word_ = &word;
+  high_water_ = std::min(kept.value_or(0), chunks_);
+  std::uint32_t end = chunks_;
+  while (end > 0 && chunk_is_free(end - 1)) --end;
+  raise_high_water(std::max(end, 1U));
+  return true;
+}
+
+Result<bool> SlabHeap::serve_above(std::atomic<std::uint64_t>& word) {
+  PERDURE_ASSERT(!serves_.load(std::memory_order_relaxed));
+  const auto kept = unsealed(word.load(std::memory_order_relaxed), high_water_purpose);
+  std::uint32_t end = chunks_;
+  while (end > 0 && chunk_is_free(end - 1)) --end;
+  if (!kept || *kept > chunks_ || *kept < end)
+    return Error{ErrorCode::corrupt, "the heap's high-water mark is damaged", "slab heap",
+                 "restore the pool from a copy, or create a new one with --force"};
+  high_water_word_ = &word;
+  high_water_ = *kept;
+  frozen_chunks_ = *kept;
+  first_free_chunk_ = *kept;
+  frozen_end_.store(first_offset_ + *kept * chunk_bytes, std::memory_order_release);
+  serves_.store(true, std::memory_order_release);
+  return true;
+}
+
 HeapUsage SlabHeap::usage() const noexcept {
-  std::int64_t blocks = marked_blocks_;
-  std::int64_t bytes = marked_bytes_;
+  std::int64_t blocks = marked_blocks_.load(std::memory_order_relaxed);
+  std::int64_t bytes = marked_bytes_.load(std::memory_order_relaxed);
+  std::uint64_t chunks = chunks_used_.load(std::memory_order_relaxed);
+  if (frozen_end_.load(std::memory_order_acquire) != 0) {
+    const Hold hold(sweep_lock_);
+    if (frozen_end_.load(std::memory_order_relaxed) != 0) {
+      const Marked marked = count_marked();
+      blocks = marked.blocks;
+      bytes = marked.bytes;
+      chunks += frozen_chunks_ - marked.chunks;
+    }
+  }
   std::uint64_t slots = 0;
   for (const auto& entry : slot_) {
     const Slot* slot = entry.load(std::memory_order_acquire);
@@ -457,13 +571,12 @@ HeapUsage SlabHeap::usage() const noexcept {
     blocks += slot->live_blocks.load(std::memory_order_relaxed);
     bytes += slot->live_bytes.load(std::memory_order_relaxed);
   }
-  return {
-      .live_blocks = static_cast<std::uint64_t>(blocks),
-      .live_bytes = static_cast<std::uint64_t>(bytes),
-      .reserved_bytes = first_offset_ + chunks_used_.load(std::memory_order_relaxed) * chunk_bytes,
-      .capacity_bytes = chunks_ * chunk_bytes,
-      .dram_bytes = sizeof *this + chunk_.capacity() * sizeof(Chunk) + slots * sizeof(Slot) +
-                    bitmap_bytes_.load(std::memory_order_relaxed)};
+  return {.live_blocks = static_cast<std::uint64_t>(blocks),
+          .live_bytes = static_cast<std::uint64_t>(bytes),
+          .reserved_bytes = first_offset_ + chunks * chunk_bytes,
+          .capacity_bytes = chunks_ * chunk_bytes,
+          .dram_bytes = sizeof *this + chunk_.capacity() * sizeof(Chunk) + slots * sizeof(Slot) +
+                        bitmap_bytes_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace perdure

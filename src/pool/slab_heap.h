@@ -12,10 +12,14 @@
 // S4  `used` is never below the number of set bits, so a span with used == 0 has no user left.
 // S5  a span is on the partial list of its class exactly while its state is `partial`; state and
 //     links change under the class lock.
+// S6  until the sweep, the chunks below `frozen_chunks_` hold marked blocks only, and none of them
+//     is handed out. A set bit there is a mark, and freeing the block takes it back.
+// S7  where a high-water mark is kept, every chunk beyond it was free at every moment so far.
 //
 // Who touches what: a slot's caches under the slot's lock (usually its own thread's; another thread
 // takes it only when the pool is full and cached blocks are called in), lists under the class lock,
-// the chunk map under the chunk lock. Order: slot, class, chunk.
+// the chunk map and the high-water mark under the chunk lock. Order: slot, class, chunk. The sweep
+// lock parts frees below the mark from the sweep; whoever holds it takes no other.
 #pragma once
 
 #include <array>
@@ -34,7 +38,7 @@ class SlabHeap final : public Heap {
   static constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
   /// Manages [first_offset, end_offset) of a pool, without ever touching it. Nothing can be
-  /// reserved until `sweep` has run; on a new pool it runs at once.
+  /// reserved until `sweep` or `serve_above` has run; on a new pool the sweep runs at once.
   SlabHeap(std::uint64_t first_offset, std::uint64_t end_offset);
   ~SlabHeap() override;
 
@@ -46,6 +50,8 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
+  [[nodiscard]] bool keep_high_water(std::atomic<std::uint64_t>& word) noexcept override;
+  [[nodiscard]] Result<bool> serve_above(std::atomic<std::uint64_t>& word) override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return "slab"; }
@@ -87,6 +93,13 @@ class SlabHeap final : public Heap {
     std::uint32_t partial = no_chunk;  ///< head of the list
   };
 
+  /// What is marked, and in how many chunks.
+  struct Marked {
+    std::int64_t blocks = 0;
+    std::int64_t bytes = 0;
+    std::uint32_t chunks = 0;
+  };
+
   [[nodiscard]] Slot* my_slot() noexcept;
   void give_back(std::uint64_t offset, unsigned size_class) noexcept;
   [[nodiscard]] bool refill(Slot& slot, unsigned size_class) noexcept;
@@ -105,6 +118,14 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool has_free_bit(std::uint32_t span, unsigned size_class) const noexcept;
   [[nodiscard]] bool claim_for_mark(std::uint32_t first, unsigned size_class) noexcept;
   [[nodiscard]] bool is_allocated(std::uint64_t offset, unsigned size_class) const noexcept;
+  [[nodiscard]] std::uint32_t used_blocks(std::uint32_t first, unsigned size_class) const noexcept;
+  /// Calls `take(first, size_class)` for the spans of the frozen chunks, the last first.
+  template <class Take>
+  void for_each_frozen_span(Take&& take) const;
+  [[nodiscard]] Marked count_marked() const noexcept;
+  [[nodiscard]] bool unmark(std::uint64_t offset, unsigned size_class) noexcept;
+  void list_swept(std::uint32_t first, unsigned size_class) noexcept;
+  void raise_high_water(std::uint32_t end) noexcept;
 
   [[nodiscard]] bool chunk_is_free(std::uint32_t chunk) const noexcept {
     return chunk_[chunk].size_class.load(std::memory_order_relaxed) == no_class;
@@ -121,9 +142,16 @@ class SlabHeap final : public Heap {
   std::atomic<std::uint32_t> chunks_used_{0};
   std::atomic<std::uint64_t> bitmap_bytes_{0};
   std::atomic<std::uint64_t> frees_at_last_call_{0};
+  std::atomic<bool> serves_{false};
   std::atomic<bool> swept_{false};
-  std::int64_t marked_blocks_ = 0;  ///< set by sweep
-  std::int64_t marked_bytes_ = 0;
+  std::atomic<std::int64_t> marked_blocks_{0};  ///< set by sweep
+  std::atomic<std::int64_t> marked_bytes_{0};
+
+  mutable pm::VersionLock sweep_lock_;
+  std::uint32_t frozen_chunks_;               ///< S6; all of them, unless `serve_above` says
+  std::atomic<std::uint64_t> frozen_end_{0};  ///< their end, while the heap serves unswept
+  std::atomic<std::uint64_t>* high_water_word_ = nullptr;
+  std::uint32_t high_water_ = 0;  ///< S7, in chunks
 };
 
 }  // namespace perdure

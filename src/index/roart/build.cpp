@@ -112,7 +112,7 @@ class Roart<Keys>::Builder {
   [[nodiscard]] Entry build_array(Records records) {
     void* const memory = reserve(sizeof(LeafArray));
     if (memory == nullptr) return {};
-    LeafArray* const array = LeafArray::make(memory);
+    LeafArray* const array = LeafArray::make(memory, tree_.opening_);
     for (const Record& record : records) {
       Reservation block;
       if (!tree_.records_.draft(record.key, record.value, block)) return {};
@@ -127,7 +127,7 @@ class Roart<Keys>::Builder {
                                  std::span<const Entry> entries) {
     void* const memory = reserve(Node::bytes_of(kind));
     if (memory == nullptr) return {};
-    Node* const node = Node::make(memory, kind, level, path);
+    Node* const node = Node::make(memory, kind, level, path, tree_.opening_);
     for (const Entry entry : entries) node->add(entry);
     pm::flush(node, node->bytes());
     return {0, kind, tree_.offset_of(node)};
@@ -155,6 +155,8 @@ class Roart<Keys>::Builder {
 // Power-cut states: empty, or all records.
 template <class Keys>
 Result<void> Roart<Keys>::bulk_load(std::span<const Record> records) {
+  if (early()) finish_walk();
+  if (is_damaged()) return damage();
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   Builder builder(*this, threads_);

@@ -4,11 +4,19 @@
 namespace perdure {
 
 template <class Keys>
-auto Roart<Keys>::find_place(const Path& path) const noexcept -> Place {
+auto Roart<Keys>::find_place(const Path& path) const -> Place {
+  return early() ? descend<true>(path) : descend<false>(path);
+}
+
+template <class Keys>
+template <bool touching>
+auto Roart<Keys>::descend(const Path& path) const -> Place {
   Place at{nullptr, root_, root_->find(roart::symbol_at(path, 0))};
   for (;;) {
-    if (pm::VersionLock::is_locked(at.node->lock.peek()))  // T5
+    if (roart::OpeningLock::is_locked(at.node->lock.peek()))  // T5
       pm::persist(at.node, at.node->bytes());
+    if constexpr (touching)
+      if (!touch(*at.node, at.entry, path)) return {};
     if (at.entry.is_array()) return at;
     Node& below = *node_at(at.entry);
     at.fork = below.fork_from(path, at.node->level);
@@ -18,14 +26,27 @@ auto Roart<Keys>::find_place(const Path& path) const noexcept -> Place {
   }
 }
 
+// What is lost is room, too: before the walk has found it, the pool is not full.
 template <class Keys>
 Outcome Roart<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  for (;;) {
+    const bool began_early = early();
+    if (began_early && !begin_early_change()) return Outcome::invalid;
+    const Outcome outcome = change(key, value, kind);
+    if (outcome != Outcome::out_of_space || !began_early) return outcome;
+    finish_walk();
+  }
+}
+
+template <class Keys>
+Outcome Roart<Keys>::change(Key key, Value value, Put kind) {
   const Path path(key);
   const Probe probe(key);
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     const Place at = find_place(path);
+    if (at.node == nullptr) return Outcome::invalid;
     if (at.forks) {
       if (kind == Put::update) return Outcome::not_found;
       if (!fork(at, path)) return Outcome::out_of_space;
@@ -87,11 +108,13 @@ bool Roart<Keys>::add(LeafArray& array, unsigned free, const Probe& probe, Value
 // Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 Outcome Roart<Keys>::remove(Key key) {
+  if (early() && !begin_early_change()) return Outcome::invalid;
   const Path path(key);
   const Probe probe(key);
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     const Place at = find_place(path);
+    if (at.node == nullptr) return Outcome::invalid;
     if (at.forks) return Outcome::not_found;
     LeafArray& array = *array_at(at.entry);
     array.prefetch_slots(entries_);

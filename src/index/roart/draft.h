@@ -27,7 +27,7 @@ namespace roart {
 template <class Keys>
 class Roart<Keys>::Draft {
  public:
-  explicit Draft(Pool& pool) noexcept : pool_(pool) {}
+  explicit Draft(const Roart& tree) noexcept : pool_(tree.pool_), opening_(tree.opening_) {}
   ~Draft() {
     for (Reservation& block : blocks_) pool_.heap().cancel(block);
   }
@@ -36,16 +36,16 @@ class Roart<Keys>::Draft {
 
   [[nodiscard]] LeafArray* array() {
     void* const memory = reserve(sizeof(LeafArray));
-    return memory == nullptr ? nullptr : LeafArray::make(memory);
+    return memory == nullptr ? nullptr : LeafArray::make(memory, opening_);
   }
   /// A node of `as`'s path, or of a key's.
   [[nodiscard]] Node* node(Kind kind, const Node& as) {
     void* const memory = reserve(Node::bytes_of(kind));
-    return memory == nullptr ? nullptr : Node::make(memory, kind, as);
+    return memory == nullptr ? nullptr : Node::make(memory, kind, as, opening_);
   }
   [[nodiscard]] Node* node(Kind kind, unsigned level, const Path& path) {
     void* const memory = reserve(Node::bytes_of(kind));
-    return memory == nullptr ? nullptr : Node::make(memory, kind, level, path);
+    return memory == nullptr ? nullptr : Node::make(memory, kind, level, path, opening_);
   }
 
   /// A node at `level` with two entries, to hang below level `above`.
@@ -87,6 +87,7 @@ class Roart<Keys>::Draft {
   }
 
   Pool& pool_;
+  const std::uint16_t opening_;
   std::vector<Reservation> blocks_;
 };
 

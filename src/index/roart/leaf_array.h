@@ -1,7 +1,7 @@
 // The leaf array of ROART on media: up to 64 pointers to records, in no order.
 //
 //   byte 0              8        64
-//        | version lock | unused | slot[64] |
+//        | lock word    | unused | slot[64] |
 //
 //   slot: bit 63        47          0
 //         | fingerprint | pool offset |       0: no record
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <new>
 
+#include "index/roart/opening_lock.h"
 #include "pm/pm.h"
 #include "pool/heap.h"
 
@@ -61,11 +62,11 @@ struct LeafArray {
   static constexpr unsigned no_slot = most_entries;
   static constexpr unsigned line_slots = pm::cache_line_bytes / sizeof(std::uint64_t);
 
-  alignas(64) pm::VersionLock lock;
+  alignas(64) OpeningLock lock;
   alignas(64) std::array<std::atomic<std::uint64_t>, most_entries> word;
 
-  [[nodiscard]] static LeafArray* make(void* memory) noexcept {
-    auto* const array = new (memory) LeafArray;
+  [[nodiscard]] static LeafArray* make(void* memory, std::uint16_t opening) noexcept {
+    auto* const array = new (memory) LeafArray(opening);
     for (auto& word : array->word) word.store(0, std::memory_order_relaxed);
     return array;
   }
@@ -113,7 +114,7 @@ struct LeafArray {
   }
 
  private:
-  LeafArray() = default;
+  explicit LeafArray(std::uint16_t opening) noexcept : lock(opening) {}
 
   [[nodiscard]] static unsigned first_place(std::uint16_t fingerprint, unsigned entries) noexcept {
     return fingerprint % ((entries + line_slots - 1) / line_slots) * line_slots;

@@ -2,7 +2,7 @@
 // Source: Ma et al., FAST 2021, sections 3 and 4; Leis et al., ICDE 2013 (the nodes).
 //
 //   byte 0              8       12     13       16         32
-//        | version lock | level | kind | unused | held[16] | entries ...
+//        | lock word    | level | kind | unused | held[16] | entries ...
 //
 //   kind   entries                         bytes, in a block of
 //   n4     4, in no order                  64
@@ -35,6 +35,7 @@
 
 #include "core/assert.h"
 #include "index/record/key_path.h"
+#include "index/roart/opening_lock.h"
 #include "pm/pm.h"
 
 namespace perdure::roart {
@@ -99,7 +100,7 @@ class Entry {
 struct Node {
   static constexpr unsigned held_bytes = 16;
 
-  pm::VersionLock lock;
+  OpeningLock lock;
   std::uint32_t level;
   Kind kind;
   std::array<std::uint8_t, 3> unused;
@@ -119,16 +120,17 @@ struct Node {
   /// A node without entries in memory of `bytes_of(kind)`; `path` is that of a record below.
   template <class Keys>
   [[nodiscard]] static Node* make(void* memory, Kind kind, unsigned level,
-                                  const KeyPath<Keys>& path) noexcept {
-    Node* const node = make(memory, kind, level);
+                                  const KeyPath<Keys>& path, std::uint16_t opening) noexcept {
+    Node* const node = make(memory, kind, level, opening);
     for (unsigned i = 0; i < held_bytes && i < level; ++i) {
       const unsigned at = held_bytes - 1 - i;
       node->held[at / 8] |= std::uint64_t{symbol_at(path, level - 1 - i) - 1} << at % 8 * 8;
     }
     return node;
   }
-  [[nodiscard]] static Node* make(void* memory, Kind kind, const Node& as) noexcept {
-    Node* const node = make(memory, kind, as.level);
+  [[nodiscard]] static Node* make(void* memory, Kind kind, const Node& as,
+                                  std::uint16_t opening) noexcept {
+    Node* const node = make(memory, kind, as.level, opening);
     for (unsigned i = 0; i < node->held.size(); ++i) node->held[i] = as.held[i];
     return node;
   }
@@ -214,10 +216,11 @@ struct Node {
   }
 
  private:
-  Node() = default;
+  explicit Node(std::uint16_t opening) noexcept : lock(opening) {}
 
-  [[nodiscard]] static Node* make(void* memory, Kind kind, unsigned level) noexcept {
-    Node* const node = new (memory) Node;
+  [[nodiscard]] static Node* make(void* memory, Kind kind, unsigned level,
+                                  std::uint16_t opening) noexcept {
+    Node* const node = new (memory) Node(opening);
     node->level = level;
     node->kind = kind;
     node->unused = {};

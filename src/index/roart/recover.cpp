@@ -1,7 +1,7 @@
-// Roart as a whole, for recovery and for check_invariants: level by level of the tree, all threads
-// walk its nodes, then judge the arrays and records below them. Media are believed in nothing:
-// every offset is checked before it is followed. What a power cut left unfinished is taken out
-// again (T2); a cut inside recovery leaves the same to do, or less.
+// Roart as a whole, for recovery before anybody is served and for check_invariants: level by level
+// of the tree, all threads walk its nodes, then judge the arrays and records below them. Media are
+// believed in nothing: every offset is checked before it is followed. What a power cut left
+// unfinished is taken out again (T2); a cut inside recovery leaves the same to do, or less.
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -17,10 +17,14 @@ namespace perdure {
 template <class Keys>
 class Roart<Keys>::Survey {
  public:
-  enum class Purpose : std::uint8_t { recover, check };
+  enum class Purpose : std::uint8_t { recover, recover_anew, check };
 
   Survey(const Roart& tree, Purpose purpose)
-      : tree_(tree), pool_(tree.pool_), heap_(tree.heap_), recovers_(purpose == Purpose::recover) {}
+      : tree_(tree),
+        pool_(tree.pool_),
+        heap_(tree.heap_),
+        purpose_(purpose),
+        recovers_(purpose != Purpose::check) {}
 
   [[nodiscard]] Result<void> run() {
     std::vector<Branch> level(1);
@@ -51,9 +55,6 @@ class Roart<Keys>::Survey {
   }
 
  private:
-  static constexpr unsigned deepest_level =
-      Keys::kind == KeyKind::integer ? 8 : 1 + unsigned{max_key_bytes};
-
   /// A node that was checked, and the path to what is below it.
   struct Branch {
     std::uint64_t offset;
@@ -85,7 +86,7 @@ class Roart<Keys>::Survey {
     blocks_.fetch_add(more, std::memory_order_relaxed);
   }
   [[nodiscard]] Error corrupt(const char* what, std::uint64_t offset) const {
-    return detail::corrupt_record(what, offset, pool_);
+    return tree_.corrupt(what, offset);
   }
 
   /// Judges a node below level `above` and lengthens `path` by its prefix.
@@ -106,45 +107,15 @@ class Roart<Keys>::Survey {
         return corrupt("N1: a node is not on the path to it", offset);
     for (unsigned at = above; at < node.level; ++at)
       path.push_back(static_cast<char>(node.byte_at(at)));
-    if (recovers_)
-      node.lock.reset();
-    else if (node.lock.peek() % pm::VersionLock::version_step != 0)
-      return corrupt("T4: a node is locked at rest", offset);
+    if (Result<void> fit = judge_lock(node.lock, "T4: a node is locked at rest", offset); !fit)
+      return fit;
     count_blocks(1);
     return {};
   }
 
-  /// The entries of a node, ascending; those that a cut fork left twice are taken out.
-  [[nodiscard]] Result<std::vector<Entry>> entries_of(Node& node) {
-    const std::uint64_t offset = tree_.offset_of(&node);
-    std::vector<Entry> entries;
-    for (unsigned i = 0; i < Node::capacity(node.kind); ++i) {
-      const Entry entry = node.entry(i);
-      if (!entry) continue;
-      if (entry.symbol() > roart::last_symbol || (node.kind == Kind::n256 && entry.symbol() != i))
-        return corrupt("N2: an entry has another's symbol", offset);
-      entries.push_back(entry);
-    }
-    std::ranges::sort(entries, {}, &Entry::symbol);
-    if (entries.empty() || entries.front().symbol() != 0)
-      return corrupt("N2: a node has no lowest entry", offset);
-    for (std::size_t i = 1; i < entries.size();) {
-      if (entries[i].symbol() == entries[i - 1].symbol())
-        return corrupt("N2: two entries have the same symbol", offset);
-      if (!entries[i].same_child(entries[i - 1])) {
-        ++i;
-        continue;
-      }
-      if (!recovers_) return corrupt("T2: two entries lead to the same child", offset);
-      pm::store_persist(node.word_of(entries[i]), 0);
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    return entries;
-  }
-
   [[nodiscard]] Result<void> descend(const Branch& from, Below& below) {
     Node& node = *pool_.at<Node>(from.offset);
-    const Result<std::vector<Entry>> read = entries_of(node);
+    const Result<std::vector<Entry>> read = tree_.judge_entries(node, recovers_);
     if (!read) return read.error();
     const std::vector<Entry>& entries = *read;
     for (const Entry entry : entries)
@@ -190,76 +161,61 @@ class Roart<Keys>::Survey {
 
   [[nodiscard]] Result<void> judge_array(const Leaf& leaf) {
     LeafArray& array = *pool_.at<LeafArray>(leaf.offset);
-    if (recovers_)
-      array.lock.reset();
-    else if (array.lock.peek() % pm::VersionLock::version_step != 0)
-      return corrupt("T4: a leaf array is locked at rest", leaf.offset);
-    bool cut = false;
-    std::uint64_t records = 0;
+    if (Result<void> fit =
+            judge_lock(array.lock, "T4: a leaf array is locked at rest", leaf.offset);
+        !fit)
+      return fit;
+    // The root's byte is no key's.
+    const auto level = static_cast<unsigned>(leaf.path->size());
+    const KeyPath<ByteKeys> path(std::string_view(*leaf.path).substr(level == 0 ? 0 : 1));
     std::vector<Key> keys;
-    for (unsigned i = 0; i < LeafArray::most_entries; ++i)
-      if (const Slot slot = array.slot(i); pool_.contains(slot.offset(), sizeof(LeafRecord)))
-        tree_.records_.prefetch(slot.offset());
-    for (unsigned i = 0; i < LeafArray::most_entries; ++i) {
-      const Slot slot = array.slot(i);
-      if (!slot) continue;
-      if (i >= tree_.entries_) return corrupt("A1: a slot beyond the last is used", leaf.offset);
-      if (Result<void> sane = tree_.records_.check(slot.offset()); !sane) return sane;
-      const Key key = tree_.records_.key_of(slot.offset());
-      if (Probe(key).fingerprint != slot.fingerprint())
-        return corrupt("A1: a fingerprint is not its key's", leaf.offset);
-      if (!is_on(*leaf.path, Path(key)))
-        return corrupt("N1: a record is not on the path to it", slot.offset());
-      const auto level = static_cast<unsigned>(leaf.path->size());
-      const unsigned symbol = roart::symbol_at(Path(key), level);
-      if (symbol >= leaf.high &&
-          recovers_) {  // T2: it is in the array beside, or was removed there
-        array.word[i].store(0, std::memory_order_relaxed);
-        cut = true;
-        continue;
-      }
-      if (symbol < leaf.low || symbol >= leaf.high)
-        return corrupt("T2: a record is below another's entry", slot.offset());
-      if (recovers_) {
-        if (Result<void> marked = tree_.records_.mark(slot.offset()); !marked) return marked;
-      } else {
-        keys.push_back(key);
-      }
-      ++records;
-    }
-    count_blocks(1 + records);
-    if (cut) pm::persist(array.word.data(), sizeof array.word);
+    const Result<std::uint64_t> records =
+        tree_.judge_records(array, path, level, leaf.low, leaf.high, recovers_ ? nullptr : &keys);
+    if (!records) return records.error();
+    count_blocks(1 + *records);
     std::ranges::sort(keys);
     if (std::ranges::adjacent_find(keys) != keys.end())
       return corrupt("A1: two slots have the same key", leaf.offset);
     return {};
   }
 
-  [[nodiscard]] static bool is_on(const std::string& path, const Path& key) {
-    for (unsigned i = 0; i < path.size(); ++i)
-      if (roart::symbol_at(key, i) != static_cast<std::uint8_t>(path[i]) + 1U) return false;
-    return true;
+  [[nodiscard]] Result<void> judge_lock(roart::OpeningLock& lock, const char* held,
+                                        std::uint64_t offset) {
+    if (recovers_) {
+      lock.reset(tree_.opening_);
+      if (purpose_ == Purpose::recover_anew) pm::persist(&lock, sizeof lock);  // K2
+      return {};
+    }
+    const std::uint64_t word = lock.peek();
+    if (word % roart::OpeningLock::version_step != 0) return corrupt(held, offset);
+    if (roart::OpeningLock::opening_of(word) != tree_.opening_)
+      return corrupt("T7: the walk has left something out", offset);
+    return {};
   }
 
   const Roart& tree_;
   Pool& pool_;
   Heap& heap_;
+  const Purpose purpose_;
   const bool recovers_;
   std::atomic<std::uint64_t> blocks_{0};
 };
 
 template <class Keys>
-Result<void> Roart<Keys>::recover_tree() {
-  return Survey(*this, Survey::Purpose::recover).run();
+Result<void> Roart<Keys>::recover_tree(bool anew) {
+  using Purpose = typename Survey::Purpose;
+  return Survey(*this, anew ? Purpose::recover_anew : Purpose::recover).run();
 }
 
 template <class Keys>
 Result<void> Roart<Keys>::check_invariants() const {
+  finish_walk();
+  if (is_damaged()) return damage();
   epochs_.drain();
   Survey survey(*this, Survey::Purpose::check);
   if (Result<void> sound = survey.run(); !sound) return sound;
   // With other roots in the pool their blocks cannot be told from ours.
-  const std::uint64_t reachable = 1 + survey.blocks();
+  const std::uint64_t reachable = 1 + (has_restart_ ? 1 : 0) + survey.blocks();
   const std::uint64_t live = heap_.usage().live_blocks;
   if (pool_.roots().size() == 1 && live != reachable)
     return Error{ErrorCode::corrupt,
@@ -269,8 +225,8 @@ Result<void> Roart<Keys>::check_invariants() const {
   return {};
 }
 
-template Result<void> Roart<IntegerKeys>::recover_tree();
-template Result<void> Roart<ByteKeys>::recover_tree();
+template Result<void> Roart<IntegerKeys>::recover_tree(bool);
+template Result<void> Roart<ByteKeys>::recover_tree(bool);
 template Result<void> Roart<IntegerKeys>::check_invariants() const;
 template Result<void> Roart<ByteKeys>::check_invariants() const;
 

@@ -14,7 +14,7 @@ template <class Keys>
 class Roart<Keys>::Hold {
  public:
   /// False when what it guards was unlinked.
-  explicit Hold(pm::VersionLock& lock) noexcept : lock_(lock), held_(lock.lock()) {}
+  explicit Hold(roart::OpeningLock& lock) noexcept : lock_(lock), held_(lock.lock()) {}
   ~Hold() {
     if (held_) lock_.unlock_unchanged();
   }
@@ -32,7 +32,7 @@ class Roart<Keys>::Hold {
   }
 
  private:
-  pm::VersionLock& lock_;
+  roart::OpeningLock& lock_;
   bool held_;
 };
 
@@ -93,7 +93,7 @@ bool Roart<Keys>::split(const Place& at, const Path& path) {
     std::atomic<std::uint64_t>* const free =
         deeper ? &node.word_of(at.entry) : node.free_word(halves.boundary);
     if (free != nullptr) {
-      Draft draft(pool_);
+      Draft draft(*this);
       LeafArray* const left = draft.array();
       LeafArray* const right = left == nullptr ? nullptr : draft.array();
       if (right == nullptr) return false;
@@ -138,7 +138,7 @@ bool Roart<Keys>::fork(const Place& at, const Path& path) {
     std::atomic<std::uint64_t>* const free =
         deeper ? &word : node.free_word(first ? other : other + 1);
     if (free != nullptr) {
-      Draft draft(pool_);
+      Draft draft(*this);
       const LeafArray* const array = draft.array();
       if (array == nullptr) return false;
       const Entry fresh(first ? 0 : other + 1, Kind::leaf_array, offset_of(array));
@@ -170,7 +170,7 @@ bool Roart<Keys>::resize(const Place& at, const Path& path, Kind kind) {
   Node& node = *at.node;
   Hold node_hold(node.lock);
   if (node.count() > Node::capacity(kind)) return true;
-  Draft draft(pool_);
+  Draft draft(*this);
   Node* const other = draft.node(kind, node);
   if (other == nullptr) return false;
   for (unsigned i = 0; i < Node::capacity(node.kind); ++i)
@@ -185,6 +185,7 @@ bool Roart<Keys>::resize(const Place& at, const Path& path, Kind kind) {
 template <class Keys>
 void Roart<Keys>::reclaim(const Place& at, const Path& path) {
   for (Place now = at;; now = find_place(path)) {
+    if (now.node == nullptr) return;
     const unsigned left = take_out(now, path);
     if (left > 2) {
       // Without room for a smaller node the large one stays.
@@ -206,6 +207,9 @@ unsigned Roart<Keys>::take_out(const Place& at, const Path& path) {
   if (!node_hold || node.find(roart::symbol_at(path, node.level)) != at.entry)  // T4
     return Node::capacity(node.kind);
   if (at.forks || at.entry.symbol() == 0) return node.count();
+  // T7: the entry before gets the range.
+  if (early() && !touch(node, node.find(at.entry.symbol() - 1), path))
+    return Node::capacity(node.kind);
   LeafArray& array = *array_at(at.entry);
   Hold array_hold(array.lock);
   if (!array.is_empty()) return node.count();
@@ -232,6 +236,7 @@ bool Roart<Keys>::collapse(const Place& at, const Path& path) {
   const Entry lowest = node.next(0);
   if (count > 2 || (count == 2 && !lowest.is_array())) return false;
   const Entry kept = count == 1 ? lowest : node.next(1);
+  if (early() && !(touch(node, lowest, path) && touch(node, kept, path))) return false;  // T7
   if (!kept.is_array() && node_at(kept)->level - at.above->level > Node::held_bytes) return false;
   const auto link = [&] {
     pm::store_persist(at.above->word_of(entry), kept.from(entry.symbol()).word());

@@ -8,7 +8,7 @@
 // T1  the root is at level 0 and never replaced. Every node has an entry.
 // T2  what is below an entry has only symbols that the entry stands for. A power cut inside a split
 //     may leave an array that has, besides, records of the entry added before it is replaced; one
-//     inside a fork, a node below two entries side by side. Recovery takes out what is too much.
+//     inside a fork, a node below two entries side by side. Touching takes out what is too much.
 // T3  a change of structure changes no record: all that was below an entry is so afterwards.
 // T4  a writer takes the lock of a node, and looks again, before it changes an entry; that of an
 //     array as well, before it replaces it. Locks are taken from the root downwards. What was
@@ -16,11 +16,23 @@
 // T5  before a writer changes an array, all entries on the way to it are durable: where it finds a
 //     node locked behind having read an entry, it flushes the node itself.
 // T6  memory that a thread may still read is freed only after a grace period.
+//
+// After an instant restart, until the walk has ended (restart.cpp):
+// T7  a node or array is touched (judged, repaired, marked; its lock is of this opening then)
+// before
+//     anything of it is changed, before its entry gets another's range, and never before the node
+//     above it. What a touched node leads to, and what a touched array, is marked in the heap.
+// T8  nothing that was on media at the opening is overwritten by another block: what is left over
+//     stays readable. The heap sweeps when all is touched and no reader from before is left.
+// T9  once damage is found, every operation is refused.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/result.h"
@@ -30,6 +42,7 @@
 #include "index/roart/leaf_array.h"
 #include "index/roart/node.h"
 #include "index/roart/records.h"
+#include "index/roart/restart.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -49,12 +62,14 @@ class Roart final : public OrderedIndex<Keys> {
   using Record = typename Keys::Record;
   using Scan = typename Keys::Scan;
 
-  static constexpr IndexRootKind root_kind{"roart", 1, Keys::kind};
+  static constexpr IndexRootKind root_kind{"roart", 2, Keys::kind};
 
   /// An empty tree. Errors: exists, out_of_space, usage.
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
-  /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
+  /// From the pool alone: at once where the heap can serve before it has swept, with damage found
+  /// later (T9); else after a walk. Errors: not_found, foreign, newer, corrupt.
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  ~Roart() override;
 
   Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
   Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
@@ -69,7 +84,10 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t dram_bytes() const override {
     return sizeof *this + epochs_.retired_bytes();
   }
-  void quiesce() override { epochs_.drain(); }
+  void quiesce() override {
+    finish_walk();
+    epochs_.drain();
+  }
 
  private:
   friend class RoartPeer<Keys>;
@@ -97,7 +115,7 @@ class Roart final : public OrderedIndex<Keys> {
     explicit Probe(Key wanted) : key(wanted), fingerprint(roart::slot_fingerprint(hash_of(key))) {}
   };
 
-  Roart(const IndexPlace& place, std::uint64_t root);
+  Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t openings);
 
   [[nodiscard]] Node* node_at(Entry entry) const noexcept { return pool_.at<Node>(entry.offset()); }
   [[nodiscard]] LeafArray* array_at(Entry entry) const noexcept {
@@ -114,13 +132,22 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] const LeafArray& find_array(const Path& path) const noexcept;
   /// A3: what was read may not be durable yet, or be another array's by now.
   [[nodiscard]] static bool is_settled(const LeafArray& array) noexcept {
-    return (array.lock.peek() & (pm::VersionLock::locked_bit | pm::VersionLock::obsolete_bit)) == 0;
+    return (array.lock.peek() &
+            (roart::OpeningLock::locked_bit | roart::OpeningLock::obsolete_bit)) == 0;
   }
 
-  // Changing records (change.cpp). The caller is pinned; for `add` and `replace` the array is
-  // locked.
+  /// An integer's path is a byte for the root and its own.
+  static constexpr unsigned deepest_level =
+      Keys::kind == KeyKind::integer ? 8 : 1 + unsigned{max_key_bytes};
+
+  // Changing records (change.cpp). The caller of all but `put` is pinned; for `add` and `replace`
+  // the array is locked.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
-  [[nodiscard]] Place find_place(const Path& path) const noexcept;
+  [[nodiscard]] Outcome change(Key key, Value value, Put kind);
+  /// No node: damage was found.
+  [[nodiscard]] Place find_place(const Path& path) const;
+  template <bool touching>
+  [[nodiscard]] Place descend(const Path& path) const;
   [[nodiscard]] bool replace(LeafArray& array, const LeafArray::Found& found, const Probe& probe,
                              Value value);
   [[nodiscard]] bool add(LeafArray& array, unsigned free, const Probe& probe, Value value);
@@ -146,20 +173,76 @@ class Roart final : public OrderedIndex<Keys> {
   // Reading several records (scan.cpp).
   struct Frame;
   class Collector;
+  template <bool checked>
+  [[nodiscard]] bool collect(const Path& path, Collector& collector) const;
+
+  // Before the walk has ended (restart.cpp, touch.cpp).
+  enum class Progress : std::uint8_t { settled, walking, damaged };
+  enum class Walked : std::uint8_t { all, part, damaged };
+  struct Walk;
+  [[nodiscard]] bool early() const noexcept {
+    return progress_.load(std::memory_order_acquire) != Progress::settled;
+  }
+  [[nodiscard]] bool is_damaged() const noexcept {
+    return progress_.load(std::memory_order_acquire) == Progress::damaged;
+  }
+  [[nodiscard]] Error damage() const;
+  void note_damage(const Error& what) const;
+  [[nodiscard]] Error corrupt(const char* what, std::uint64_t offset) const {
+    return detail::corrupt_record(what, offset, pool_);
+  }
+  [[nodiscard]] Result<bool> open_early(std::string_view root_name, std::uint64_t restart);
+  /// Walks a little where no worker does. False: damaged. The caller is not pinned.
+  [[nodiscard]] bool begin_early_change() const;
+  [[nodiscard]] Outcome lookup_early(Key key, ValueOut& value) const;
+  /// T7: the child that an entry of the touched node `above` leads to. `path` goes through `above`.
+  /// The caller is pinned and may hold the lock of `above`, none below. False: damaged.
+  template <class PathKeys>
+  [[nodiscard]] bool touch(const Node& above, Entry entry, const KeyPath<PathKeys>& path) const;
+  template <class PathKeys>
+  [[nodiscard]] Result<void> touch_node(Node& node, const Node& above, Entry entry,
+                                        const KeyPath<PathKeys>& path) const;
+  [[nodiscard]] Result<void> mark_children(Node& node) const;
+  /// Reading before touching: the child is inside the pool and is what the entry says.
+  [[nodiscard]] bool is_sane_child(const Node& above, Entry entry) const;
+  [[nodiscard]] bool is_sane(Slot slot) const;
+  void start_worker();
+  void stop_worker();
+  /// Touches `arrays` arrays more, and sweeps behind the last. The caller is not pinned.
+  void walk_on(unsigned arrays) const;
+  void finish_walk() const;
+  [[nodiscard]] Walked walk_below(const Node& node, std::string& path, bool bounded,
+                                  unsigned& left) const;
 
   // The tree as a whole (build.cpp, recover.cpp). No other thread runs.
   class Builder;
   class Survey;
+  /// The entries of a node, ascending. `repairs`: those that a cut fork left twice are taken out.
+  [[nodiscard]] Result<std::vector<Entry>> judge_entries(Node& node, bool repairs) const;
+  /// Counts the records of an array below a node at `level` of `path`, whose entry stands for the
+  /// symbols from `low` to below `high`. The keys are appended to `keys`; without it what a cut
+  /// split left is taken out (T2), and the rest is marked.
+  template <class PathKeys>
+  [[nodiscard]] Result<std::uint64_t> judge_records(LeafArray& array, const KeyPath<PathKeys>& path,
+                                                    unsigned level, unsigned low, unsigned high,
+                                                    std::vector<Key>* keys) const;
   void free_below(Entry entry);
-  [[nodiscard]] Result<void> recover_tree();
+  /// `anew`: the numbers of openings begin again, so all locks are set durably (K2).
+  [[nodiscard]] Result<void> recover_tree(bool anew);
 
   Pool& pool_;
   Heap& heap_;
   const unsigned threads_;
   const unsigned entries_;  ///< slots of an array that are used
+  const std::uint16_t opening_;
+  const bool has_restart_;  ///< a block of restart.h is there
   Node* const root_;
   mutable Epochs epochs_;
   roart::Records<Keys> records_;
+  mutable std::atomic<Progress> progress_{Progress::settled};
+  mutable pm::VersionLock damage_lock_;
+  mutable std::optional<Error> damage_;
+  std::unique_ptr<Walk> walk_;
 };
 
 }  // namespace perdure

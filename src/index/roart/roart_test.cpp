@@ -27,13 +27,13 @@ void insert(Store<Keys>& store, Model<Keys>& model, const Key& key) {
   model[key] = key;
 }
 
-// A root block, the root and its array.
-constexpr std::uint64_t blocks_when_empty = 3;
+// A root block, the block of restart.h, the root and its array.
+constexpr std::uint64_t blocks_when_empty = 4;
 
 TEST(RoartNode, FindsTheEntryThatStandsForASymbol) {  // N2
   for (const Kind kind : {Kind::n4, Kind::n20, Kind::n256}) {
     alignas(64) std::array<std::byte, Node::bytes_of(Kind::n256)> memory;
-    Node& node = *Node::make(memory.data(), kind, 3, KeyPath<ByteKeys>("abc"));
+    Node& node = *Node::make(memory.data(), kind, 3, KeyPath<ByteKeys>("abc"), 0);
     for (const unsigned symbol : {256U, 0U, 100U, 7U})
       node.add({symbol, Kind::leaf_array, 64 * (symbol + 1)});
     EXPECT_EQ(node.count(), 4U);
@@ -51,7 +51,7 @@ TEST(RoartNode, HoldsTheEndOfItsPath) {  // N1
   alignas(64) std::array<std::byte, Node::bytes_of(Kind::n4)> memory;
   const std::string key = "0123456789abcdefghij";
   const KeyPath<ByteKeys> path(key);
-  const Node& node = *Node::make(memory.data(), Kind::n4, 20, path);
+  const Node& node = *Node::make(memory.data(), Kind::n4, 20, path, 0);
   for (unsigned at = 4; at < 20; ++at)
     EXPECT_EQ(node.byte_at(at), static_cast<std::uint8_t>(key[at - 1]));
   EXPECT_EQ(node.fork_from(path, 4), 20U);
@@ -120,7 +120,7 @@ TEST(Roart, ReadersNeverWait) {
   IntegerModel model;
   for (std::uint64_t key = 0; key < 40; ++key) ASSERT_NO_FATAL_FAILURE(insert(store, model, key));
   const auto [node, entry] = store.peer().place_of(5);
-  pm::VersionLock& array_lock = store.peer().array_of(5).lock;
+  roart::OpeningLock& array_lock = store.peer().array_of(5).lock;
   ASSERT_TRUE(node->lock.try_lock());
   ASSERT_TRUE(array_lock.try_lock());
   std::uint64_t value = 0;
@@ -137,8 +137,8 @@ TEST(Roart, ReadersNeverWait) {
 TEST(Roart, RefusalsDisturbNobody) {
   Store<IntegerKeys> store;
   ASSERT_EQ(store.index().insert(1, 1), Outcome::ok);
-  const pm::VersionLock& lock = store.peer().array_of(1).lock;
-  const std::uint64_t word = lock.read_begin();
+  const roart::OpeningLock& lock = store.peer().array_of(1).lock;
+  const std::uint64_t word = lock.peek();
   EXPECT_EQ(store.index().insert(1, 2), Outcome::exists);
   EXPECT_EQ(store.index().update(2, 2), Outcome::not_found);
   EXPECT_EQ(store.index().remove(2), Outcome::not_found);

@@ -27,10 +27,16 @@ class Roart<Keys>::Collector {
   [[nodiscard]] bool is_full() const noexcept { return out_.size() == count_; }
 
   /// `array` is that of an entry of `node`, whose other entries from `next` on are not its.
-  void append(const LeafArray& array, const Node& node, unsigned next) {
+  /// `checked`: it may be untouched, and hold what a cut split left. False: damage.
+  template <bool checked>
+  [[nodiscard]] bool append(const LeafArray& array, const Node& node, unsigned next) {
+    // What was left over is no record; the entry that tells it from one goes after it (T7).
+    const unsigned end = checked ? first_of_others(node, next) : roart::last_symbol + 1;
     unsigned found = 0;
     for (unsigned i = 0; i < tree_.entries_; ++i)
       if (const Slot slot = array.slot(i)) {
+        if constexpr (checked)
+          if (!tree_.is_sane(slot)) return false;
         tree_.records_.prefetch(slot.offset());
         item_[found++].offset = slot.offset();
       }
@@ -47,21 +53,27 @@ class Roart<Keys>::Collector {
                     [](const Item& a, const Item& b) { return a.key == b.key; }) -
         item_.begin());
     // In the middle of a split, the upper half is already elsewhere, and may have changed there.
-    if (const Entry after = node.next(next))
-      while (kept > 0 && roart::symbol_at(Path(item_[kept - 1].key), node.level) >= after.symbol())
-        --kept;
+    if (const unsigned least = std::min(end, first_of_others(node, next));
+        least <= roart::last_symbol)
+      while (kept > 0 && roart::symbol_at(Path(item_[kept - 1].key), node.level) >= least) --kept;
     unsigned taken = 0;
     for (; taken < kept && !is_full(); ++taken) tree_.records_.append(item_[taken].offset, out_);
     if (taken > 0) {
       bound_ = item_[taken - 1].key;  // pinned: it stays readable
       past_bound_ = true;
     }
-    if (is_settled(array)) return;
+    if (is_settled(array)) return true;
     for (unsigned i = 0; i < taken; ++i) tree_.records_.flush(item_[i].offset);  // A3
     pm::persist(array.word.data(), sizeof array.word);
+    return true;
   }
 
  private:
+  [[nodiscard]] static unsigned first_of_others(const Node& node, unsigned next) noexcept {
+    const Entry after = node.next(next);
+    return after ? after.symbol() : roart::last_symbol + 1;
+  }
+
   struct Item {
     Key key;
     std::uint64_t offset;
@@ -77,12 +89,20 @@ class Roart<Keys>::Collector {
 
 template <class Keys>
 std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
-  constexpr std::size_t usual_depth = 16;
   out.clear();
-  if (count == 0) return 0;
+  if (count == 0 || is_damaged()) return 0;
   const Path path(from);
   const Epochs::Guard guard(epochs_);
   Collector collector(*this, from, count, out);
+  if (!(early() ? collect<true>(path, collector) : collect<false>(path, collector))) out.clear();
+  return out.size();
+}
+
+// False: damage.
+template <class Keys>
+template <bool checked>
+bool Roart<Keys>::collect(const Path& path, Collector& collector) const {
+  constexpr std::size_t usual_depth = 16;
   std::vector<Frame> frames;
   frames.reserve(usual_depth);
   frames.push_back({root_, 0, true});
@@ -100,8 +120,10 @@ std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
     frame.next = (bounded ? symbol : entry.symbol()) + 1;
     if (const Entry after = node.next(frame.next); after && after.is_array())
       array_at(after)->prefetch_slots(entries_);
+    if constexpr (checked)
+      if (!is_sane_child(node, entry)) return false;
     if (entry.is_array()) {
-      collector.append(*array_at(entry), node, frame.next);
+      if (!collector.template append<checked>(*array_at(entry), node, frame.next)) return false;
       continue;
     }
     const Node& below = *node_at(entry);
@@ -111,11 +133,13 @@ std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
     else if (roart::symbol_at(path, at) < below.symbol_of(at))
       frames.push_back({&below, 0, false});
   }
-  return out.size();
+  return true;
 }
 
 template <class Keys>
 std::uint64_t Roart<Keys>::size() const {
+  if (early()) finish_walk();
+  if (is_damaged()) return 0;
   const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
   std::vector<Frame> frames{{root_, 0, false}};

@@ -1,0 +1,149 @@
+// Roart's instant restart: an opening touches the root, and a walk the rest, while the index is in
+// use. Paper: section 4.4, "delayed consistency memory allocator": restart first, look for what is
+// lost later.
+//
+// The walk goes through the tree in the order of keys, some arrays at a time, pinned only
+// meanwhile; then it goes on at a cursor. Nothing untouched ever gets behind it: a range that
+// starts lower is given to what is touched first (T7). Behind the last array it waits until no
+// reader is left that may have found what was taken out, and the heap sweeps (T8).
+#include <utility>
+
+#include "index/roart/walk.h"
+
+namespace perdure {
+
+template <class Keys>
+Roart<Keys>::~Roart() {
+  stop_worker();
+}
+
+// The root stands for no entry: it is judged by itself, as node and as what is always there.
+template <class Keys>
+Result<bool> Roart<Keys>::open_early(std::string_view root_name, std::uint64_t restart) {
+  roart::Restart& kept = *pool_.at<roart::Restart>(restart);
+  const Result<bool> early = pool_.recover_later(root_name, kept.high_water);
+  if (!early || !*early) return early;
+  const std::uint64_t root = offset_of(root_);
+  if (root % pm::cache_line_bytes != 0 || !heap_.mark(restart, sizeof(roart::Restart)) ||
+      !heap_.mark(root, Node::bytes_of(Kind::n4)))
+    return corrupt("T1: the root is no block of the heap", root);
+  if (root_->kind != Kind::n4 || root_->level != 0)
+    return corrupt("T1: the root is not at level 0", root);
+  if (const std::uint64_t word = root_->lock.peek();
+      roart::OpeningLock::opening_of(word) == opening_ || !root_->lock.take_over(word, opening_))
+    return corrupt("K2: the root is of a later opening", root);
+  if (const Result<void> marked = mark_children(*root_); !marked) return marked.error();
+  root_->lock.unlock_unchanged();
+  progress_.store(Progress::walking, std::memory_order_release);
+  start_worker();
+  return true;
+}
+
+template <class Keys>
+void Roart<Keys>::start_worker() {
+  if (!walk_->has_worker) return;
+  walk_->worker = std::thread([this] {
+    while (progress_.load(std::memory_order_acquire) == Progress::walking &&
+           !walk_->stopping.load(std::memory_order_acquire))
+      walk_on(Walk::arrays_at_a_time);
+  });
+}
+
+template <class Keys>
+void Roart<Keys>::stop_worker() {
+  if (!walk_ || !walk_->worker.joinable()) return;
+  walk_->stopping.store(true, std::memory_order_release);
+  walk_->worker.join();
+}
+
+template <class Keys>
+bool Roart<Keys>::begin_early_change() const {
+  if (!walk_->has_worker && walk_->arrays_a_change != 0) walk_on(walk_->arrays_a_change);
+  return !is_damaged();
+}
+
+// Who holds the lock waits for pinned threads, so nobody pinned waits for the lock.
+template <class Keys>
+void Roart<Keys>::walk_on(unsigned arrays) const {
+  Walk& walk = *walk_;
+  while (!walk.lock.lock()) {
+  }
+  if (progress_.load(std::memory_order_acquire) == Progress::walking) {
+    Walked walked = Walked::part;
+    {
+      const Epochs::Guard guard(epochs_);
+      std::string path;
+      path.reserve(64);
+      walked = walk_below(*root_, path, true, arrays);
+    }
+    if (walked == Walked::all) {
+      epochs_.wait_for_pinned();  // T8
+      Progress expected = Progress::walking;
+      if (const Result<void> swept = pool_.finish_recovery(); !swept)
+        note_damage(swept.error());
+      else
+        progress_.compare_exchange_strong(expected, Progress::settled, std::memory_order_acq_rel);
+    }
+  }
+  walk.lock.unlock();
+}
+
+template <class Keys>
+void Roart<Keys>::finish_walk() const {
+  while (early()) {
+    walk_on(16 * Walk::arrays_at_a_time);
+    if (is_damaged()) return;
+  }
+}
+
+// `path` is the node's, without the root's byte. `bounded`: the cursor may lie below the node.
+template <class Keys>
+auto Roart<Keys>::walk_below(const Node& node, std::string& path, bool bounded,
+                             unsigned& left) const -> Walked {
+  Walk& walk = *walk_;
+  unsigned symbol = bounded ? walk.symbol_at(node.level) : 0;
+  while (symbol <= roart::last_symbol) {
+    const Entry entry = node.find(symbol);
+    if (left == 0) {
+      walk.path = path;
+      walk.level = node.level;
+      walk.symbol = symbol;
+      return Walked::part;
+    }
+    if (!touch(node, entry, KeyPath<ByteKeys>(path))) return Walked::damaged;
+    if (entry.is_array()) {
+      --left;
+    } else {
+      const Node& below = *node_at(entry);
+      unsigned at = node.level;
+      while (bounded && at < below.level && walk.symbol_at(at) == below.symbol_of(at)) ++at;
+      const bool inside = bounded && at == below.level;
+      const bool behind = bounded && !inside && walk.symbol_at(at) > below.symbol_of(at);
+      if (!behind) {
+        const std::size_t length = path.size();
+        for (unsigned i = node.level; i < below.level; ++i)
+          if (i > 0) path.push_back(static_cast<char>(below.byte_at(i)));
+        const Walked walked = walk_below(below, path, inside, left);
+        path.resize(length);
+        if (walked != Walked::all) return walked;
+      }
+    }
+    bounded = false;
+    const Entry after = node.next(symbol + 1);
+    symbol = after ? after.symbol() : roart::last_symbol + 1;
+  }
+  return Walked::all;
+}
+
+template Roart<IntegerKeys>::~Roart();
+template Roart<ByteKeys>::~Roart();
+template Result<bool> Roart<IntegerKeys>::open_early(std::string_view, std::uint64_t);
+template Result<bool> Roart<ByteKeys>::open_early(std::string_view, std::uint64_t);
+template bool Roart<IntegerKeys>::begin_early_change() const;
+template bool Roart<ByteKeys>::begin_early_change() const;
+template void Roart<IntegerKeys>::walk_on(unsigned) const;
+template void Roart<ByteKeys>::walk_on(unsigned) const;
+template void Roart<IntegerKeys>::finish_walk() const;
+template void Roart<ByteKeys>::finish_walk() const;
+
+}  // namespace perdure

@@ -1,0 +1,253 @@
+// Roart before its walk has ended: what is met for the first time in this opening is judged,
+// repaired and marked (T7), node above child, by whoever wants to change it and by the walk.
+// Readers touch nothing. They check each offset before they follow it; what a power cut left over
+// lies outside the range of its entry, where they do not look.
+#include <algorithm>
+#include <vector>
+
+#include "index/roart/roart.h"
+
+namespace perdure {
+
+template <class Keys>
+Result<std::vector<roart::Entry>> Roart<Keys>::judge_entries(Node& node, bool repairs) const {
+  const std::uint64_t offset = offset_of(&node);
+  std::vector<Entry> entries;
+  for (unsigned i = 0; i < Node::capacity(node.kind); ++i) {
+    const Entry entry = node.entry(i);
+    if (!entry) continue;
+    if (entry.symbol() > roart::last_symbol || (node.kind == Kind::n256 && entry.symbol() != i))
+      return corrupt("N2: an entry has another's symbol", offset);
+    entries.push_back(entry);
+  }
+  std::ranges::sort(entries, {}, &Entry::symbol);
+  if (entries.empty() || entries.front().symbol() != 0)
+    return corrupt("N2: a node has no lowest entry", offset);
+  for (std::size_t i = 1; i < entries.size();) {
+    if (entries[i].symbol() == entries[i - 1].symbol())
+      return corrupt("N2: two entries have the same symbol", offset);
+    if (!entries[i].same_child(entries[i - 1])) {
+      ++i;
+      continue;
+    }
+    if (!repairs) return corrupt("T2: two entries lead to the same child", offset);
+    pm::store_persist(node.word_of(entries[i]), 0);
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return entries;
+}
+
+template <class Keys>
+template <class PathKeys>
+Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const KeyPath<PathKeys>& path,
+                                                 unsigned level, unsigned low, unsigned high,
+                                                 std::vector<Key>* keys) const {
+  const bool repairs = keys == nullptr;
+  const std::uint64_t offset = offset_of(&array);
+  const auto is_on_path = [&](const Path& key) {
+    for (unsigned i = 0; i < level; ++i)
+      if (roart::symbol_at(key, i) != roart::symbol_at(path, i)) return false;
+    return true;
+  };
+  bool cut = false;
+  std::uint64_t records = 0;
+  for (unsigned i = 0; i < LeafArray::most_entries; ++i)
+    if (const Slot slot = array.slot(i); pool_.contains(slot.offset(), sizeof(LeafRecord)))
+      records_.prefetch(slot.offset());
+  for (unsigned i = 0; i < LeafArray::most_entries; ++i) {
+    const Slot slot = array.slot(i);
+    if (!slot) continue;
+    if (i >= entries_) return corrupt("A1: a slot beyond the last is used", offset);
+    if (Result<void> sane = records_.check(slot.offset()); !sane) return sane.error();
+    const Key key = records_.key_of(slot.offset());
+    if (Probe(key).fingerprint != slot.fingerprint())
+      return corrupt("A1: a fingerprint is not its key's", offset);
+    if (!is_on_path(Path(key)))
+      return corrupt("N1: a record is not on the path to it", slot.offset());
+    const unsigned symbol = roart::symbol_at(Path(key), level);
+    if (symbol >= high && repairs) {  // T2: it is in the array beside, or was removed there
+      array.word[i].store(0, std::memory_order_relaxed);
+      cut = true;
+      continue;
+    }
+    if (symbol < low || symbol >= high)
+      return corrupt("T2: a record is below another's entry", slot.offset());
+    if (!repairs)
+      keys->push_back(key);
+    else if (Result<void> marked = records_.mark(slot.offset()); !marked)
+      return marked.error();
+    ++records;
+  }
+  if (cut) pm::persist(array.word.data(), sizeof array.word);
+  return records;
+}
+
+// A child that is of this opening already would have been touched before the node above it (T7): it
+// is linked twice, or its lock is damaged.
+template <class Keys>
+Result<void> Roart<Keys>::mark_children(Node& node) const {
+  const Result<std::vector<Entry>> entries = judge_entries(node, true);
+  if (!entries) return entries.error();
+  for (const Entry entry : *entries) {
+    const std::uint64_t at = entry.offset();
+    const bool is_node = Node::is_kind(entry.kind());
+    if (!is_node && !entry.is_array()) return corrupt("N3: an entry is of no kind", at);
+    if (!heap_.mark(at, is_node ? Node::bytes_of(entry.kind()) : sizeof(LeafArray)))
+      return corrupt("N4: an entry leads to no block of the heap, or to another's", at);
+    const std::uint64_t word = is_node ? node_at(entry)->lock.peek() : array_at(entry)->lock.peek();
+    if (roart::OpeningLock::opening_of(word) == opening_)
+      return corrupt("T7: a child was touched before its node", at);
+  }
+  return {};
+}
+
+template <class Keys>
+template <class PathKeys>
+Result<void> Roart<Keys>::touch_node(Node& node, const Node& above, Entry entry,
+                                     const KeyPath<PathKeys>& path) const {
+  const std::uint64_t offset = offset_of(&node);
+  if (node.kind != entry.kind()) return corrupt("N3: a node is not of its entry's kind", offset);
+  if (node.level <= above.level || node.level > deepest_level ||
+      node.level - above.level > Node::held_bytes)
+    return corrupt("N1: a node's level is impossible", offset);
+  for (unsigned at = node.level - std::min(node.level, Node::held_bytes); at < above.level; ++at)
+    if (node.symbol_of(at) != roart::symbol_at(path, at))
+      return corrupt("N1: a node is not on the path to it", offset);
+  const Entry after = above.next(entry.symbol() + 1);
+  const unsigned own = node.symbol_of(above.level);
+  if (own < entry.symbol() || (after && own >= after.symbol()) || (above.level == 0 && own != 1))
+    return corrupt("T2: a node is below another's entry", offset);
+  return mark_children(node);
+}
+
+// Who finds the word of now and locked may have to wait for another's touch. The range of an entry
+// cannot shrink, nor the child's place change, while it is untouched (T7): so what `above` says is
+// right once the word is taken over, even if `above` has been replaced meanwhile.
+template <class Keys>
+template <class PathKeys>
+bool Roart<Keys>::touch(const Node& above, Entry entry, const KeyPath<PathKeys>& path) const {
+  roart::OpeningLock& lock = entry.is_array() ? array_at(entry)->lock : node_at(entry)->lock;
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const std::uint64_t word = lock.peek();
+    if (roart::OpeningLock::opening_of(word) == opening_) {
+      if (!roart::OpeningLock::is_locked(word)) return true;
+    } else if (is_damaged()) {
+      return false;
+    } else if (lock.take_over(word, opening_)) {
+      Result<void> done;
+      if (entry.is_array()) {
+        const Entry after = above.next(entry.symbol() + 1);
+        const Result<std::uint64_t> records =
+            judge_records(*array_at(entry), path, above.level, entry.symbol(),
+                          after ? after.symbol() : roart::last_symbol + 1, nullptr);
+        if (!records) done = records.error();
+      } else {
+        done = touch_node(*node_at(entry), above, entry, path);
+      }
+      if (done) {
+        lock.unlock_unchanged();
+        return true;
+      }
+      note_damage(done.error());
+      lock.give_back(word);
+      return false;
+    }
+  }
+}
+
+template <class Keys>
+bool Roart<Keys>::is_sane_child(const Node& above, Entry entry) const {
+  const std::uint64_t at = entry.offset();
+  if (at % pm::cache_line_bytes == 0) {
+    if (entry.is_array() && pool_.contains(at, sizeof(LeafArray))) return true;
+    if (Node::is_kind(entry.kind()) && pool_.contains(at, Node::bytes_of(entry.kind())))
+      if (const Node& node = *node_at(entry);
+          node.kind == entry.kind() && node.level > above.level && node.level <= deepest_level &&
+          node.level - above.level <= Node::held_bytes)
+        return true;
+  }
+  note_damage(corrupt("N4: an entry leads to nothing that it names", at));
+  return false;
+}
+
+template <class Keys>
+bool Roart<Keys>::is_sane(Slot slot) const {
+  const Result<void> sane = records_.check(slot.offset());
+  if (!sane) note_damage(sane.error());
+  return sane.ok();
+}
+
+template <class Keys>
+Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
+  const Path path(key);
+  const Probe probe(key);
+  const Epochs::Guard guard(epochs_);
+  const Node* node = root_;
+  Entry entry = root_->find(roart::symbol_at(path, 0));
+  while (!is_damaged()) {
+    if (!is_sane_child(*node, entry)) break;
+    if (!entry.is_array()) {
+      node = node_at(entry);
+      entry = node->find(roart::symbol_at(path, node->level));
+      continue;
+    }
+    const LeafArray& array = *array_at(entry);
+    const LeafArray::Found found = array.find(probe.fingerprint, entries_, [&](Slot slot) {
+      return is_sane(slot) && records_.key_of(slot.offset()) == probe.key;
+    });
+    if (is_damaged()) break;
+    if (found.slot) records_.read_value(found.slot.offset(), value);
+    if (!is_settled(array)) {  // A3; a lock of before that was held costs only time
+      if (found.slot) records_.flush(found.slot.offset());
+      pm::persist(array.word.data(), sizeof array.word);
+    }
+    return found.slot ? Outcome::ok : Outcome::not_found;
+  }
+  return Outcome::invalid;
+}
+
+template <class Keys>
+Error Roart<Keys>::damage() const {
+  while (!damage_lock_.lock()) {
+  }
+  const Error what = *damage_;
+  damage_lock_.unlock();
+  return what;
+}
+
+template <class Keys>
+void Roart<Keys>::note_damage(const Error& what) const {
+  while (!damage_lock_.lock()) {
+  }
+  if (!damage_) damage_ = what;
+  damage_lock_.unlock();
+  pool_.note_damage();
+  progress_.store(Progress::damaged, std::memory_order_release);
+}
+
+template Result<std::vector<roart::Entry>> Roart<IntegerKeys>::judge_entries(Node&, bool) const;
+template Result<std::uint64_t> Roart<IntegerKeys>::judge_records(LeafArray&,
+                                                                 const KeyPath<ByteKeys>&, unsigned,
+                                                                 unsigned, unsigned,
+                                                                 std::vector<Key>*) const;
+template Result<void> Roart<IntegerKeys>::mark_children(Node&) const;
+template bool Roart<IntegerKeys>::touch(const Node&, Entry, const KeyPath<ByteKeys>&) const;
+template bool Roart<IntegerKeys>::is_sane_child(const Node&, Entry) const;
+template bool Roart<IntegerKeys>::is_sane(Slot) const;
+template Outcome Roart<IntegerKeys>::lookup_early(Key, ValueOut&) const;
+template Error Roart<IntegerKeys>::damage() const;
+template void Roart<IntegerKeys>::note_damage(const Error&) const;
+template Result<std::vector<roart::Entry>> Roart<ByteKeys>::judge_entries(Node&, bool) const;
+template Result<std::uint64_t> Roart<ByteKeys>::judge_records(LeafArray&, const KeyPath<ByteKeys>&,
+                                                              unsigned, unsigned, unsigned,
+                                                              std::vector<Key>*) const;
+template Result<void> Roart<ByteKeys>::mark_children(Node&) const;
+template bool Roart<ByteKeys>::touch(const Node&, Entry, const KeyPath<ByteKeys>&) const;
+template bool Roart<ByteKeys>::is_sane_child(const Node&, Entry) const;
+template bool Roart<ByteKeys>::is_sane(Slot) const;
+template Outcome Roart<ByteKeys>::lookup_early(Key, ValueOut&) const;
+template Error Roart<ByteKeys>::damage() const;
+template void Roart<ByteKeys>::note_damage(const Error&) const;
+template bool Roart<IntegerKeys>::touch(const Node&, Entry, const KeyPath<IntegerKeys>&) const;
+
+}  // namespace perdure
