@@ -39,6 +39,8 @@ class Instance {
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   virtual void quiesce() = 0;
   [[nodiscard]] virtual std::uint64_t live_blocks() const = 0;
+  /// True while an index that serves before its recovery has ended goes on recovering.
+  [[nodiscard]] virtual bool is_recovering() const = 0;
   /// Where the pool is mapped.
   [[nodiscard]] virtual std::span<std::byte> memory() const = 0;
   /// The block of the heap that the byte at `offset` lies in.

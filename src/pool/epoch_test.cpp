@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <new>
 #include <thread>
 #include <vector>
@@ -79,6 +81,22 @@ TEST(Epochs, ALargeRetiredBlockDoesNotWaitForManySmallOnes) {
 
 // Writers replace nodes that readers follow; a node freed too early fails its stamp, and
 // ThreadSanitizer and AddressSanitizer see it too.
+TEST(Epochs, WaitingEndsWithThoseThatArePinned) {
+  Epochs epochs;
+  epochs.wait_for_pinned();  // nobody
+  std::atomic<bool> pinned{false};
+  std::atomic<bool> lets_go{false};
+  std::jthread reader([&] {
+    const Epochs::Guard guard(epochs);
+    pinned = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lets_go = true;
+  });
+  while (!pinned) std::this_thread::yield();
+  epochs.wait_for_pinned();
+  EXPECT_TRUE(lets_go);
+}
+
 TEST(Epochs, ReadersNeverMeetFreedMemory) {
   struct alignas(64) Node {
     std::uint64_t stamp;

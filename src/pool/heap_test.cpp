@@ -11,6 +11,7 @@
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool_test_support.h"
+#include "pool/slab_heap.h"
 
 namespace perdure {
 namespace {
@@ -378,6 +379,103 @@ TEST_P(PersistentHeapTest, AMarkOfAnotherSizeIsCorruptionAtTheLatestInTheSweep) 
   const bool both_marked =
       pool->heap().mark(block_offset, 256) && pool->heap().mark(block_offset + 256, 512);
   EXPECT_FALSE(both_marked && pool->root_recovered("links").ok());
+}
+
+// S6, S7: beyond the mark it serves at once, below only after the sweep; and the mark follows.
+TEST(HighWater, KeepsWhatWasHandedOutApartUntilTheSweep) {
+  constexpr std::size_t bytes = 64;
+  constexpr std::uint64_t end = 4096 + 64 * SlabHeap::chunk_bytes;
+  std::atomic<std::uint64_t> word{0};
+  std::vector<std::uint64_t> kept;
+  std::vector<std::uint64_t> lost;
+  {
+    SlabHeap heap(4096, end);
+    ASSERT_TRUE(heap.sweep().ok());
+    ASSERT_TRUE(heap.keep_high_water(word));
+    for (unsigned i = 0; i < 3000; ++i)
+      (i % 2 == 0 ? kept : lost).push_back(heap.reserve(bytes).offset);
+  }
+  SlabHeap heap(4096, end);
+  ASSERT_TRUE(heap.mark(kept[0], bytes));
+  ASSERT_TRUE(heap.serve_above(word).value());
+  const std::uint64_t last = std::max(*std::ranges::max_element(kept), lost.back());
+  std::vector<std::uint64_t> fresh;
+  const std::uint64_t before = word;
+  while (const Reservation block = heap.reserve(bytes)) {
+    ASSERT_GT(block.offset, last);
+    fresh.push_back(block.offset);
+  }
+  EXPECT_NE(word, before) << "the mark rises with what is handed out";
+  for (std::size_t i = 1; i < kept.size(); ++i) ASSERT_TRUE(heap.mark(kept[i], bytes));
+  EXPECT_FALSE(heap.mark(kept[1], bytes)) << "twice";
+  EXPECT_FALSE(heap.mark(fresh[0], bytes)) << "beyond the mark nothing can have been reached";
+  EXPECT_EQ(heap.usage().live_blocks, kept.size() + fresh.size());
+  for (std::size_t i = 0; i < 100; ++i) heap.free(kept[i], bytes);
+  EXPECT_FALSE(heap.reserve(bytes)) << "freed below the mark, before the sweep";
+  EXPECT_EQ(heap.usage().live_blocks, kept.size() + fresh.size() - 100);
+  ASSERT_TRUE(heap.sweep().ok());
+  EXPECT_EQ(heap.usage().live_blocks, kept.size() + fresh.size() - 100);
+  std::map<std::uint64_t, int> taken;
+  for (const std::uint64_t block : fresh) ++taken[block];
+  for (std::size_t i = 100; i < kept.size(); ++i) ++taken[kept[i]];
+  while (const Reservation block = heap.reserve(bytes)) ASSERT_EQ(++taken[block.offset], 1);
+  EXPECT_EQ(taken.size(), end / bytes - 64);
+  for (const auto& [block, times] : taken) heap.free(block, bytes);
+  EXPECT_EQ(heap.usage().live_blocks, 0U);
+  EXPECT_TRUE(heap.reserve(std::size_t{1} << 20)) << "empty spans are chunks again";
+}
+
+TEST(HighWater, DamagedMarksAreCorrupt) {
+  std::atomic<std::uint64_t> word{0};
+  constexpr std::uint64_t end = 4096 + 64 * SlabHeap::chunk_bytes;
+  SlabHeap first(4096, end);
+  ASSERT_TRUE(first.sweep().ok());
+  ASSERT_TRUE(first.keep_high_water(word));
+  const std::uint64_t good = word;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    word = good ^ std::uint64_t{1} << bit;
+    SlabHeap heap(4096, end);
+    const Result<bool> serves = heap.serve_above(word);
+    ASSERT_FALSE(serves.ok()) << bit;
+    EXPECT_EQ(serves.error().code, ErrorCode::corrupt);
+  }
+  word = good;
+  SlabHeap heap(4096, end);
+  ASSERT_TRUE(heap.mark(4096 + 32 * SlabHeap::chunk_bytes, 64));
+  EXPECT_FALSE(heap.serve_above(word).ok()) << "a root beyond the mark";
+}
+
+// A sweep beside threads that reserve and free.
+TEST(HighWater, TheSweepRunsBesideOthers) {
+  constexpr std::size_t bytes = 64;
+  constexpr std::uint64_t end = 4096 + 256 * SlabHeap::chunk_bytes;
+  for (unsigned round = 0; round < 20; ++round) {
+    std::atomic<std::uint64_t> word{0};
+    std::vector<std::uint64_t> old;
+    {
+      SlabHeap heap(4096, end);
+      ASSERT_TRUE(heap.sweep().ok());
+      ASSERT_TRUE(heap.keep_high_water(word));
+      for (unsigned i = 0; i < 20'000; ++i) old.push_back(heap.reserve(bytes).offset);
+    }
+    SlabHeap heap(4096, end);
+    ASSERT_TRUE(heap.serve_above(word).value());
+    for (const std::uint64_t block : old) ASSERT_TRUE(heap.mark(block, bytes));
+    std::vector<std::thread> team;
+    std::atomic<std::size_t> started{0};
+    for (unsigned t = 0; t < 2; ++t)
+      team.emplace_back([&, t] {
+        ++started;
+        for (std::size_t i = t; i < old.size(); i += 2) {
+          heap.free(old[i], bytes);
+          if (Reservation block = heap.reserve(bytes); block && i % 8 < 4) heap.cancel(block);
+        }
+      });
+    while (started < 2) std::this_thread::yield();
+    ASSERT_TRUE(heap.sweep().ok());
+    for (std::thread& thread : team) thread.join();
+    EXPECT_EQ(heap.usage().live_blocks, old.size() / 2);
+  }
 }
 
 TEST_P(HeapTest, EpochsReturnRetiredBlocks) {

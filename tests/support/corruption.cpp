@@ -82,10 +82,17 @@ class Image {
 /// In the child: recovers and uses what it got.
 template <class Keys>
 int use(const Target& target, const BedOptions& options, const std::string& path,
-        std::uint64_t records) {
+        std::uint64_t records, bool settle) {
   auto bed = Bed<Keys>::open(target, options, path);
   if (!bed) return bed.error().what.empty() ? 1 : status_refused;
   OrderedIndex<Keys>& index = bed.value()->index();
+  // An index that serves before its recovery has ended may refuse later: when it has.
+  const bool serves_early = bed.value()->pool()->is_recovering();
+  if (serves_early && settle) {
+    index.quiesce();
+    if (const auto sound = index.check_invariants(); !sound)
+      return sound.error().what.empty() ? 1 : status_refused;
+  }
   typename Keys::ValueOut value{};
   typename Keys::Scan scan;
   for (std::uint64_t i = 0; i < records; ++i) {
@@ -100,8 +107,9 @@ int use(const Target& target, const BedOptions& options, const std::string& path
   }
   for (std::uint64_t i = records; i < 2 * records; ++i)
     (void)index.insert(Samples<Keys>::numbered(i), Samples<Keys>::stamped(i));
-  (void)index.check_invariants();
+  const auto sound = index.check_invariants();
   index.quiesce();
+  if (serves_early && !settle && !sound) return sound.error().what.empty() ? 1 : status_refused;
   return status_working;
 }
 
@@ -151,7 +159,7 @@ Result<CorruptionReport> check_corruption(const Target& target, const Corruption
     if (child == 0) {
       const rlimit none{0, 0};
       setrlimit(RLIMIT_CORE, &none);
-      _exit(use<Keys>(target, options, path.value(), plan.records));
+      _exit(use<Keys>(target, options, path.value(), plan.records, trial % 2 == 0));
     }
     const int status = wait_at_most(child, 30);
     image.restore();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "index/record/test_store.h"
-#include "index/roart/roart.h"
+#include "index/roart/walk.h"
 
 namespace perdure {
 
@@ -36,14 +36,52 @@ class RoartPeer {
     return array.word[found.place];
   }
   /// How many arrays the records are in.
-  [[nodiscard]] std::size_t arrays() const { return arrays_below(root()); }
+  [[nodiscard]] std::size_t arrays() const {
+    std::size_t count = 0;
+    for_each_lock([&](roart::OpeningLock&, bool array) { count += array ? 1 : 0; });
+    return count;
+  }
+
+  // The restart.
+
+  [[nodiscard]] std::uint16_t opening() const { return tree_.opening_; }
+  [[nodiscard]] bool is_walking() const {
+    return tree_.progress_ == Roart<Keys>::Progress::walking;
+  }
+  /// Nodes and arrays that are of this opening; the root is.
+  [[nodiscard]] std::size_t touched() const {
+    std::size_t count = 0;
+    for_each_lock([&](roart::OpeningLock& lock, bool) {
+      count += roart::OpeningLock::opening_of(lock.peek()) == opening() ? 1 : 0;
+    });
+    return count;
+  }
+  [[nodiscard]] roart::Restart& restart() const {
+    const auto root =
+        read_index_root(tree_.pool_, tree_.pool_.roots().front().name, Roart<Keys>::root_kind);
+    PERDURE_ASSERT(root.ok());
+    return *tree_.pool_.template at<roart::Restart>(root->option[1]);
+  }
+  /// Changes do not walk any more (where there is no worker).
+  void hold_walk() { tree_.walk_->arrays_a_change = 0; }
+  void walk(unsigned arrays) { tree_.walk_on(arrays); }
+  /// The locks of all nodes but the root, and of all arrays. No other thread runs.
+  template <class Visit>
+  void for_each_lock(Visit&& visit) const {
+    visit_below(root(), visit);
+  }
 
  private:
-  [[nodiscard]] std::size_t arrays_below(const Node& node) const {
-    std::size_t count = 0;
-    for (Entry each = node.next(0); each; each = node.next(each.symbol() + 1))
-      count += each.is_array() ? 1 : arrays_below(*tree_.node_at(each));
-    return count;
+  template <class Visit>
+  void visit_below(const Node& node, Visit& visit) const {
+    for (Entry each = node.next(0); each; each = node.next(each.symbol() + 1)) {
+      if (each.is_array()) {
+        visit(tree_.array_at(each)->lock, true);
+      } else {
+        visit(tree_.node_at(each)->lock, false);
+        visit_below(*tree_.node_at(each), visit);
+      }
+    }
   }
 
   Roart<Keys>& tree_;
