@@ -216,10 +216,14 @@ Result<void> measure_recovery(Contestant& contestant, const ContestPlan& plan) {
   auto place = place_of(contestant);
   if (!place) return place.error();
   auto tree = recover_index<IntegerKeys>(*IndexRegistry::find(contestant.index).value(), *place);
-  contestant.recovery_seconds = seconds_since(start);
   unlink(path.c_str());
   if (!tree) return tree.error();
   contestant.tree = std::move(tree).value();
+  std::uint64_t value = 0;
+  (void)contestant.tree->lookup(draw_keys(Phase::lookup, plan, 0, 0, 1).front(), value);
+  contestant.recovery_seconds = seconds_since(start);
+  while (contestant.pool->is_recovering()) std::this_thread::yield();
+  contestant.settled_seconds = seconds_since(start);
   if (contestant.tree->size() != plan.records)
     return Error{ErrorCode::failed, "records are missing after recovery", contestant.name, ""};
   return {};

@@ -36,7 +36,8 @@ struct Contestant {
   std::unique_ptr<Pool> pool{};
   std::unique_ptr<IntegerIndex> tree{};  ///< destroyed before its pool
   double load_seconds = 0;
-  double recovery_seconds = 0;
+  double recovery_seconds = 0;  ///< from opening the pool to the answer of the first lookup
+  double settled_seconds = 0;   ///< to the end of what recovery does beside the operations
   double pm_bytes_per_record = 0;
   double dram_bytes_per_record = 0;
   std::uint64_t pool_huge_page_bytes = 0;

@@ -206,6 +206,7 @@ json to_json(const std::vector<Contestant>& contestants, const ContestPlan& plan
         {"pool_huge_page_bytes", contestant.pool_huge_page_bytes},
         {"load_seconds", contestant.load_seconds},
         {"recovery_seconds", contestant.pool ? json(contestant.recovery_seconds) : json(nullptr)},
+        {"settled_seconds", contestant.pool ? json(contestant.settled_seconds) : json(nullptr)},
         {"pm_bytes_per_record", contestant.pm_bytes_per_record},
         {"dram_bytes_per_record", contestant.dram_bytes_per_record},
         {"cells", json::array()}};
@@ -234,13 +235,14 @@ void print(const json& result) {
   std::printf("%-24s %-7s %7s %9s %7s %7s %7s %-6s %9s %9s\n", "index", "op", "threads", "Mops/s",
               "ratio", "4 KiB", "target", "", "ns/op", "predicted");
   for (const json& contestant : result["contestants"]) print_cells(contestant);
-  std::printf("\n%-24s %9s %12s %12s %12s %16s\n", "index", "load s", "recovery s", "PM B/record",
-              "DRAM B/rec.", "pool on huge p.");
+  std::printf("\n%-24s %9s %12s %11s %12s %12s %16s\n", "index", "load s", "recovery s",
+              "settled s", "PM B/record", "DRAM B/rec.", "pool on huge p.");
   for (const json& contestant : result["contestants"])
-    std::printf("%-24s %9.1f %12s %12.1f %12.2f %13.0f MB\n",
+    std::printf("%-24s %9.1f %12s %11s %12.1f %12.2f %13.0f MB\n",
                 contestant["name"].get<std::string>().c_str(),
                 contestant["load_seconds"].get<double>(),
-                number(contestant["recovery_seconds"], "%.2f").c_str(),
+                number(contestant["recovery_seconds"], "%.4f").c_str(),
+                number(contestant["settled_seconds"], "%.2f").c_str(),
                 contestant["pm_bytes_per_record"].get<double>(),
                 contestant["dram_bytes_per_record"].get<double>(),
                 contestant["pool_huge_page_bytes"].get<double>() / 1e6);
@@ -250,6 +252,9 @@ void print(const json& result) {
       "on the allocator's 4 KiB pages. predicted: misses and fences as the algorithm needs them,\n"
       "counted by hand (verdict.cpp), times what each costs here; operations that overlap with\n"
       "their neighbours come out below it\n");
+  std::printf(
+      "recovery: from opening the pool to the first answer; settled: to the end of what recovery "
+      "does\nbeside the operations\n");
   std::printf(
       "limits: fptree 29 B PM and 1.5 B DRAM a record, lbtree 27 and 3.5, utree 34 and 27,\n"
       "dptree 50 and 12, pactree 34 and 2, roart 100 and 2; recovery of fptree and lbtree 1 s\n");

@@ -1,6 +1,5 @@
 // Roart's instant restart: an opening touches the root, and a walk the rest, while the index is in
-// use. Paper: section 4.4, "delayed consistency memory allocator": restart first, look for what is
-// lost later.
+// use. The paper's DCMM does so: it restarts first, and looks for what is lost later.
 //
 // The walk goes through the tree in the order of keys, some arrays at a time, pinned only
 // meanwhile; then it goes on at a cursor. Nothing untouched ever gets behind it: a range that
@@ -110,6 +109,8 @@ auto Roart<Keys>::walk_below(const Node& node, std::string& path, bool bounded,
       walk.symbol = symbol;
       return Walked::part;
     }
+    const Entry ahead = node.next(symbol + 1);
+    if (ahead && ahead.is_array()) array_at(ahead)->prefetch_slots(entries_);
     if (!touch(node, entry, KeyPath<ByteKeys>(path))) return Walked::damaged;
     if (entry.is_array()) {
       --left;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "core/rng.h"
@@ -204,6 +205,31 @@ TYPED_TEST(RoartRestart, RoomIsLookedForBeforeThePoolIsFull) {
     EXPECT_EQ(store.index().size(), full / 10 * 9);
     EXPECT_TRUE(succeeds(store.index().check_invariants()));
   }
+}
+
+// T8: who is pinned since before the walk's end may still read what is left over.
+TYPED_TEST(RoartRestart, TheSweepWaitsForReaders) {
+  using Keys = TypeParam;
+  Store<Keys> store(small_arrays);
+  for (unsigned i = 0; i < 100; ++i)
+    ASSERT_EQ(store.index().insert(numbered<Keys>(i), numbered<Keys>(i)), Outcome::ok);
+  ASSERT_TRUE(succeeds(store.crash()));
+  std::atomic<bool> pinned{false};
+  std::atomic<bool> lets_go{false};
+  std::thread reader([&] {
+    const auto guard = store.peer().pin();
+    pinned = true;
+    while (!lets_go) std::this_thread::yield();
+  });
+  while (!pinned) std::this_thread::yield();
+  std::thread walker([&] { store.index().quiesce(); });
+  while (store.peer().touched() < store.peer().arrays()) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(store.pool().is_recovering());
+  lets_go = true;
+  reader.join();
+  walker.join();
+  EXPECT_FALSE(store.pool().is_recovering());
 }
 
 // T2, T7: the old array of a cut split, untouched, gets the range of its right half back when that

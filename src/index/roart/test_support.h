@@ -64,6 +64,7 @@ class RoartPeer {
   }
   /// Changes do not walk any more (where there is no worker).
   void hold_walk() { tree_.walk_->arrays_a_change = 0; }
+  [[nodiscard]] Epochs::Guard pin() { return Epochs::Guard(tree_.epochs_); }
   void walk(unsigned arrays) { tree_.walk_on(arrays); }
   /// The locks of all nodes but the root, and of all arrays. No other thread runs.
   template <class Visit>
