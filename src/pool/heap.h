@@ -97,13 +97,14 @@ class Heap {
   virtual Result<std::uint64_t> sweep() = 0;
 
   /// From now on keeps in `word`, on media, how far memory was handed out: durable before a block
-  /// beyond it is. False: this heap cannot. Cost: 1 flush and 1 fence for many blocks.
+  /// beyond it is. `word` is 0, or was kept before. False: this heap cannot. Cost: 1 flush and 1
+  /// fence for many blocks.
   [[nodiscard]] virtual bool keep_high_water(std::atomic<std::uint64_t>& /*word*/) noexcept {
     return false;
   }
   /// Hands out, before the sweep, what lies beyond the mark that `word` was kept with, and keeps it
   /// on. Blocks below may be freed once marked; other threads may run beside `mark` and `sweep`.
-  /// False: this heap cannot. Errors: corrupt.
+  /// False: this heap cannot, or `word` is 0, so none was kept. Errors: corrupt.
   [[nodiscard]] virtual Result<bool> serve_above(std::atomic<std::uint64_t>& /*word*/) {
     return false;
   }

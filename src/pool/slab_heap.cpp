@@ -535,6 +535,7 @@ bool SlabHeap::keep_high_water(std::atomic<std::uint64_t>& word) noexcept {
 
 Result<bool> SlabHeap::serve_above(std::atomic<std::uint64_t>& word) {
   PERDURE_ASSERT(!serves_.load(std::memory_order_relaxed));
+  if (word.load(std::memory_order_relaxed) == 0) return false;
   const auto kept = unsealed(word.load(std::memory_order_relaxed), high_water_purpose);
   std::uint32_t end = chunks_;
   while (end > 0 && chunk_is_free(end - 1)) --end;

@@ -51,13 +51,13 @@ auto Roart<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Orde
   pm::flush(restart, sizeof *restart);
   pm::fence();
   heap.publish(block);
-  (void)heap.keep_high_water(restart->high_water);
   const Result<void> rooted = create_index_root(
       pool, place.root_name, root_kind, {place.options.get("leaf_entries"), at[2], 0}, at[0]);
   if (!rooted) {
     for (std::size_t i = 0; i < block.size(); ++i) heap.free(at[i], bytes[i]);
     return rooted.error();
   }
+  (void)heap.keep_high_water(restart->high_water);  // a cut before: the next opening walks first
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();
   return std::unique_ptr<OrderedIndex<Keys>>(new Roart(place, *root, 0));
