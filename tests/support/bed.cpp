@@ -140,6 +140,8 @@ Result<Reopened> Bed<Keys>::reopen(Reopen how) {
   if (!pool_->ready())
     return Error{ErrorCode::failed, "the pool is not ready after the recovery of its root", path_,
                  ""};
+  // Where an index serves before its recovery has ended, only then are all blocks known.
+  if (pool_ && pool_->is_recovering()) index_->quiesce();
   return Reopened{pool_->leaked_blocks_freed(), pool_->heap().usage()};
 }
 
