@@ -78,8 +78,9 @@ class Store {
   /// recovers. At another address, so that an address kept on media would show.
   template <class Patch>
   [[nodiscard]] Result<void> crash(Patch&& patch) {
-    std::byte* const base = pool_ ? pool_->base() : nullptr;  // null: it was not opened last time
-    const std::uint64_t bytes = pool_ ? pool_->extent_bytes() : 0;
+    std::byte* const base =
+        pool_ ? pool_->base() : nullptr;  // null: not opened last time, or closed
+    const std::uint64_t bytes = base != nullptr ? pool_->extent_bytes() : 0;
     index_.reset();
     pool_.reset();
     patch(pool_options_.path);
