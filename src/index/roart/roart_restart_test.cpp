@@ -189,7 +189,7 @@ TYPED_TEST(RoartRestart, ThreadsRunBesideTheWalk) {
 TYPED_TEST(RoartRestart, RoomIsLookedForBeforeThePoolIsFull) {
   using Keys = TypeParam;
   for (const char* workers : {"workers=0", "workers=1"}) {
-    Store<Keys> store({workers});
+    Store<Keys> store({"leaf_entries=4", workers});
     std::uint64_t full = 0;
     while (store.index().insert(numbered<Keys>(mix64(full)), numbered<Keys>(full)) == Outcome::ok)
       ++full;
