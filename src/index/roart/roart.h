@@ -18,7 +18,7 @@
 // T6  memory that a thread may still read is freed only after a grace period.
 //
 // After an instant restart, until the walk has ended (restart.cpp):
-// T7  a node or array is touched (judged, repaired, marked; its lock is of this opening then) before
+// T7  a node or array is touched (judged, repaired, marked; its lock is of now then) before
 //     anything of it is changed, before its entry gets another's range, and never before the node
 //     above it. What a touched node or array leads to is marked in the heap.
 // T8  nothing that was on media at the opening is overwritten by another block: what is left over
