@@ -1,5 +1,4 @@
-#include "pm/asymmetric_lock.h"
-
+// What every reader-writer lock keeps: S1 and S2 of SharedLock, L1 and L2 of AsymmetricLock.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,13 +8,21 @@
 #include <thread>
 #include <vector>
 
+#include "pm/asymmetric_lock.h"
+#include "pm/shared_lock.h"
+
 namespace perdure::pm {
 namespace {
 
-// L1: the two words are plain, so a reader beside a writer would see them differ (and
+template <class Lock>
+class ReaderWriterLock : public ::testing::Test {};
+using Locks = ::testing::Types<SharedLock, AsymmetricLock>;
+TYPED_TEST_SUITE(ReaderWriterLock, Locks);
+
+// S1, L1: the two words are plain, so a reader beside a writer would see them differ (and
 // ThreadSanitizer would say so).
-TEST(AsymmetricLock, KeepsReadersAndWritersApart) {
-  AsymmetricLock lock;
+TYPED_TEST(ReaderWriterLock, KeepsReadersAndWritersApart) {
+  TypeParam lock;
   std::uint64_t left = 0;
   std::uint64_t right = 0;
   std::atomic<std::uint64_t> torn{0};
@@ -26,7 +33,7 @@ TEST(AsymmetricLock, KeepsReadersAndWritersApart) {
     threads.emplace_back([&] {
       start.arrive_and_wait();
       for (std::uint64_t i = 0; i < writes; ++i) {
-        const AsymmetricLock::WriteGuard guard(lock);
+        const typename TypeParam::WriteGuard guard(lock);
         ++left;
         std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not join the two
         if (i % 16 == 0) std::this_thread::yield();           // whoever is let in runs now
@@ -37,7 +44,7 @@ TEST(AsymmetricLock, KeepsReadersAndWritersApart) {
     threads.emplace_back([&] {
       start.arrive_and_wait();
       for (std::uint64_t seen = 0; seen < 2 * writes;) {
-        const AsymmetricLock::ReadGuard guard(lock);
+        const typename TypeParam::ReadGuard guard(lock);
         seen = left;
         if (left != right) torn.fetch_add(1);
       }
@@ -48,30 +55,30 @@ TEST(AsymmetricLock, KeepsReadersAndWritersApart) {
   EXPECT_EQ(right, 2 * writes);
 }
 
-// L2: a writer gets in although readers overlap without a gap.
-TEST(AsymmetricLock, LetsAWriterThroughAStreamOfReaders) {
-  AsymmetricLock lock;
+// S2, L2: a writer gets in although readers overlap without a gap.
+TYPED_TEST(ReaderWriterLock, LetsAWriterThroughAStreamOfReaders) {
+  TypeParam lock;
   std::atomic<bool> stop{false};
   std::vector<std::thread> readers;
   for (int t = 0; t < 3; ++t)
     readers.emplace_back([&] {
-      while (!stop.load()) const AsymmetricLock::ReadGuard guard(lock);
+      while (!stop.load()) const typename TypeParam::ReadGuard guard(lock);
     });
-  for (int i = 0; i < 1000; ++i) const AsymmetricLock::WriteGuard guard(lock);
+  for (int i = 0; i < 1000; ++i) const typename TypeParam::WriteGuard guard(lock);
   stop.store(true);
   for (std::thread& reader : readers) reader.join();
 }
 
-// L1: two readers are inside at once.
-TEST(AsymmetricLock, AdmitsSeveralReaders) {
-  AsymmetricLock lock;
-  const AsymmetricLock::ReadGuard mine(lock);
-  std::thread([&] { const AsymmetricLock::ReadGuard theirs(lock); }).join();
+// S1, L1: two readers are inside at once.
+TYPED_TEST(ReaderWriterLock, AdmitsSeveralReaders) {
+  TypeParam lock;
+  const typename TypeParam::ReadGuard mine(lock);
+  std::thread([&] { const typename TypeParam::ReadGuard theirs(lock); }).join();
 }
 
 /// True where `Wanted` is granted only after `Held` was let go.
-template <class Held, class Wanted>
-bool waits_for(AsymmetricLock& lock) {
+template <class Held, class Wanted, class Lock>
+bool waits_for(Lock& lock) {
   std::atomic<bool> inside{false};
   bool early = false;
   std::thread other;
@@ -88,12 +95,14 @@ bool waits_for(AsymmetricLock& lock) {
   return !early && inside.load();
 }
 
-// L1, both sides.
-TEST(AsymmetricLock, WritersWaitForReadersAndReadersForWriters) {
-  AsymmetricLock lock;
-  EXPECT_TRUE((waits_for<AsymmetricLock::ReadGuard, AsymmetricLock::WriteGuard>(lock)));
-  EXPECT_TRUE((waits_for<AsymmetricLock::WriteGuard, AsymmetricLock::ReadGuard>(lock)));
-  EXPECT_TRUE((waits_for<AsymmetricLock::WriteGuard, AsymmetricLock::WriteGuard>(lock)));
+// S1, L1, both sides.
+TYPED_TEST(ReaderWriterLock, WritersWaitForReadersAndReadersForWriters) {
+  using Read = typename TypeParam::ReadGuard;
+  using Write = typename TypeParam::WriteGuard;
+  TypeParam lock;
+  EXPECT_TRUE((waits_for<Read, Write>(lock)));
+  EXPECT_TRUE((waits_for<Write, Read>(lock)));
+  EXPECT_TRUE((waits_for<Write, Write>(lock)));
 }
 
 }  // namespace
