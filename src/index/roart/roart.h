@@ -18,9 +18,9 @@
 // T6  memory that a thread may still read is freed only after a grace period.
 //
 // After an instant restart, until the walk has ended (restart.cpp):
-// T7  a node or array is touched (judged, repaired, marked; its lock is of this opening then)
-//     before anything of it is changed, before its entry gets another's range, and never before the
-//     node above it. What a touched node leads to, and what a touched array, is marked in the heap.
+// T7  a node or array is touched (judged, repaired, marked; its lock is of now then) before
+//     anything of it is changed, before its entry gets another's range, and never before the node
+//     above it. What a touched node or array leads to is marked in the heap.
 // T8  nothing that was on media at the opening is overwritten by another block: what is left over
 //     stays readable. The heap sweeps when all is touched and no reader from before is left.
 // T9  once damage is found, every operation is refused.
