@@ -53,10 +53,9 @@ DramChannel::DramChannel(const DramParameters& parameters)
       bank_count_(parameters.banks) {}
 
 DramChannel::Bank& DramChannel::bank_of(LineAddress line) noexcept {
-  // Bits 1 to 3, 6 and 7 of the line, of the 32 banks; more banks take the bits above. Neighbours
-  // lie in different banks, and lines 16 KiB apart in the same one.
-  const std::uint64_t bits = (line >> 1 & 7) | (line >> 3 & 0x18) | (line >> 8 << 5);
-  return banks_[bank_count_.remainder(bits)];
+  // Bits 1 to 5 of the line, of the 32 banks; more banks take the bits above. Lines 4 KiB apart
+  // lie in the same one.
+  return banks_[bank_count_.remainder(line >> 1)];
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {

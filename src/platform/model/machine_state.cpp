@@ -161,11 +161,21 @@ Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool write
   return fetch;
 }
 
+void Machine::State::warm_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept {
+  PrivateCaches& own = caches[physical];
+  uncore.holders.add(line, physical);
+  CacheTags::Victim out = own.l2.insert(line, flags);
+  if (!out.valid) return;
+  out.dirty = own.l1.remove(out.line).dirty || out.dirty;
+  uncore.holders.remove(out.line, physical);
+  uncore.accept_victim(own.socket, out);
+}
+
 void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes,
                           bool writes) noexcept {
   const unsigned physical = cores[core].physical;
   PrivateCaches& own = caches[physical];
-  const std::uint64_t flags = CacheTags::exclusive_bit | (writes ? CacheTags::dirty_bit : 0);
+  constexpr std::uint64_t both = CacheTags::flag_bits;
   const LineAddress last = (address + bytes - 1) >> 6;
   for (LineAddress line = address >> 6; line <= last; ++line) {
     const std::uint64_t had = own.l1.touch(line, 0);
@@ -173,20 +183,16 @@ void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes
       own.l1.touch(line, writes ? CacheTags::dirty_bit : 0);
       continue;
     }
-    const bool alone = uncore.take_quietly(caches, physical, line, writes);
-    if (!own.l2.holds(line)) {
-      uncore.holders.add(line, physical);
-      CacheTags::Victim out = own.l2.insert(line, alone ? CacheTags::exclusive_bit : 0);
-      if (out.valid) {
-        out.dirty = own.l1.remove(out.line).dirty || out.dirty;
-        uncore.holders.remove(out.line, physical);
-        uncore.accept_victim(own.socket, out);
-      }
-    } else if (alone) {
-      own.l2.touch(line, CacheTags::exclusive_bit);
-    }
+    const std::uint64_t flags = uncore.take_quietly(caches, physical, line, writes);
+    const bool missed = !own.l2.holds(line);
+    if (missed)
+      warm_l2(physical, line, flags);
+    else
+      own.l2.touch(line, flags);
     own.l1.remove(line);
-    insert_l1(core, line, alone ? flags : flags & CacheTags::dirty_bit);
+    insert_l1(core, line, writes ? both : flags & CacheTags::exclusive_bit);
+    // A longer run's caches also hold what nobody asked for, and fewer dirty lines for it.
+    if (streamer || (adjacent_line && missed)) run_prefetchers(core, line, 0, missed, true);
   }
 }
 

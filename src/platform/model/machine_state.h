@@ -94,14 +94,16 @@ struct Machine::State {
     if (cores[core].later_flush_count != 0) send_later_flushes(core, clocks[core]);
   }
   void note_sent(unsigned core, Time taken, Time TimeSplit::*head) noexcept;
-  void run_prefetchers(unsigned core, LineAddress line, Time at, bool missed);
+  /// `quietly`: tags only, as `warm`.
+  void run_prefetchers(unsigned core, LineAddress line, Time at, bool missed, bool quietly = false);
   /// False: there is no room for it now.
-  bool prefetch_line(unsigned core, LineAddress line, Time at);
+  bool prefetch_line(unsigned core, LineAddress line, Time at, bool quietly);
   void drain_combining(unsigned core, WriteCombining& buffer);
   void drain_all_combining(unsigned core);
 
   /// Tags only: no time, no traffic.
   void warm(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
+  void warm_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept;
 
   static constexpr std::uint64_t position_unit = 64;
 

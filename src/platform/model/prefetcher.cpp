@@ -13,10 +13,14 @@ constexpr LineAddress next_page_lines = 4;
 
 }  // namespace
 
-bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
+bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at, bool quietly) {
   CoreState& c = cores[core];
   PrivateCaches& own = caches[c.physical];
   if (own.l2.holds(line)) return true;
+  if (quietly) {
+    warm_l2(c.physical, line, uncore.take_quietly(caches, c.physical, line, false));
+    return true;
+  }
   const unsigned slot = c.next_prefetch;
   if (c.prefetches[slot].end > at) return false;
   // Demand misses come first: a prefetch gets only what they leave of the L2's queue.
@@ -36,9 +40,10 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at) {
   return true;
 }
 
-void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, bool missed) {
+void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, bool missed,
+                                     bool quietly) {
   CoreState& c = cores[core];
-  if (adjacent_line && missed) prefetch_line(core, line ^ 1, at);
+  if (adjacent_line && missed) prefetch_line(core, line ^ 1, at, quietly);
   if (!streamer) return;
   const std::uint64_t page = line >> 6;
   constexpr unsigned none = CoreState::stream_count;
@@ -90,7 +95,7 @@ void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, b
          (direction > 0 ? candidate & 63 : 63 - (candidate & 63)) >= next_page_lines))
       break;
     // A stream that finds the queue full goes on later from where it was: it leaves no holes.
-    if (!prefetch_line(core, candidate, at)) break;
+    if (!prefetch_line(core, candidate, at, quietly)) break;
     next = candidate;
   }
   stream->ahead = next;

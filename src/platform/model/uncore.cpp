@@ -180,9 +180,10 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
   return result;
 }
 
-bool Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
-                          bool writes) noexcept {
+std::uint64_t Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core,
+                                   LineAddress line, bool writes) noexcept {
   const CoreSet others = holders.of(line).without(core);
+  bool dirty = false;
   others.for_each([&](unsigned other) {
     for (CacheTags* cache : {&cores[other].l1, &cores[other].l2})
       if (writes)
@@ -192,8 +193,9 @@ bool Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core, Line
     if (writes) holders.remove(line, other);
   });
   for (CacheTags& cache : llc_)
-    if (!cache.empty()) cache.remove(line);
-  return writes || others.empty();
+    if (!cache.empty()) dirty = cache.remove(line).dirty || dirty;
+  return (writes || others.empty() ? CacheTags::exclusive_bit : 0) |
+         (dirty ? CacheTags::dirty_bit : 0);
 }
 
 Fetch Uncore::upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at) {

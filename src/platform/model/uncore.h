@@ -66,9 +66,9 @@ class Uncore {
   /// A victim of an L2 goes to the LLC; returns the dirty line that this pushed out, if any.
   CacheTags::Victim accept_victim(unsigned socket, CacheTags::Victim victim) noexcept;
 
-  /// Moves tags as `fetch` does, in no time and without traffic; returns whether the core is alone.
-  bool take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
-                    bool writes) noexcept;
+  /// Moves tags as `fetch` does, in no time and without traffic; returns the line's flags.
+  std::uint64_t take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
+                             bool writes) noexcept;
 
   /// Brings what a fetch of the line will look at into the cache of the machine that simulates.
   void prefetch_on_host(LineAddress line) const noexcept {
