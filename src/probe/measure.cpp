@@ -14,6 +14,7 @@ namespace perdure::probe {
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t round_bytes = 6 * page_bytes;  // interleaved over six
 constexpr std::uint64_t fewest_operations = 24;  // of a thread: fewer are all edge
 constexpr double gibibyte = 0x1p30;
 constexpr const char* never_met = "the threads never ran side by side: the cores have other work";
@@ -70,8 +71,9 @@ class Measurement {
                                    std::uint64_t before) const {
     AccessLoop loop;
     const std::uint64_t part = point_.region_bytes / point_.threads;
-    loop.slice_bytes =
-        std::max(round_down(part, part >= page_bytes ? page_bytes : 64), point_.access_bytes);
+    // Whole rounds of six DIMMs or channels, so that every thread's slice lies alike over them.
+    const std::uint64_t unit = part >= round_bytes ? round_bytes : part >= page_bytes ? page_bytes : 64;
+    loop.slice_bytes = std::max(round_down(part, unit), point_.access_bytes);
     loop.slice = rig_.region() + thread * loop.slice_bytes;
     loop.op = point_.op;
     loop.pattern = point_.pattern;
@@ -83,8 +85,9 @@ class Measurement {
     loop.cost_ps = static_cast<std::uint64_t>(point_.op_cost_ns * 1000 + 0.5);
     loop.mix_reads = point_.mix_reads;
     loop.key = mix64(seed_ ^ mix64(thread + 1)) + 0x10000 * phase;
-    // Threads that began on one DIMM would march over the DIMMs in step.
-    const std::uint64_t pages = std::max<std::uint64_t>(loop.slice_bytes / page_bytes, 1);
+    // Threads that began on one DIMM would march over the DIMMs in step; those that began late in
+    // their slice would soon go round, and a stride meets other banks then.
+    const std::uint64_t pages = std::max<std::uint64_t>(loop.slice_bytes / page_bytes / 8, 1);
     const std::uint64_t start = mix64(seed_ + 77 * (thread + 1)) % pages * page_bytes;
     const std::uint64_t step =
         loop.pattern == Pattern::stride ? loop.stride_bytes : loop.access_bytes;

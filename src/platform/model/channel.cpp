@@ -48,26 +48,24 @@ DramChannel::DramChannel(const DramParameters& parameters)
       row_cycle_(from_ns(parameters.row_cycle_ns)),
       write_recovery_(from_ns(parameters.write_recovery_ns)),
       hold_(from_ns(parameters.read_hold_ns)),
-      row_bytes_(parameters.row_bytes),
+      interleave_(parameters.interleave_bytes / 64),
       channels_(parameters.channels),
+      lines_of_row_(parameters.row_bytes / 64),
       bank_count_(parameters.banks) {}
 
-DramChannel::Bank& DramChannel::bank_of(LineAddress line) noexcept {
-  // Bits 1 to 5 of the line, of the 32 banks; more banks take the bits above. Lines 4 KiB apart
-  // lie in the same one.
-  return banks_[bank_count_.remainder(line >> 1)];
+DramChannel::Place DramChannel::place_of(LineAddress line) noexcept {
+  const std::uint64_t block = interleave_.quotient(line);
+  const std::uint64_t here =
+      channels_.quotient(block) * parameters_.interleave_bytes / 64 + interleave_.remainder(line);
+  const std::uint64_t column = bank_count_.quotient(here);
+  return {banks_[bank_count_.remainder(here)], lines_of_row_.quotient(column)};
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {
   counters.controller_write_bytes += 64;
   counters.media_write_bytes += 64;
   const Time accepted = std::max(at, drained_.oldest());
-  Bank& bank = bank_of(line);
-  const std::uint64_t row = row_of(line);
-  const Time ready = bank.written_row == row
-                         ? bank.writes.free_from(accepted)
-                         : bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
-  bank.written_row = row;
+  const Time ready = place_of(line).bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
   drained_.push(drained);
   return {accepted, drained};
@@ -81,17 +79,11 @@ void DramChannel::write_directory(LineAddress line, Time at) {
 ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   counters.controller_read_bytes += 64;
   counters.media_read_bytes += 64;
-  Bank& bank = bank_of(line);
-  const std::uint64_t row = row_of(line);
-  const bool missed = bank.read_row != row;
-  Time ready = 0;
-  if (missed) {
-    ready = bank.reads.reserve(at, row_cycle_);
-    bank.writes.delay(ready, row_cycle_);
-    bank.read_row = row;
-  } else {
-    ready = bank.reads.free_from(at);
-  }
+  const Place place = place_of(line);
+  const bool missed = place.bank.read_row != place.row;
+  place.bank.read_row = place.row;
+  const Time ready = place.bank.reads.reserve(at, row_cycle_);
+  place.bank.writes.delay(ready, row_cycle_);
   const Time start = reads_.reserve(ready, line_read_);
   const bool among_writes = writes_.free_from(at) != at;
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));

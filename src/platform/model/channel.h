@@ -107,17 +107,18 @@ class DramChannel final : public Channel {
   ChannelRead read(LineAddress line, Time at, bool demand) override;
 
  private:
-  /// Reads go first; what they take is taken from the writes, which the queue holds back, and which
-  /// go together where they are for the same row.
+  /// Lines of a channel go round its banks. A bank closes its row after each access; whether the
+  /// next is in the same one matters to its latency alone. Reads go first; what they take is taken
+  /// from the writes, which the queue holds back.
   struct Bank {
     Server reads, writes;
     std::uint64_t read_row = ~std::uint64_t{0};
-    std::uint64_t written_row = ~std::uint64_t{0};
   };
-  [[nodiscard]] Bank& bank_of(LineAddress line) noexcept;
-  [[nodiscard]] std::uint64_t row_of(LineAddress line) const noexcept {
-    return channels_.quotient(row_bytes_.quotient(line * 64));
-  }
+  struct Place {
+    Bank& bank;
+    std::uint64_t row;
+  };
+  [[nodiscard]] Place place_of(LineAddress line) noexcept;
 
   DramParameters parameters_;
   Server reads_, writes_;  ///< of the bus, likewise
@@ -125,7 +126,7 @@ class DramChannel final : public Channel {
   TimeRing drained_;
   Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_,
       hold_;
-  Divisor row_bytes_, channels_, bank_count_;
+  Divisor interleave_, channels_, lines_of_row_, bank_count_;
 };
 
 class PmChannel final : public Channel {
