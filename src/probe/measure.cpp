@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t round_bytes = 6 * page_bytes;  // interleaved over six
-constexpr std::uint64_t fewest_operations = 24;  // of a thread: fewer are all edge
+constexpr std::uint64_t fewest_operations = 24;        // of a thread: fewer are all edge
 constexpr double gibibyte = 0x1p30;
 constexpr const char* never_met = "the threads never ran side by side: the cores have other work";
 
@@ -72,7 +72,9 @@ class Measurement {
     AccessLoop loop;
     const std::uint64_t part = point_.region_bytes / point_.threads;
     // Whole rounds of six DIMMs or channels, so that every thread's slice lies alike over them.
-    const std::uint64_t unit = part >= round_bytes ? round_bytes : part >= page_bytes ? page_bytes : 64;
+    const std::uint64_t unit = part >= round_bytes  ? round_bytes
+                               : part >= page_bytes ? page_bytes
+                                                    : 64;
     loop.slice_bytes = std::max(round_down(part, unit), point_.access_bytes);
     loop.slice = rig_.region() + thread * loop.slice_bytes;
     loop.op = point_.op;

@@ -66,18 +66,29 @@ DramParameters one_channel() {
 }
 constexpr LineAddress line_of(std::uint64_t bytes) { return bytes / 64; }
 
-TEST(DramChannelTest, ARowThatIsOpenCostsNothingMore) {
+// 32 banks of a line each, then the next column of the first one's row.
+TEST(DramChannelTest, TheLatencyOfTheLastRowIsLess) {
   DramChannel dram(one_channel());
   EXPECT_EQ(dram.read(line_of(0), 0, true).latency, from_ns(88 + 13));
-  EXPECT_EQ(dram.read(line_of(64), 1'000'000, true).latency, from_ns(88));
+  EXPECT_EQ(dram.read(line_of(64), ms, true).latency, from_ns(88 + 13)) << "another bank";
+  EXPECT_EQ(dram.read(line_of(32 * 64), ms, true).latency, from_ns(88));
+  EXPECT_EQ(dram.read(line_of(32 * 8192), 2 * ms, true).latency, from_ns(88 + 13)) << "next row";
 }
 
-// 16 KiB apart: the same bank, another row, so one each tRC.
-TEST(DramChannelTest, RowsOfOneBankFollowEachOther) {
+// 2 KiB apart: the same bank, so one each tRC, in one row as in several.
+TEST(DramChannelTest, AccessesToABankFollowEachOther) {
   DramChannel dram(one_channel());
+  for (std::uint64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(dram.read(line_of(i << (i < 4 ? 11 : 18)), 0, true).waited, i * from_ns(45)) << i;
+  EXPECT_LT(dram.read(line_of(64), 0, true).waited, from_ns(45)) << "another bank";
+}
+
+// Blocks of 256 B go round six channels: what is 4 KiB apart lies in one bank of three channels.
+TEST(DramChannelTest, InterleavedLinesArePlacedByWhatIsLeftOfThem) {
+  DramChannel dram{DramParameters{}};
   for (std::uint64_t i = 0; i < 4; ++i)
-    EXPECT_EQ(dram.read(line_of(i << 14), 0, true).waited, i * from_ns(45)) << i;
-  EXPECT_LT(dram.read(line_of((9 << 14) + 128), 0, true).waited, from_ns(45)) << "another bank";
+    EXPECT_EQ(dram.read(line_of(i * 3 * 4096), 0, true).waited, i * from_ns(45)) << i;
+  EXPECT_LT(dram.read(line_of(6 * 256), 0, true).waited, from_ns(45)) << "another bank";
 }
 
 TEST(DramChannelTest, WritesToABankTakeItsRecoveryToo) {
