@@ -72,18 +72,6 @@ TEST_F(MachineTest, CachesWarmedHoldWhatThePrefetchersFetched) {
   }
 }
 
-TEST_F(MachineTest, CachesWarmedHoldDirtyOnlyWhatWasStoredTo) {
-  platform.cpu.adjacent_line = true;
-  platform.cpu.l2.bytes = platform.cpu.llc_per_core.bytes = 16 * 1024;
-  platform.cpu.cores_per_socket = 1;
-  build();
-  constexpr std::uint64_t lines = 2000;  // every other line of a region, many times the caches
-  for (std::uint64_t i = 0; i < lines; ++i) machine->touch(0, dram + i * 128, 8, true);
-  for (std::uint64_t i = 0; i < lines; ++i) machine->store(0, dram + (lines + i) * 128, 8);
-  const std::uint64_t written = machine->counters().dram.controller_write_bytes / 64;
-  EXPECT_NEAR(static_cast<double>(written), lines, 200);
-}
-
 TEST_F(MachineTest, StopsWhenTheReorderWindowIsFull) {
   platform.cpu.reorder_buffer_accesses = 10;
   build();
