@@ -65,7 +65,7 @@ bool LbTree<Keys>::find_pinned(Key key, std::uint8_t fingerprint, RecordWords& f
     present = search(
         *leaf, key, fingerprint, [] { return true; }, found);
   };
-  if (pm::elide(elision_attempts, elided)) return present;
+  if (elision_.run(elision_attempts, elided)) return present;
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = enter<Purpose::read>(key);
     pm::ReadAttempt stable(*at.lock, at.word);
