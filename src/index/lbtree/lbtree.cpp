@@ -99,7 +99,7 @@ std::uint64_t LbTree<Keys>::size() const {
 
 template <class Keys>
 std::uint64_t LbTree<Keys>::dram_bytes() const {
-  return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + epochs_.retired_bytes();
+  return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + epochs_.retired_dram_bytes();
 }
 
 template <class Keys>
