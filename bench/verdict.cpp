@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "pm/transaction.h"
+
 namespace perdure::bench {
 namespace {
 
@@ -180,6 +182,23 @@ void print_cells(const json& contestant) {
   }
 }
 
+json transactions_of(const pm::TransactionCounts& counts) {
+  return {{"on", pm::transactions_on()},
+          {"aborts_conflict", counts.aborts_conflict},
+          {"aborts_capacity", counts.aborts_capacity},
+          {"aborts_explicit", counts.aborts_explicit},
+          {"aborts_other", counts.aborts_other},
+          {"sections_left_out", counts.left_out}};
+}
+
+void print_transactions(const json& counts) {
+  if (!counts["on"].get<bool>()) return;
+  std::printf("hardware transactions aborted: %s by conflict, %s capacity, %s a lock, %s other; ",
+              counts["aborts_conflict"].dump().c_str(), counts["aborts_capacity"].dump().c_str(),
+              counts["aborts_explicit"].dump().c_str(), counts["aborts_other"].dump().c_str());
+  std::printf("%s left out after failures\n", counts["sections_left_out"].dump().c_str());
+}
+
 }  // namespace
 
 json to_json(const std::vector<Contestant>& contestants, const ContestPlan& plan,
@@ -197,6 +216,7 @@ json to_json(const std::vector<Contestant>& contestants, const ContestPlan& plan
                 {"store_flush_fence_cold", costs.persist_cold_ns},
                 {"store_flush_fence_warm", costs.persist_warm_ns}}},
               {"loop_ns", {{"bare", loop.bare_ns}, {"with_histogram", loop.with_histogram_ns}}},
+              {"transactions", transactions_of(pm::transaction_counts())},
               {"contestants", json::array()}};
   for (const Contestant& contestant : contestants) {
     json entry{
@@ -252,6 +272,7 @@ void print(const json& result) {
       "on the allocator's 4 KiB pages. predicted: misses and fences as the algorithm needs them,\n"
       "counted by hand (verdict.cpp), times what each costs here; operations that overlap with\n"
       "their neighbours come out below it\n");
+  print_transactions(result["transactions"]);
   std::printf(
       "recovery: from opening the pool to the first answer; settled: to the end of what recovery "
       "does\nbeside the operations\n");

@@ -321,14 +321,17 @@ TEST(ThreadsTest, EightThreadsAreExplored) {
 
 TEST(DeterminismTest, TheSameSeedGivesTheSameTraceAndStates) {
   const IndexInfo& info = **IndexRegistry::find("lbtree");
-  Bench first(std::size_t{1} << 20);
-  Bench second(std::size_t{1} << 20);
-  const Plan plan = plan_for(info, 2, 2'000);
-  const Summary a = run(plan, first);
-  const Summary b = run(plan, second);
-  EXPECT_EQ(a.trace_digest, b.trace_digest);
-  EXPECT_EQ(a.coverage.states, b.coverage.states);
-  EXPECT_EQ(a.coverage.recovery_cuts, b.coverage.recovery_cuts);
+  for (const bool transactions : {false, true}) {
+    Bench first(std::size_t{1} << 20);
+    Bench second(std::size_t{1} << 20);
+    Plan plan = plan_for(info, 2, 2'000);
+    plan.transactions = transactions;
+    const Summary a = run(plan, first);
+    const Summary b = run(plan, second);
+    EXPECT_EQ(a.trace_digest, b.trace_digest) << "transactions " << transactions;
+    EXPECT_EQ(a.coverage.states, b.coverage.states);
+    EXPECT_EQ(a.coverage.recovery_cuts, b.coverage.recovery_cuts);
+  }
 }
 
 }  // namespace

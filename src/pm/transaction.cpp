@@ -14,9 +14,15 @@ struct alignas(64) SlotCounts {
   std::atomic<std::uint64_t> capacity{0};
   std::atomic<std::uint64_t> explicit_abort{0};
   std::atomic<std::uint64_t> other{0};
+  std::atomic<std::uint64_t> left_out{0};
 };
 std::array<SlotCounts, max_threads> counts;
 TransactionUse requested = TransactionUse::automatic;
+
+/// For counters that one thread at a time writes.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t number) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -30,7 +36,11 @@ void count_abort(std::uint32_t status) noexcept {
                   : (status & abort_capacity) != 0  ? mine.capacity
                   : (status & abort_may_retry) != 0 ? mine.conflict
                                                     : mine.other;
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  add(counter, 1);
+}
+
+void count_left_out(std::uint32_t sections) noexcept {
+  add(counts[thread_slot()].left_out, sections);
 }
 
 // Capacity aborts will repeat; status 0 may mean a page fault or a page that the hypervisor tracks,
@@ -66,6 +76,7 @@ TransactionCounts transaction_counts() noexcept {
     total.aborts_capacity += slot.capacity.load(std::memory_order_relaxed);
     total.aborts_explicit += slot.explicit_abort.load(std::memory_order_relaxed);
     total.aborts_other += slot.other.load(std::memory_order_relaxed);
+    total.left_out += slot.left_out.load(std::memory_order_relaxed);
   }
   return total;
 }

@@ -1,13 +1,18 @@
-// Hardware transactions (Intel RTM) behind one call: `elide`.
+// Hardware transactions (Intel RTM) behind one call: `elide`, or `AdaptiveElision::run` where it is
+// made again and again.
 //
 // A machine without RTM, or one whose hypervisor aborts every transaction, loses nothing but the
 // elision: `elide` returns false after a bounded number of attempts and the caller takes its
-// software path, which must be complete in itself.
+// software path, which must be complete in itself. The attempts are not free, 0.1 microseconds each
+// and more: whose sections always abort should not pay for them at each operation.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "pm/instructions.h"
+#include "pm/thread.h"
 
 namespace perdure::pm {
 
@@ -45,12 +50,14 @@ struct TransactionCounts {
   std::uint64_t aborts_capacity = 0;
   std::uint64_t aborts_explicit = 0;
   std::uint64_t aborts_other = 0;
+  std::uint64_t left_out = 0;  ///< sections that `AdaptiveElision` was to leave out after failures
 };
 [[nodiscard]] TransactionCounts transaction_counts() noexcept;
 
 namespace detail {
 void count_abort(std::uint32_t status) noexcept;
 [[nodiscard]] bool wait_before_retry(std::uint32_t status, unsigned attempt) noexcept;
+void count_left_out(std::uint32_t sections) noexcept;
 }  // namespace detail
 
 /// Runs `section` as one hardware transaction; retries up to `attempts` times.
@@ -73,5 +80,55 @@ template <class Section>
   }
   return false;
 }
+
+/// `elide` for all sections of one index, which remembers for each thread whether they commit. A
+/// CPU or hypervisor can abort every transaction for as long as the process lives, or all that
+/// touch certain pages, and VZEROUPPER in a section always does; so a thread whose sections fail
+/// leaves some out, tries again, and leaves out more:
+///
+///   a section that fails     penalty = 2 * penalty + 1, at most `most_left_out`
+///   a section that commits   penalty = penalty / 2
+///   either                   the next `penalty` sections of the thread are left out
+///
+/// While there is a penalty a section has `attempts_in_doubt` attempts at most. So sections that
+/// never commit cost that many aborts in 1024 operations, one that fails among others that commit
+/// costs one left out, and 2046 operations after the last failure nothing is left out any more.
+/// State is kept by thread slot: any number of threads, and nothing survives the object.
+class AdaptiveElision {
+ public:
+  static constexpr std::uint32_t most_left_out = 1023;
+  static constexpr unsigned attempts_in_doubt = 4;
+
+  /// As `elide`; false without an attempt when the section is left out. Cost beyond that: one line
+  /// of DRAM that is the thread's own, and only read while all goes well.
+  template <class Section>
+  [[nodiscard]] bool run(unsigned attempts, Section&& section) noexcept {
+    if (!transactions_on()) return false;
+    Share& mine = shares_[thread_slot()];
+    if (mine.to_leave_out != 0) {
+      --mine.to_leave_out;
+      return false;
+    }
+    const bool in_doubt = mine.penalty != 0;
+    const bool committed =
+        elide(in_doubt ? std::min(attempts, attempts_in_doubt) : attempts, section);
+    if (!committed || in_doubt) mine.judge(committed);
+    return committed;
+  }
+
+ private:
+  struct alignas(64) Share {
+    std::uint32_t to_leave_out = 0;
+    std::uint32_t penalty = 0;
+
+    void judge(bool committed) noexcept {
+      penalty = committed ? penalty / 2 : std::min(2 * penalty + 1, most_left_out);
+      to_leave_out = penalty;
+      if (penalty != 0) detail::count_left_out(penalty);
+    }
+  };
+
+  std::array<Share, max_threads> shares_;
+};
 
 }  // namespace perdure::pm

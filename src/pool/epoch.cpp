@@ -18,6 +18,11 @@ namespace {
 constexpr std::size_t retired_before_advance = 128;
 constexpr std::uint64_t retired_bytes_before_advance = std::uint64_t{1} << 20;
 
+/// For counters that one thread at a time writes.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t number) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
+}
+
 void free_block(void* context, std::uint64_t object, std::size_t bytes) {
   static_cast<Heap*>(context)->free(object, bytes);
 }
@@ -37,11 +42,12 @@ struct Epochs::State {
     void* context;
   };
 
-  /// One thread's share. `retired` belongs to whoever holds the thread slot; `bytes` only it
-  /// writes.
+  /// One thread's share. But for `pinned` it belongs to whoever holds the thread slot, or to
+  /// `collect` while nobody retires; others read `bytes` and `heap_bytes`.
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> pinned{idle};
     alignas(64) std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> heap_bytes{0};  ///< of them, in blocks of a heap
     std::uint64_t bytes_at_advance = 0;
     std::size_t count_at_advance = 0;
     std::size_t first = 0;         ///< entries of `retired` before it are freed
@@ -60,24 +66,29 @@ struct Epochs::State {
     }
   }
 
-  void try_advance() noexcept {
+  /// False when a thread is pinned elsewhere.
+  bool try_advance() noexcept {
     std::uint64_t now = global.load(std::memory_order_seq_cst);
     pm::heavy_fence();
     for (const Slot& other : slot) {
       const std::uint64_t pinned = other.pinned.load(std::memory_order_seq_cst);
-      if (pinned != idle && pinned != now) return;  // E2
+      if (pinned != idle && pinned != now) return false;  // E2
     }
     global.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);
+    return true;
   }
 
   void free_up_to(Slot& mine, std::uint64_t epoch) {
     std::uint64_t freed = 0;
+    std::uint64_t freed_in_heap = 0;
     while (mine.first < mine.retired.size() && mine.retired[mine.first].epoch <= epoch) {
       const Retired entry = mine.retired[mine.first++];
       entry.destroy(entry.context, entry.object, entry.bytes);
       freed += entry.bytes;
+      if (entry.destroy == free_block) freed_in_heap += entry.bytes;
     }
-    mine.bytes.store(mine.bytes.load(std::memory_order_relaxed) - freed, std::memory_order_relaxed);
+    add(mine.bytes, 0 - freed);
+    add(mine.heap_bytes, 0 - freed_in_heap);
     if (mine.first * 2 >= mine.retired.size()) {
       mine.retired.erase(mine.retired.begin(),
                          mine.retired.begin() + static_cast<std::ptrdiff_t>(mine.first));
@@ -111,8 +122,8 @@ void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, vo
   const std::uint64_t pinned = mine.pinned.load(std::memory_order_relaxed);
   PERDURE_ASSERT(pinned != idle);
   mine.retired.push_back({pinned, object, bytes, destroy, context});
-  const std::uint64_t held = mine.bytes.load(std::memory_order_relaxed) + bytes;
-  mine.bytes.store(held, std::memory_order_relaxed);
+  add(mine.bytes, bytes);
+  if (destroy == free_block) add(mine.heap_bytes, bytes);
   ++mine.count_at_advance;
   mine.bytes_at_advance += bytes;
   if (mine.count_at_advance < retired_before_advance &&
@@ -131,6 +142,21 @@ void Epochs::retire(Heap& heap, std::uint64_t offset, std::size_t bytes) {
 
 void Epochs::retire_dram(void* memory, std::size_t bytes) {
   retire(reinterpret_cast<std::uint64_t>(memory), bytes, free_dram, nullptr);
+}
+
+bool Epochs::collect() {
+  for (std::uint64_t i = 0; i < grace_epochs && state_->try_advance(); ++i) {
+  }
+  const std::uint64_t now = state_->global.load(std::memory_order_seq_cst);
+  const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
+  bool all = true;
+  for (std::size_t i = 0; i < slots; ++i) {
+    State::Slot& slot = state_->slot[i];
+    if (slot.retired.empty()) continue;
+    if (now > grace_epochs) state_->free_up_to(slot, now - grace_epochs);
+    all = all && slot.retired.empty();
+  }
+  return all;
 }
 
 // From e to e + 1 it advances when no thread is pinned at e - 1, to e + 2 when none is at e (E1).
@@ -153,6 +179,15 @@ void Epochs::drain() {
 std::uint64_t Epochs::retired_bytes() const noexcept {
   std::uint64_t total = 0;
   for (const State::Slot& slot : state_->slot) total += slot.bytes.load(std::memory_order_relaxed);
+  return total;
+}
+
+std::uint64_t Epochs::retired_dram_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const State::Slot& slot : state_->slot) {
+    const std::uint64_t bytes = slot.bytes.load(std::memory_order_relaxed);
+    total += bytes - std::min(bytes, slot.heap_bytes.load(std::memory_order_relaxed));
+  }
   return total;
 }
 

@@ -54,12 +54,19 @@ class Epochs {
   /// The same for memory of operator new[std::align_val_t{64}].
   void retire_dram(void* memory, std::size_t bytes);
 
+  /// Lets the grace period pass, unless a thread is pinned, and frees what has outlived it,
+  /// whichever thread retired it. True: nothing is left. The caller is not pinned, and no other
+  /// thread retires or collects meanwhile. Cost: three heavy fences.
+  [[nodiscard]] bool collect();
+
   /// Returns when every thread that is pinned now has let go. The caller is not pinned.
   void wait_for_pinned() noexcept;
 
   /// Frees all that is retired; no thread may be pinned. Used at close and by tests.
   void drain();
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept;
+  /// The same without blocks of heaps, which count them as long as they are not freed.
+  [[nodiscard]] std::uint64_t retired_dram_bytes() const noexcept;
 
  private:
   static constexpr std::uint64_t idle = 0;

@@ -79,6 +79,40 @@ TEST(Epochs, ALargeRetiredBlockDoesNotWaitForManySmallOnes) {
   EXPECT_GE(freed.objects.size(), 3U);
 }
 
+TEST(Epochs, CollectingFreesWhatThreadsThatEndedHaveRetired) {
+  Freed freed;
+  Epochs epochs;
+  EXPECT_TRUE(epochs.collect());
+  for (int thread = 0; thread < 2; ++thread)
+    std::thread([&] { churn(epochs, freed, 0, 5); }).join();
+  churn(epochs, freed, 0, 5);
+  EXPECT_TRUE(freed.objects.empty());
+  EXPECT_TRUE(epochs.collect());
+  EXPECT_EQ(freed.objects.size(), 15U);
+  EXPECT_EQ(epochs.retired_bytes(), 0U);
+}
+
+TEST(Epochs, CollectingWaitsForWhoeverIsPinned) {
+  Freed freed;
+  Epochs epochs;
+  std::atomic<int> stage{0};
+  std::thread reader([&] {
+    const Epochs::Guard guard(epochs);
+    stage = 1;
+    while (stage != 2) std::this_thread::yield();
+  });
+  while (stage != 1) std::this_thread::yield();
+  churn(epochs, freed, 0, 5);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(epochs.collect());
+  EXPECT_TRUE(freed.objects.empty());
+  EXPECT_EQ(epochs.retired_bytes(), 40U);
+  EXPECT_EQ(epochs.retired_dram_bytes(), 40U);
+  stage = 2;
+  reader.join();
+  EXPECT_TRUE(epochs.collect());
+  EXPECT_EQ(freed.objects.size(), 5U);
+}
+
 // Writers replace nodes that readers follow; a node freed too early fails its stamp, and
 // ThreadSanitizer and AddressSanitizer see it too.
 TEST(Epochs, WaitingEndsWithThoseThatArePinned) {

@@ -189,7 +189,7 @@ std::uint64_t DpTree<Keys>::dram_bytes() const {
   const Epochs::Guard guard(epochs_);
   const Snapshot& trees = snapshot();
   return sizeof *this + trees.base->bytes() + trees.front->dram_bytes() +
-         (trees.middle == nullptr ? 0 : trees.middle->dram_bytes()) + epochs_.retired_bytes();
+         (trees.middle == nullptr ? 0 : trees.middle->dram_bytes()) + epochs_.retired_dram_bytes();
 }
 
 template class DpTree<IntegerKeys>;

@@ -20,9 +20,11 @@
 //     room are left over in `left_`, and keep the middle tree and its log. What is in the middle
 //     tree and not left over is in the base tree, too.
 // D5  blobs that a log mentions are freed only after the log was dropped.
-// D6  memory that a thread may still read is freed only after a grace period.
-// D7  the worker does nothing but merge, and that under `merging_`; it ends what it was asked for
-//     before the tree is gone.
+// D6  memory that a thread may still read is freed only after a grace period; it is retired under
+//     `merging_`, so whoever holds that may free what any thread has retired. While a merge's is
+//     not all freed, the worker tries again each millisecond, or without one a change in 256.
+// D7  the worker does nothing but merge and free, and that under `merging_`; it ends what it was
+//     asked for before the tree is gone.
 #pragma once
 
 #include <atomic>
@@ -194,7 +196,8 @@ class DpTree final : public OrderedIndex<Keys> {
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
   [[nodiscard]] bool is_due() noexcept;
   void show(Snapshot trees);
-  void collect_retired();
+  void collect_retired(unsigned attempts);
+  void collect_what_is_left();
 
   // The tree as a whole (build.cpp, recover.cpp, check.cpp). No operation runs.
   [[nodiscard]] Result<void> load(std::span<const Record> records);
@@ -238,10 +241,11 @@ class DpTree final : public OrderedIndex<Keys> {
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
   std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
-  std::uint64_t collected_ = 0;             ///< the last of them whose memory is free
+  std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
   const bool has_worker_;
   static constexpr std::uint32_t merge_task = 1;
   static constexpr std::uint32_t stop_task = 2;
+  static constexpr std::uint32_t collect_task = 4;
   std::atomic<std::uint32_t> tasks_{0};  ///< of the worker; taken under `merging_`
   std::thread worker_;
 };

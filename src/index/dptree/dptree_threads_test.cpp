@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -102,6 +103,68 @@ TYPED_TEST(DpTreeThreads, ScansAndLookupsBesideMerges) {
     ASSERT_EQ(store.index().size(), stable);
     ASSERT_TRUE(succeeds(store.index().check_invariants()));
   }
+}
+
+/// A thread that lost its core in the middle of an operation.
+class PinnedReader {
+ public:
+  explicit PinnedReader(Epochs& epochs)
+      : thread_([this, &epochs] {
+          const Epochs::Guard guard(epochs);
+          pinned_.test_and_set();
+          pinned_.notify_one();
+          goes_on_.wait(false);
+        }) {
+    pinned_.wait(false);
+  }
+  ~PinnedReader() {
+    goes_on_.test_and_set();
+    goes_on_.notify_one();
+  }
+  PinnedReader(const PinnedReader&) = delete;
+  PinnedReader& operator=(const PinnedReader&) = delete;
+
+ private:
+  std::atomic_flag pinned_;
+  std::atomic_flag goes_on_;
+  std::jthread thread_;
+};
+
+void insert_range(IntegerIndex& index, std::uint64_t from, std::uint64_t to) {
+  for (std::uint64_t n = from; n < to; ++n) ASSERT_EQ(index.insert(mix64(n), n), Outcome::ok);
+}
+
+// D6: nobody changes anything any more, so no later merge frees it; and what waits for the reader
+// is counted as it is.
+TEST(DpTreeMemory, TheWorkerFreesWhatAReaderHeldUp) {
+  Store<IntegerKeys> store({"leaf_entries=8", "buffer_entries=256", "workers=1"}, 64 << 20);
+  Epochs& epochs = store.peer().epochs();
+  {
+    const PinnedReader reader(epochs);
+    std::thread([&] { insert_range(store.index(), 0, 2000); }).join();
+    EXPECT_GT(epochs.retired_bytes(), 0U);
+    constexpr std::uint64_t merges = 2000 / 256 + 1;
+    EXPECT_LT(store.index().dram_bytes(), (merges + 2) * (std::uint64_t{16} << 20));
+  }
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (epochs.retired_bytes() != 0 && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(epochs.retired_bytes(), 0U);
+  ASSERT_TRUE(succeeds(store.index().check_invariants()));
+}
+
+TEST(DpTreeMemory, WithoutAWorkerLaterChangesFreeWhatAReaderHeldUp) {
+  Store<IntegerKeys> store({"leaf_entries=8", "buffer_entries=2000", "workers=0"}, 64 << 20);
+  Epochs& epochs = store.peer().epochs();
+  {
+    const PinnedReader reader(epochs);
+    std::thread([&] { insert_range(store.index(), 0, 2000); }).join();
+    ASSERT_EQ(store.peer().front().changes(), 0U);  // just merged
+    EXPECT_GT(epochs.retired_bytes(), 0U);
+  }
+  insert_range(store.index(), 2000, 2256);
+  EXPECT_EQ(epochs.retired_bytes(), 0U);
+  ASSERT_TRUE(succeeds(store.index().check_invariants()));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // When DPTree rotates and merges, and who does it: a worker thread, or the thread that filled the
 // front tree.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "index/dptree/merge.h"
@@ -88,7 +89,7 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
   const auto same = std::ranges::unique(dropped, {}, &RecordWords::value);
   dropped.erase(same.begin(), same.end());
   epochs_.retire(
-      reinterpret_cast<std::uint64_t>(trees.middle), sizeof(Buffer),
+      reinterpret_cast<std::uint64_t>(trees.middle), trees.middle->dram_bytes(),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
       nullptr);
 }
@@ -152,7 +153,7 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   if constexpr (RecordStore<Keys>::has_blobs)
     for (const RecordWords words : merge.dropped()) records_.retire(words);
   epochs_.retire(
-      reinterpret_cast<std::uint64_t>(trees.base), sizeof(BaseMap),
+      reinterpret_cast<std::uint64_t>(trees.base), trees.base->bytes(),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
       nullptr);
   leave(merge, sources);
@@ -182,26 +183,31 @@ void DpTree<Keys>::merge_what_is_full() {
   if (snapshot().middle != nullptr) merged = merge_middle(Effort::usual) != Merged::nothing;
   if (snapshot().middle == nullptr && snapshot().front->is_full(1))
     merged = flush_one(Effort::usual) != Merged::nothing || merged;
-  if (merged) collect_retired();
+  constexpr unsigned attempts = 40;  // a few with the core given away
+  if (merged) collect_retired(attempts);
 }
 
 // A merge retires much at once, pinned to one epoch; without this it would wait for later merges.
 // Other threads are pinned for one operation each; where they are fibers, they may never get on.
+// What a thread keeps that lost its core while it was pinned is tried again later.
 template <class Keys>
-void DpTree<Keys>::collect_retired() {
-  constexpr std::size_t enough_to_advance = std::size_t{1} << 20;
-  const unsigned attempts = has_worker_ ? 1000 : 4;
-  const std::uint64_t ticket = merges_.load(std::memory_order_relaxed) + 1;
-  const auto punch = [](void* tree, std::uint64_t number, std::size_t) {
-    if (number != 0) static_cast<DpTree*>(tree)->collected_ = number;
-  };
+void DpTree<Keys>::collect_retired(unsigned attempts) {
+  bool all = epochs_.collect();
   pm::Backoff backoff;
-  for (unsigned i = 0; i < attempts && collected_ != ticket; ++i) {
-    if (i >= 4) backoff.wait();
-    const Epochs::Guard guard(epochs_);
-    epochs_.retire(i == 0 ? ticket : 0, enough_to_advance, punch, this);
+  for (unsigned i = 1; has_worker_ && i < attempts && !all; ++i) {
+    backoff.wait();
+    all = epochs_.collect();
   }
+  uncollected_.store(!all, std::memory_order_relaxed);
+  if (!all && has_worker_) ask_worker(collect_task);
   ++merges_;
+}
+
+// The same once more, where a merge had to leave something. The caller holds `merging_`.
+template <class Keys>
+void DpTree<Keys>::collect_what_is_left() {
+  if (uncollected_.load(std::memory_order_relaxed))
+    uncollected_.store(!epochs_.collect(), std::memory_order_relaxed);
 }
 
 /// True when room may be looked for now; else one step nearer. What was left over would be read for
@@ -218,6 +224,7 @@ bool DpTree<Keys>::is_due() noexcept {
 // made room, or be about to.
 template <class Keys>
 bool DpTree<Keys>::make_room(std::uint64_t merges) {
+  constexpr unsigned attempts = 1000;  // without the room the operation fails
   const bool due = is_due();
   (void)merging_.lock();
   if (!due || merges_ != merges) {
@@ -229,7 +236,7 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
     const Merged merged = flush_one(Effort::usual);
     if (merged != Merged::nothing) {
       made = true;
-      collect_retired();
+      collect_retired(attempts);
     }
     if (merged != Merged::some || left_.size() > before - before / 16) break;
   }
@@ -241,13 +248,23 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
 // Others go on with the new front tree, until that is full twice over: then they wait.
 template <class Keys>
 void DpTree<Keys>::merge_if_full() {
+  constexpr std::uint64_t changes_before_collecting = 256;
+  bool full = false;
   bool overfull = false;
+  bool collects = false;
   {
     const Epochs::Guard guard(epochs_);
     const Buffer& front = *snapshot().front;
-    if (!front.is_full(1)) return;
-    overfull = front.is_full(2);
+    full = front.is_full(1);
+    overfull = full && front.is_full(2);
+    collects = !full && !has_worker_ && front.changes() % changes_before_collecting == 0 &&
+               uncollected_.load(std::memory_order_relaxed);
   }
+  if (collects && merging_.try_lock()) {
+    collect_what_is_left();
+    merging_.unlock_unchanged();
+  }
+  if (!full) return;
   if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
   if (!overfull && has_worker_) {
     ask_worker(merge_task);
@@ -274,14 +291,21 @@ void DpTree<Keys>::ask_worker(std::uint32_t task) noexcept {
   tasks_.notify_one();
 }
 
-// Nothing is merged before the pool is ready: until then blocks that live may look free.
+// Nothing is merged before the pool is ready: until then blocks that live may look free. The worker
+// does not go idle while something is retired: no later merge need come, and threads that have
+// retired something may have ended.
 template <class Keys>
 void DpTree<Keys>::work() {
+  constexpr std::chrono::milliseconds until_pinned_threads_run(1);
   for (std::uint32_t tasks = 0; (tasks & stop_task) == 0;) {
-    tasks_.wait(0, std::memory_order_acquire);
+    if (!uncollected_.load(std::memory_order_relaxed))
+      tasks_.wait(0, std::memory_order_acquire);
+    else if (tasks_.load(std::memory_order_relaxed) == 0)
+      std::this_thread::sleep_for(until_pinned_threads_run);
     (void)merging_.lock();
     tasks = tasks_.exchange(0, std::memory_order_seq_cst);
     if ((tasks & merge_task) != 0 && pool_.ready()) merge_what_is_full();
+    collect_what_is_left();
     merging_.unlock_unchanged();
   }
 }
@@ -300,6 +324,7 @@ void DpTree<Keys>::quiesce() {
   (void)merging_.lock();
   do epochs_.drain();  // what merges retire is room for the next
   while (flush_one(Effort::thorough) != Merged::nothing);
+  uncollected_.store(false, std::memory_order_relaxed);
   tasks_.fetch_and(~merge_task, std::memory_order_relaxed);
   merging_.unlock_unchanged();
 }

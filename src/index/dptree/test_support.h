@@ -36,6 +36,8 @@ class DpTreePeer {
   /// The version that a merge starts from; all, while a bit of the base tree is cleared.
   [[nodiscard]] std::atomic<std::uint64_t>& overwriting() const { return tree_.overwriting_; }
 
+  [[nodiscard]] Epochs& epochs() const { return tree_.epochs_; }
+
   /// Keeps everybody from merging.
   void hold() const { (void)tree_.merging_.lock(); }
   void let_go() const { tree_.merging_.unlock_unchanged(); }

@@ -84,7 +84,7 @@ template <class Keys>
 bool FpTree<Keys>::find_record(Key key, std::uint64_t hash, RecordWords& words) const {
   constexpr std::uint64_t taken = pm::VersionLock::locked_bit | pm::VersionLock::obsolete_bit;
   bool found = false;
-  if (pm::elide(elision_attempts, [&] {
+  if (elision_.run(elision_attempts, [&] {
         const Leaf& leaf = *static_cast<const Leaf*>(tree_->find_in_transaction(key));
         prefetch(leaf, hash, list_.entries());
         if ((leaf.lock.peek() & taken) != 0) pm::abort_transaction();
@@ -157,7 +157,7 @@ void FpTree<Keys>::lookup_group(std::span<const Key> keys, std::span<ValueOut> v
 template <class Keys>
 Leaf& FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) {
   Leaf* leaf = nullptr;
-  if (pm::elide(elision_attempts, [&] {
+  if (elision_.run(elision_attempts, [&] {
         leaf = static_cast<Leaf*>(tree_->find_in_transaction(key));
         prefetch_for_write(*leaf, hash, list_.entries());
         leaf->lock.lock_in_transaction();

@@ -90,6 +90,7 @@ class FpTree final : public OrderedIndex<Keys> {
   RecordStore<Keys> store_;
   LeafList<Keys> list_;
   std::unique_ptr<Tree> tree_;
+  mutable pm::AdaptiveElision elision_;
 };
 
 extern template class FpTree<IntegerKeys>;

@@ -14,7 +14,7 @@ auto LbTree<Keys>::lock_leaf(Key key) const -> Entered {
     at.lock = &lock_of(at.leaf);
     at.lock->lock_in_transaction();
   };
-  if (pm::elide(elision_attempts, elided)) {
+  if (elision_.run(elision_attempts, elided)) {
     at.leaf->prefetch_for_write();
     return at;
   }

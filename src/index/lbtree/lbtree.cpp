@@ -65,7 +65,7 @@ bool LbTree<Keys>::find_pinned(Key key, std::uint8_t fingerprint, RecordWords& f
     present = search(
         *leaf, key, fingerprint, [] { return true; }, found);
   };
-  if (pm::elide(elision_attempts, elided)) return present;
+  if (elision_.run(elision_attempts, elided)) return present;
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = enter<Purpose::read>(key);
     pm::ReadAttempt stable(*at.lock, at.word);
@@ -99,7 +99,7 @@ std::uint64_t LbTree<Keys>::size() const {
 
 template <class Keys>
 std::uint64_t LbTree<Keys>::dram_bytes() const {
-  return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + epochs_.retired_bytes();
+  return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + epochs_.retired_dram_bytes();
 }
 
 template <class Keys>

@@ -143,6 +143,7 @@ class LbTree final : public OrderedIndex<Keys> {
   mutable lbtree::LeafLocks locks_;
   Leaf* const first_;
   InnerTree<Keys> inner_;
+  mutable pm::AdaptiveElision elision_;
 };
 
 template <class Keys>

@@ -125,7 +125,7 @@ std::uint64_t PacTree<Keys>::size() const {
 
 template <class Keys>
 std::uint64_t PacTree<Keys>::dram_bytes() const {
-  return sizeof *this + epochs_.retired_bytes() + orders_.dram_bytes();
+  return sizeof *this + epochs_.retired_dram_bytes() + orders_.dram_bytes();
 }
 
 template class PacTree<IntegerKeys>;

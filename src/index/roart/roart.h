@@ -81,7 +81,7 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t size() const override;
   [[nodiscard]] Result<void> check_invariants() const override;
   [[nodiscard]] std::uint64_t dram_bytes() const override {
-    return sizeof *this + epochs_.retired_bytes();
+    return sizeof *this + epochs_.retired_dram_bytes();
   }
   void quiesce() override {
     finish_walk();

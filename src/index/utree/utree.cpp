@@ -91,7 +91,7 @@ std::uint64_t UTree<Keys>::size() const {
 
 template <class Keys>
 std::uint64_t UTree<Keys>::dram_bytes() const {
-  return sizeof *this + leaves_.dram_bytes() + inner_.dram_bytes() + epochs_.retired_bytes();
+  return sizeof *this + leaves_.dram_bytes() + inner_.dram_bytes() + epochs_.retired_dram_bytes();
 }
 
 template class UTree<IntegerKeys>;

@@ -286,6 +286,85 @@ TEST(Transactions, AFlushInsideAborts) {
   });
 }
 
+/// Sections that commit or abort as told, and what became of them.
+class Sections {
+ public:
+  bool run(bool commits) {
+    return elision_.run(attempts, [&] {
+      line_.word.store(1, std::memory_order_relaxed);
+      if (!commits) pm::abort_transaction();
+    });
+  }
+  /// How many of `count` committed.
+  unsigned run(bool commits, unsigned count) {
+    unsigned committed = 0;
+    for (unsigned i = 0; i < count; ++i) committed += run(commits);
+    return committed;
+  }
+  static constexpr unsigned attempts = 16;
+
+ private:
+  pm::AdaptiveElision elision_;
+  Line line_;
+};
+
+// 16 attempts, then 4 before 3, 7, ... sections left out, then 4 in 1024.
+TEST(AdaptiveElision, HardlyTriesSectionsThatAlwaysAbort) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    Sections sections;
+    simulation.run([&](unsigned) { EXPECT_EQ(sections.run(false, 100'000), 0U); });
+    constexpr unsigned full_penalties = 1 + (100'000 - 2036) / 1024;
+    EXPECT_LE(simulation.counters().aborts_explicit,
+              Sections::attempts + pm::AdaptiveElision::attempts_in_doubt * (9 + full_penalties));
+    EXPECT_GE(simulation.counters().aborts_explicit, Sections::attempts + 4 * 90U);
+  });
+}
+
+TEST(AdaptiveElision, ComesBackToSectionsThatCommitAgain) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    Sections sections;
+    simulation.run([&](unsigned) {
+      (void)sections.run(false, 50'000);
+      (void)sections.run(true, 2046);
+      EXPECT_EQ(sections.run(true, 1000), 1000U);
+    });
+  });
+}
+
+TEST(AdaptiveElision, LeavesOneOutAfterAFailureAmongCommits) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    Sections sections;
+    simulation.run([&](unsigned) {
+      EXPECT_EQ(sections.run(true, 10), 10U);
+      EXPECT_FALSE(sections.run(false));
+      EXPECT_EQ(sections.run(true, 10), 9U);
+      EXPECT_EQ(sections.run(true, 10), 10U);
+    });
+    EXPECT_EQ(simulation.counters().transaction_commits, 29U);
+  });
+}
+
+TEST(AdaptiveElision, JudgesEachThreadAndEachObjectByItself) {
+  in_process([] {
+    Simulation& simulation = start(options_for(2));
+    Sections one;
+    Sections other;
+    simulation.run([&](unsigned thread) {
+      if (thread == 0) {
+        EXPECT_EQ(one.run(false, 500), 0U);
+        EXPECT_EQ(other.run(true, 100), 100U);
+      } else {
+        simulation.wait_until(100'000 * us);  // they would conflict
+        EXPECT_EQ(one.run(true, 100), 100U);
+        EXPECT_EQ(other.run(true, 100), 100U);
+      }
+    });
+  });
+}
+
 __attribute__((no_sanitize("thread"), noinline)) void store_unseen(volatile std::uint64_t* word) {
   *word = 42;
 }
