@@ -194,11 +194,13 @@ class SimulatedTarget final : public Target {
   }
 
   void add_pool(const Pool& pool) override {
+    const auto kind =
+        pool.heap_kind() == HeapKind::dram ? platform::MemoryKind::dram : platform::MemoryKind::pm;
     for (unsigned n = pool.parts(); n-- > 0;)  // the first part last: pointers count from there
-      simulation_.add_persistent(pool.part(n).data(), pool.part(n).size());
+      simulation_.add_pool(pool.part(n).data(), pool.part(n).size(), kind);
   }
   void remove_pool(const Pool& pool) override {
-    for (unsigned n = 0; n < pool.parts(); ++n) simulation_.remove_persistent(pool.part(n).data());
+    for (unsigned n = 0; n < pool.parts(); ++n) simulation_.remove_pool(pool.part(n).data());
   }
 
   void run(Accounting accounting, const Job& job) override {

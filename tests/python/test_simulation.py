@@ -319,6 +319,19 @@ def test_records_are_loaded_in_bulk_without_the_model() -> None:
         assert document["verification"]["wrong"] == 0
 
 
+@pytest.mark.parametrize("index", ["fptree", "roart"])
+def test_blocks_lie_in_the_memory_of_their_heap(index: str) -> None:
+    read = {}
+    for heap in ("slab", "dram"):
+        flags = ("--heap", heap, "--durability", "none", "--no-warm", "--mix", "lookup=1")
+        record = json.loads(bench(index, 1, *flags))
+        counters = record["repetitions"][0]["simulation"]["counters"]
+        read[heap] = {kind: counters[kind]["controller_read_bytes"] for kind in ("pm", "dram")}
+    assert read["slab"]["pm"] > 64 * 500
+    assert read["dram"]["pm"] == 0
+    assert read["dram"]["dram"] > read["slab"]["dram"] + 64 * 500
+
+
 def test_warm_caches_spare_the_first_operations_their_misses() -> None:
     def misses(flag: str) -> float:
         document = json.loads(bench("fptree", 2, flag, "--mix", "lookup=1"))

@@ -41,7 +41,7 @@ PhysicalAddress AddressSpace::first_touch(std::uintptr_t host) {
     const auto base = reinterpret_cast<std::uintptr_t>(region.base) >> page_bits;
     if (page < base || at >= region.base + region.bytes) continue;
     physical = region.first_page + static_cast<std::uint32_t>(page - base);
-    home = region.persistent ? persistent_ : region.home;
+    home = region.home.memory == MemoryKind::pm ? persistent_ : ordinary_;
     if (region.home.node != any_node) home.node = region.home.node;
   }
   if (physical == 0) physical = next_page_++;

@@ -45,20 +45,20 @@ class AddressSpace {
     std::uint64_t bytes;
     std::uint32_t first_page;
     PageHome home;
-    bool persistent;
+    bool pool;  ///< watched by the guard; offsets in pools count from the latest of them
     bool foreign_writes;
   };
 
-  /// A region whose home is on `any_node` lies where the simulation's options put the pool; so does
-  /// all that is `persistent`, but for the node.
+  /// A region whose home is on `any_node` lies on the node that the simulation's options say for
+  /// its kind of memory; PM is what `start` was told it is.
   static constexpr unsigned any_node = ~0U;
   /// The same range again changes nothing.
   void add(const Region& region);
   void remove(const void* base);
-  [[nodiscard]] const Region* persistent_region(const void* address) const noexcept {
+  [[nodiscard]] const Region* pool_region(const void* address) const noexcept {
     const auto* at = static_cast<const std::byte*>(address);
     for (const Region& region : regions_)
-      if (region.persistent && at >= region.base && at < region.base + region.bytes) return &region;
+      if (region.pool && at >= region.base && at < region.base + region.bytes) return &region;
     return nullptr;
   }
   [[nodiscard]] const std::vector<Region>& regions() const noexcept { return regions_; }

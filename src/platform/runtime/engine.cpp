@@ -10,8 +10,8 @@ std::uintptr_t IncompleteLoads::pool_base = 0;
 
 void add_region(const AddressSpace::Region& region) {
   engine.space.add(region);
-  if (region.persistent && engine.guarded) engine.guard.add(region);
-  if (region.persistent) IncompleteLoads::pool_base = reinterpret_cast<std::uintptr_t>(region.base);
+  if (region.pool && engine.guarded) engine.guard.add(region);
+  if (region.pool) IncompleteLoads::pool_base = reinterpret_cast<std::uintptr_t>(region.base);
 }
 
 void remove_region(const void* base) {

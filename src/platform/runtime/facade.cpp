@@ -231,7 +231,7 @@ void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
                                  .bytes = bytes,
                                  .first_page = 0,
                                  .home = {.memory = platform::MemoryKind::pm, .node = node},
-                                 .persistent = true,
+                                 .pool = true,
                                  .foreign_writes = foreign_writes});
 }
 

@@ -81,7 +81,7 @@ void settle(const Lock* lock) {
 
 template <class Lock>
 void time_access(Lock* lock, const void* pc) {
-  if (!arena_owns(lock) && engine.space.persistent_region(lock) == nullptr) return;
+  if (!arena_owns(lock) && engine.space.pool_region(lock) == nullptr) return;
   settle(lock);
   engine.locked(*current, lock, sizeof(std::uint32_t), pc);
 }

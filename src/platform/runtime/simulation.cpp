@@ -74,7 +74,7 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
   engine.timed = true;
   if (options.guard)
     for (const auto& region : engine.space.regions())
-      if (region.persistent) engine.guard.add(region);
+      if (region.pool) engine.guard.add(region);
   // Asked for earlier, it could not be granted before the platform was known.
   pm::configure_transactions(pm::transaction_use());
   return instance.get();
@@ -82,21 +82,26 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
 
 Simulation* Simulation::current() noexcept { return instance.get(); }
 
-void Simulation::add_persistent(const void* base, std::uint64_t bytes) {
-  add_region(base, bytes, MemoryKind::pm, 0);
-}
-
-void Simulation::add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node) {
-  const bool persistent = kind == MemoryKind::pm;
+void Simulation::add_pool(const void* base, std::uint64_t bytes, MemoryKind kind) {
   runtime::add_region({.base = static_cast<const std::byte*>(base),
                        .bytes = bytes,
                        .first_page = 0,
-                       .home = {kind, persistent ? runtime::AddressSpace::any_node : node},
-                       .persistent = persistent,
+                       .home = {kind, runtime::AddressSpace::any_node},
+                       .pool = true,
                        .foreign_writes = false});
 }
 
-void Simulation::remove_persistent(const void* base) { runtime::remove_region(base); }
+void Simulation::add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node) {
+  const bool pool = kind == MemoryKind::pm;
+  runtime::add_region({.base = static_cast<const std::byte*>(base),
+                       .bytes = bytes,
+                       .first_page = 0,
+                       .home = {kind, pool ? runtime::AddressSpace::any_node : node},
+                       .pool = pool,
+                       .foreign_writes = false});
+}
+
+void Simulation::remove_pool(const void* base) { runtime::remove_region(base); }
 
 // One way with and without a profile: another frame on the stack would move what lies above it.
 void Simulation::run(const std::function<void(unsigned thread)>& job) {

@@ -42,9 +42,10 @@ class Simulation {
   /// The process's simulation; null in a native build and before `start`.
   [[nodiscard]] static Simulation* current() noexcept;
 
-  /// Memory [base, base + bytes) is PM from here on (a pool was mapped), or no longer.
-  void add_persistent(const void* base, std::uint64_t bytes);
-  void remove_persistent(const void* base);
+  /// A pool lies in [base, base + bytes) from here on, on the node that the options say for its
+  /// kind of memory, or no longer.
+  void add_pool(const void* base, std::uint64_t bytes, MemoryKind kind);
+  void remove_pool(const void* base);
   /// Gives a range contiguous physical pages of a kind and node of its own (`pm`: the pool's node).
   void add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node);
 

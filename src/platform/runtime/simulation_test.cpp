@@ -378,7 +378,7 @@ Result<void> run_guarded(SimulationOptions options, Body body) {
   Simulation& simulation = start(options);
   auto* const words = static_cast<std::uint64_t*>(
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  simulation.add_persistent(words, bytes);
+  simulation.add_pool(words, bytes, MemoryKind::pm);
   simulation.run([&](unsigned thread) { body(thread, words); });
   return simulation.check();
 }
