@@ -21,8 +21,11 @@ SmallTree make_small_tree(const IndexInfo& info, std::span<std::byte> memory) {
   tree.pool = std::move(Pool::create_in(memory)).value();
   IndexPlace place;
   place.pool = tree.pool.get();
-  for (const IndexOption& option : info.options)
-    place.options.set(option.name, std::clamp<std::uint64_t>(4, option.least, option.most));
+  for (const IndexOption& option : info.options) {
+    const bool workers = option.name == "workers";  // they are no threads of the trace
+    place.options.set(option.name,
+                      std::clamp<std::uint64_t>(workers ? 0 : 4, option.least, option.most));
+  }
   place.huge_pages = false;
   tree.index = std::move(create_index<IntegerKeys>(info, place)).value();
   return tree;

@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   constexpr std::uint64_t operations = 20'000;
   constexpr unsigned never = ~0U;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("%-10s %8s %14s %14s %14s\n", "index", "entries", "states/s", "recoveries/s",
               "deep states/s");
   for (const IndexInfo& info : IndexRegistry::all()) {
@@ -94,8 +95,11 @@ int main(int argc, char** argv) {
     if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     const double native = native_ns(info, operations);
     const double hooked = hooked_ns(info, operations);
-    std::printf("%-10s %12.1f %12.1f %8.2f\n", info.name.c_str(), native, hooked,
-                native > 0 ? hooked / native : 0);
+    if (native > 0 && hooked > 0)
+      std::printf("%-10s %12.1f %12.1f %8.2f\n", info.name.c_str(), native, hooked,
+                  hooked / native);
+    else  // more steps than a recorder takes, or no answer
+      std::printf("%-10s %12.1f %12s %8s\n", info.name.c_str(), native, "-", "-");
   }
   std::printf(
       "measured here, in seconds of processor time of one core; trees of up to %llu keys; deep: a\n"
