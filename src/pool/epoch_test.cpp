@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "pool/test_pinned_reader.h"
+
 namespace perdure {
 namespace {
 
@@ -43,17 +45,11 @@ TEST(Epochs, RetiredObjectsAreFreedInOrderWithoutDraining) {
 TEST(Epochs, NothingAPinnedThreadMayReadIsFreed) {
   Freed freed;
   Epochs epochs;
-  std::atomic<int> stage{0};
-  std::thread reader([&] {
-    const Epochs::Guard guard(epochs);
-    stage = 1;
-    while (stage != 2) std::this_thread::yield();
-  });
-  while (stage != 1) std::this_thread::yield();
-  churn(epochs, freed, 0, 2000);
-  EXPECT_TRUE(freed.objects.empty());
-  stage = 2;
-  reader.join();
+  {
+    const PinnedReader reader(epochs);
+    churn(epochs, freed, 0, 2000);
+    EXPECT_TRUE(freed.objects.empty());
+  }
   churn(epochs, freed, 2000, 1000);
   EXPECT_GE(freed.objects.size(), 2000U);
   epochs.drain();
@@ -95,20 +91,14 @@ TEST(Epochs, CollectingFreesWhatThreadsThatEndedHaveRetired) {
 TEST(Epochs, CollectingWaitsForWhoeverIsPinned) {
   Freed freed;
   Epochs epochs;
-  std::atomic<int> stage{0};
-  std::thread reader([&] {
-    const Epochs::Guard guard(epochs);
-    stage = 1;
-    while (stage != 2) std::this_thread::yield();
-  });
-  while (stage != 1) std::this_thread::yield();
-  churn(epochs, freed, 0, 5);
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(epochs.collect());
-  EXPECT_TRUE(freed.objects.empty());
-  EXPECT_EQ(epochs.retired_bytes(), 40U);
-  EXPECT_EQ(epochs.retired_dram_bytes(), 40U);
-  stage = 2;
-  reader.join();
+  {
+    const PinnedReader reader(epochs);
+    churn(epochs, freed, 0, 5);
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(epochs.collect());
+    EXPECT_TRUE(freed.objects.empty());
+    EXPECT_EQ(epochs.retired_bytes(), 40U);
+    EXPECT_EQ(epochs.retired_dram_bytes(), 40U);
+  }
   EXPECT_TRUE(epochs.collect());
   EXPECT_EQ(freed.objects.size(), 5U);
 }

@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "index/dptree/test_support.h"
 #include "index/record/test_toggle.h"
+#include "pool/test_pinned_reader.h"
 
 namespace perdure {
 namespace {
@@ -104,31 +105,6 @@ TYPED_TEST(DpTreeThreads, ScansAndLookupsBesideMerges) {
     ASSERT_TRUE(succeeds(store.index().check_invariants()));
   }
 }
-
-/// A thread that lost its core in the middle of an operation.
-class PinnedReader {
- public:
-  explicit PinnedReader(Epochs& epochs)
-      : thread_([this, &epochs] {
-          const Epochs::Guard guard(epochs);
-          pinned_.test_and_set();
-          pinned_.notify_one();
-          goes_on_.wait(false);
-        }) {
-    pinned_.wait(false);
-  }
-  ~PinnedReader() {
-    goes_on_.test_and_set();
-    goes_on_.notify_one();
-  }
-  PinnedReader(const PinnedReader&) = delete;
-  PinnedReader& operator=(const PinnedReader&) = delete;
-
- private:
-  std::atomic_flag pinned_;
-  std::atomic_flag goes_on_;
-  std::jthread thread_;
-};
 
 void insert_range(IntegerIndex& index, std::uint64_t from, std::uint64_t to) {
   for (std::uint64_t n = from; n < to; ++n) ASSERT_EQ(index.insert(mix64(n), n), Outcome::ok);

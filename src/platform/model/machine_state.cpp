@@ -119,15 +119,19 @@ void Machine::State::insert_l1(unsigned core, LineAddress line, std::uint64_t fl
   if (out.dirty) own.l2.touch(out.line, CacheTags::dirty_bit);
 }
 
-void Machine::State::insert_l2(unsigned core, LineAddress line, std::uint64_t flags) {
-  const unsigned physical = cores[core].physical;
+CacheTags::Victim Machine::State::put_in_l2(unsigned physical, LineAddress line,
+                                            std::uint64_t flags) noexcept {
   PrivateCaches& own = caches[physical];
   uncore.holders.add(line, physical);
   CacheTags::Victim out = own.l2.insert(line, flags);
-  if (!out.valid) return;
+  if (!out.valid) return {};
   out.dirty = own.l1.remove(out.line).dirty || out.dirty;
   uncore.holders.remove(out.line, physical);
-  const CacheTags::Victim evicted = uncore.accept_victim(own.socket, out);
+  return uncore.accept_victim(own.socket, out);
+}
+
+void Machine::State::insert_l2(unsigned core, LineAddress line, std::uint64_t flags) {
+  const CacheTags::Victim evicted = put_in_l2(cores[core].physical, line, flags);
   if (evicted.dirty) evict_to_memory(core, evicted.line);
 }
 
@@ -161,16 +165,6 @@ Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool write
   return fetch;
 }
 
-void Machine::State::warm_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept {
-  PrivateCaches& own = caches[physical];
-  uncore.holders.add(line, physical);
-  CacheTags::Victim out = own.l2.insert(line, flags);
-  if (!out.valid) return;
-  out.dirty = own.l1.remove(out.line).dirty || out.dirty;
-  uncore.holders.remove(out.line, physical);
-  uncore.accept_victim(own.socket, out);
-}
-
 void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes,
                           bool writes) noexcept {
   const unsigned physical = cores[core].physical;
@@ -186,7 +180,7 @@ void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes
     const std::uint64_t flags = uncore.take_quietly(caches, physical, line, writes);
     const bool missed = !own.l2.holds(line);
     if (missed)
-      warm_l2(physical, line, flags);
+      put_in_l2(physical, line, flags);
     else
       own.l2.touch(line, flags);
     own.l1.remove(line);

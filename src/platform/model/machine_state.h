@@ -84,6 +84,8 @@ struct Machine::State {
   void enter_store_buffer(unsigned core) noexcept;
   Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
   void insert_l1(unsigned core, LineAddress line, std::uint64_t flags);
+  /// Tags only; returns the dirty line that the LLC lost over it, if any.
+  CacheTags::Victim put_in_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept;
   void insert_l2(unsigned core, LineAddress line, std::uint64_t flags);
   void evict_to_memory(unsigned core, LineAddress line);
   /// One line on its way to memory; waits while too many of this core are.
@@ -103,7 +105,6 @@ struct Machine::State {
 
   /// Tags only: no time, no traffic.
   void warm(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
-  void warm_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept;
 
   static constexpr std::uint64_t position_unit = 64;
 

@@ -67,9 +67,9 @@ struct DramParameters {
   unsigned channels = 6;  ///< per socket
   std::uint64_t interleave_bytes = 256;
   double read_latency_ns = 88;    ///< whole load, row open
-  double row_miss_ns = 13;        ///< added when the row must be opened
+  double row_miss_ns = 13;        ///< added when it is not the bank's last row
   unsigned banks = 32;            ///< per channel
-  double row_cycle_ns = 45;       ///< between two rows of one bank
+  double row_cycle_ns = 45;       ///< between two accesses to one bank
   double write_recovery_ns = 15;  ///< more, after a write
   std::uint64_t row_bytes = 8192;
   double line_read_ns = 3.4;  ///< channel occupancy of 64 B

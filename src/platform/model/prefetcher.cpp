@@ -18,7 +18,7 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at, boo
   PrivateCaches& own = caches[c.physical];
   if (own.l2.holds(line)) return true;
   if (quietly) {
-    warm_l2(c.physical, line, uncore.take_quietly(caches, c.physical, line, false));
+    put_in_l2(c.physical, line, uncore.take_quietly(caches, c.physical, line, false));
     return true;
   }
   const unsigned slot = c.next_prefetch;
