@@ -2,6 +2,7 @@
 // ThreadSanitizer (PERDURE_SANITIZE=thread with PERDURE_TEST_FACTOR below 1).
 #include <gtest/gtest.h>
 
+#include "pm/pm.h"
 #include "support/concurrent.h"
 #include "support/dispatch.h"
 
@@ -76,6 +77,20 @@ TEST_P(Concurrency, scans_miss_nothing_while_leaves_come_and_go) {
           bed, Churn::empty_leaves,
           {.seed = seed_or(25), .threads = 4, .operations = amount(6000), .keys = 1000});
     });
+}
+
+// Natively transactions are left out unless asked for.
+TEST_P(Concurrency, elided_operations_too) {
+  pm::configure_transactions(pm::TransactionUse::on);
+  for (const bool small : {true, false})
+    on_new_index(small, [&](auto& bed) {
+      return check_owned_keys(bed, {.seed = seed_or(27), .threads = 4, .operations = amount(2000)});
+    });
+  on_new_index(true, [&](auto& bed) {
+    return check_contended_keys(
+        bed, {.seed = seed_or(28), .threads = 3, .operations = amount(1000), .keys = 20});
+  });
+  pm::configure_transactions(pm::TransactionUse::automatic);
 }
 
 INSTANTIATE_TEST_SUITE_P(Indexes, Concurrency, ::testing::ValuesIn(all_targets()),

@@ -50,7 +50,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "heap": ("slab", "pmdk", "dram", "memkind"),
     "durability": ("adr", "eadr", "none"),
     "huge_pages": "switch",
-    "transactions": ("auto", "off"),
+    "transactions": ("auto", "on", "off"),
     "simd": ("sse2", "avx2", "avx512"),
     "flush": ("clwb", "clflushopt", "clflush"),
     # Of simulated targets only.

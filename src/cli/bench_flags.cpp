@@ -77,7 +77,8 @@ void declare_memory(CLI::App& app, BenchFlags& flags) {
   app.add_flag("--force", flags.force, "replace an existing pool")->group("Memory");
   app.add_flag("--huge-pages,!--no-huge-pages", flags.huge_pages, "ask for huge pages (on)")
       ->group("Memory");
-  add("--transactions", flags.transactions, "auto (default) or off: hardware transactions");
+  add("--transactions", flags.transactions,
+      "auto (default: on under simulation, off natively), on or off: hardware transactions");
   add("--simd", flags.simd, "sse2, avx2 or avx512 (the widest there is)");
   add("--flush", flags.flush, "clwb, clflushopt or clflush (the best there is)");
 }

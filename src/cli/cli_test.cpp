@@ -71,7 +71,7 @@ constexpr Bad bad_flags[] = {
     {"bench --index fptree --pool p --pool-bytes 1k", "is smaller than a pool can be"},
     {"bench --index fptree --pool p --pool-bytes many", "--pool-bytes"},
     {"bench --index fptree --pool p --durability adrr", "did you mean 'adr'?"},
-    {"bench --index fptree --pool p --transactions always", "give one of auto, off"},
+    {"bench --index fptree --pool p --transactions always", "give one of auto, on, off"},
     {"bench --index fptree --pool p --simd avx", "did you mean 'avx2'?"},
     {"bench --index fptree --pool p --flush clwbb", "did you mean 'clwb'?"},
     {"bench --index fptree --pool p --durability none --flush clflush", "leave --flush out"},

@@ -36,7 +36,7 @@ int environment_command(const Arguments& arguments) {
   if (*parsed == Parsed::help_printed) return exit_ok;
   pm::configure(pm::Durability::adr);
   pm::configure_simd(pm::detect_simd_level());
-  pm::configure_transactions(pm::TransactionUse::automatic);
+  pm::configure_transactions(pm::TransactionUse::on);  // what there is, not what a run would use
   const Json facts = driver::facts_of(driver::read_environment());
   if (json) return print_result(json_text(facts));
   constexpr std::size_t width = 26;

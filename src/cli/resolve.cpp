@@ -383,8 +383,10 @@ class BenchResolver {
     if (auto chosen = choose(flags_.durability, "--durability", durabilities, config_.durability);
         !chosen)
       return chosen;
-    static constexpr std::array<Choice<pm::TransactionUse>, 2> uses = {
-        {{"auto", pm::TransactionUse::automatic}, {"off", pm::TransactionUse::off}}};
+    static constexpr std::array<Choice<pm::TransactionUse>, 3> uses = {
+        {{"auto", pm::TransactionUse::automatic},
+         {"on", pm::TransactionUse::on},
+         {"off", pm::TransactionUse::off}}};
     if (auto chosen = choose(flags_.transactions, "--transactions", uses, config_.transactions);
         !chosen)
       return chosen;

@@ -24,7 +24,7 @@ class RecorderTest : public testing::Test {
  protected:
   RecorderTest() {
     platform::Observer::offers_transactions = true;
-    pm::configure_transactions(pm::TransactionUse::automatic);
+    pm::configure_transactions(pm::TransactionUse::on);
     EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   }
   ~RecorderTest() override {

@@ -86,8 +86,7 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
 Verdict record(const Case& what, Bench& bench) {
   const Program& program = what.program;
   platform::Observer::offers_transactions = what.transactions;
-  pm::configure_transactions(what.transactions ? pm::TransactionUse::automatic
-                                               : pm::TransactionUse::off);
+  pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
   Verdict verdict;
   Recorded& run = verdict.run;
   run.operations = number(program);

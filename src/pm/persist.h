@@ -97,7 +97,10 @@ inline void persist(const void* address, std::size_t bytes) noexcept {
 /// Cost: 1 flushed line, 1 fence.
 inline void store_persist(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_release);
-  persist(&word, sizeof word);
+  asm volatile("" ::: "memory");
+  const auto at = reinterpret_cast<std::uintptr_t>(&word);
+  detail::flush_line(reinterpret_cast<const std::byte*>(at & ~(cache_line_bytes - 1)));
+  fence();
 }
 
 /// Streams `bytes` from `source` to `destination` past the caches (both 8-byte aligned, bytes a

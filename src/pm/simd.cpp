@@ -34,12 +34,6 @@ PERDURE_RACY_READ unsigned count_up_to_plain(const std::uint64_t* words, unsigne
   return count;
 }
 
-__attribute__((target("avx512f,avx512bw"))) PERDURE_RACY_READ std::uint64_t match_64_avx512(
-    const std::uint8_t* bytes, std::uint8_t wanted) noexcept {
-  return _mm512_cmpeq_epi8_mask(_mm512_load_si512(bytes),
-                                _mm512_set1_epi8(static_cast<char>(wanted)));
-}
-
 __attribute__((target("avx2,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_avx2(
     const std::uint64_t* words, unsigned n, std::uint64_t limit) noexcept {
   // Compares as signed numbers, with the highest bit of both sides turned.
@@ -52,14 +46,6 @@ __attribute__((target("avx2,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_av
     above |= static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(greater))) << (4 * i);
   }
   return n - static_cast<unsigned>(_mm_popcnt_u32(above & ((1U << n) - 1)));
-}
-
-__attribute__((target("avx512f,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_avx512(
-    const std::uint64_t* words, unsigned n, std::uint64_t limit) noexcept {
-  const __m512i bound = _mm512_set1_epi64(static_cast<long long>(limit));
-  unsigned up_to = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words), bound);
-  if (n > 8) up_to |= unsigned{_mm512_cmple_epu64_mask(_mm512_loadu_si512(words + 8), bound)} << 8;
-  return static_cast<unsigned>(_mm_popcnt_u32(up_to & ((1U << n) - 1)));
 }
 
 __attribute__((target("avx512f,avx512bw"))) PERDURE_RACY_READ std::uint32_t match_subsets_avx512(

@@ -24,16 +24,68 @@ extern bool has_pext;  ///< and the level is not sse2
 [[nodiscard]] std::uint64_t extract_bits_plain(std::uint64_t word, std::uint64_t mask) noexcept;
 [[nodiscard]] unsigned count_up_to_plain(const std::uint64_t* words, unsigned n,
                                          std::uint64_t limit) noexcept;
-[[nodiscard]] std::uint64_t match_64_avx512(const std::uint8_t* bytes,
-                                            std::uint8_t wanted) noexcept;
 [[nodiscard]] unsigned count_up_to_avx2(const std::uint64_t* words, unsigned n,
                                         std::uint64_t limit) noexcept;
-[[nodiscard]] unsigned count_up_to_avx512(const std::uint64_t* words, unsigned n,
-                                          std::uint64_t limit) noexcept;
 [[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint16_t* keys,
                                                  std::uint32_t word) noexcept;
 [[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint32_t* keys,
                                                  std::uint32_t word) noexcept;
+
+// Assembly, so that it is inlined into portable code: an operation on an index is held back by how
+// many instructions it has, because the next one overlaps with its misses only as far as the
+// reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
+// clear. Sanitizers do not see these reads.
+#ifdef __AVX512F__
+#define PERDURE_WIDE_REGISTERS "xmm16", "k1", "k2",
+#else  // the compiler does not use them, and g++ knows no such names
+#define PERDURE_WIDE_REGISTERS
+#endif
+
+[[nodiscard]] inline std::uint64_t match_64_avx512(const std::uint8_t* bytes,
+                                                   std::uint8_t wanted) noexcept {
+  std::uint64_t mask = 0;
+  asm volatile(
+      "vpbroadcastb %2, %%zmm16\n\t"
+      "vpcmpeqb (%1), %%zmm16, %%k1\n\t"
+      "kmovq %%k1, %0"
+      : "=r"(mask)
+      : "r"(bytes), "r"(std::uint32_t{wanted})
+      : PERDURE_WIDE_REGISTERS "memory");
+  return mask;
+}
+
+[[nodiscard]] inline unsigned count_8_avx512(const void* words, std::uint64_t limit) noexcept {
+  std::uint32_t up_to = 0;
+  asm volatile(
+      "vpbroadcastq %2, %%zmm16\n\t"
+      "vpcmpnltuq (%1), %%zmm16, %%k1\n\t"
+      "kmovd %%k1, %0\n\t"
+      "popcnt %0, %0"
+      : "=r"(up_to)
+      : "r"(words), "r"(limit)
+      : PERDURE_WIDE_REGISTERS "cc", "memory");
+  return up_to;
+}
+
+/// Of 16 words, those whose bit is set in `counted`.
+template <std::uint32_t counted>
+[[nodiscard]] inline unsigned count_16_avx512(const void* words, std::uint64_t limit) noexcept {
+  std::uint32_t up_to = 0;
+  asm volatile(
+      "vpbroadcastq %2, %%zmm16\n\t"
+      "vpcmpnltuq (%1), %%zmm16, %%k1\n\t"
+      "vpcmpnltuq 64(%1), %%zmm16, %%k2\n\t"
+      "kunpckbw %%k1, %%k2, %%k1\n\t"
+      "kmovd %%k1, %0\n\t"
+      "and %3, %0\n\t"
+      "popcnt %0, %0"
+      : "=&r"(up_to)
+      : "r"(words), "r"(limit), "i"(counted)
+      : PERDURE_WIDE_REGISTERS "cc", "memory");
+  return up_to;
+}
+#undef PERDURE_WIDE_REGISTERS
+
 }  // namespace detail
 
 /// The widest level this CPU and its operating system support. Cost: cached. A simulated machine
@@ -71,18 +123,6 @@ void configure_simd(SimdLevel level) noexcept;
   return mask;
 }
 
-/// For functions that are called only where the level is avx512.
-#define PERDURE_AVX512 __attribute__((target("avx512f,avx512bw,popcnt")))
-
-/// count_up_to<15> for such functions, which it is inlined into.
-[[nodiscard]] PERDURE_AVX512 __attribute__((no_sanitize("thread"), always_inline)) inline unsigned
-count_15_avx512(const std::atomic<std::uint64_t>* words, std::uint64_t limit) noexcept {
-  const __m512i bound = _mm512_set1_epi64(static_cast<long long>(limit));
-  const unsigned low = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words), bound);
-  const unsigned high = _mm512_cmple_epu64_mask(_mm512_loadu_si512(words + 8), bound);
-  return static_cast<unsigned>(_mm_popcnt_u32(low | (high & 0x7f) << 8));
-}
-
 /// How many of the first n words are <= limit, as unsigned numbers. n is 8, 15 or 16; for 15 a
 /// sixteenth word is read too.
 template <unsigned n>
@@ -94,7 +134,12 @@ template <unsigned n>
     detail::instruction::note_read(plain, n * sizeof *plain);
     return detail::count_up_to_plain(plain, n, limit);
   }
-  if (detail::simd_level == SimdLevel::avx512) return detail::count_up_to_avx512(plain, n, limit);
+  if (detail::simd_level == SimdLevel::avx512) {
+    if constexpr (n == 8)
+      return detail::count_8_avx512(plain, limit);
+    else
+      return detail::count_16_avx512<(1U << n) - 1>(plain, limit);
+  }
   if (detail::simd_level == SimdLevel::avx2) return detail::count_up_to_avx2(plain, n, limit);
   unsigned count = 0;
 #pragma GCC unroll 16

@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "pm/instructions.h"
-
 namespace perdure::pm {
 namespace {
 
@@ -28,15 +26,14 @@ struct Slot {
 
 }  // namespace
 
-std::size_t thread_slot() noexcept {
-  if constexpr (detail::instruction::simulated) {
-    const std::size_t simulated = detail::instruction::thread_slot();
-    if (simulated != detail::instruction::no_slot) return simulated;
-  }
-  // A load instead of a call: every operation asks several times.
-  [[gnu::tls_model("initial-exec")]] thread_local const Slot slot;
-  return slot.number;
+namespace detail {
+thread_local constinit std::size_t slot_of_thread = slot_not_taken;
+
+std::size_t take_thread_slot() noexcept {
+  thread_local const Slot slot;
+  return slot_of_thread = slot.number;
 }
+}  // namespace detail
 
 unsigned numa_node() noexcept { return detail::instruction::numa_node(); }
 

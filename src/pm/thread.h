@@ -4,14 +4,30 @@
 
 #include <cstddef>
 
+#include "pm/instructions.h"
+
 namespace perdure::pm {
 
 inline constexpr std::size_t max_threads = 256;
 
+namespace detail {
+inline constexpr std::size_t slot_not_taken = ~std::size_t{0};
+/// Initial-exec: a load instead of a call, because every operation asks.
+extern thread_local constinit std::size_t slot_of_thread [[gnu::tls_model("initial-exec")]];
+[[nodiscard]] std::size_t take_thread_slot() noexcept;
+}  // namespace detail
+
 /// This thread's slot in [0, max_threads). Taken at first use, given back when the thread ends;
 /// a later thread may inherit it, so per-slot state must be valid for whoever comes next.
 /// More than max_threads live threads: prints one line and aborts (a limit of the build).
-[[nodiscard]] std::size_t thread_slot() noexcept;
+[[nodiscard]] inline std::size_t thread_slot() noexcept {
+  if constexpr (detail::instruction::simulated) {
+    const std::size_t simulated = detail::instruction::thread_slot();
+    if (simulated != detail::instruction::no_slot) return simulated;
+  }
+  const std::size_t slot = detail::slot_of_thread;
+  return slot != detail::slot_not_taken ? slot : detail::take_thread_slot();
+}
 
 /// The NUMA node that this thread runs on, as the system (simulated: the platform) numbers it.
 /// Natively it may be another a moment later, unless the thread is pinned.

@@ -28,7 +28,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t number) noexcept {
 
 namespace detail {
 
-bool transactions_enabled = transactions_available();
+bool transactions_enabled = detail::instruction::simulated && transactions_available();
 
 void count_abort(std::uint32_t status) noexcept {
   SlotCounts& mine = counts[thread_slot()];
@@ -64,7 +64,9 @@ bool transactions_available() noexcept {
 
 void configure_transactions(TransactionUse use) noexcept {
   requested = use;
-  detail::transactions_enabled = use == TransactionUse::automatic && transactions_available();
+  const bool wanted = use == TransactionUse::on ||
+                      (use == TransactionUse::automatic && detail::instruction::simulated);
+  detail::transactions_enabled = wanted && transactions_available();
 }
 
 TransactionUse transaction_use() noexcept { return requested; }

@@ -14,6 +14,7 @@ std::uint64_t all_aborts(const TransactionCounts& counts) {
 
 class TransactionTest : public testing::Test {
  protected:
+  TransactionTest() { configure_transactions(TransactionUse::on); }
   ~TransactionTest() override { configure_transactions(TransactionUse::automatic); }
 };
 
@@ -25,9 +26,10 @@ TEST_F(TransactionTest, SwitchedOffElisionFallsBackWithoutRunningTheSection) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(TransactionTest, AutomaticUseIsWhatTheMachineOffers) {
-  configure_transactions(TransactionUse::automatic);
+TEST_F(TransactionTest, TheyAreUsedWhereAskedForAndOffered) {
   EXPECT_EQ(transactions_on(), transactions_available());
+  configure_transactions(TransactionUse::automatic);
+  EXPECT_FALSE(transactions_on());
 }
 
 // True on every machine: where transactions work, a committed section has run once; elsewhere it

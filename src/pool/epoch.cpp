@@ -5,8 +5,6 @@
 #include <new>
 #include <vector>
 
-#include "core/assert.h"
-#include "pm/asymmetric_fence.h"
 #include "pm/hints.h"
 #include "pool/heap.h"
 
@@ -42,11 +40,10 @@ struct Epochs::State {
     void* context;
   };
 
-  /// One thread's share. But for `pinned` it belongs to whoever holds the thread slot, or to
-  /// `collect` while nobody retires; others read `bytes` and `heap_bytes`.
+  /// One thread's share. It belongs to whoever holds the thread slot, or to `collect` while nobody
+  /// retires; others read `bytes` and `heap_bytes`.
   struct alignas(64) Slot {
-    std::atomic<std::uint64_t> pinned{idle};
-    alignas(64) std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> heap_bytes{0};  ///< of them, in blocks of a heap
     std::uint64_t bytes_at_advance = 0;
     std::size_t count_at_advance = 0;
@@ -54,7 +51,6 @@ struct Epochs::State {
     std::vector<Retired> retired;  ///< epochs ascend
   };
 
-  alignas(64) std::atomic<std::uint64_t> global{1};
   /// Slots from here on have never retired anything.
   alignas(64) std::atomic<std::size_t> retiring_slots{0};
   alignas(64) std::array<Slot, pm::max_threads> slot;
@@ -64,18 +60,6 @@ struct Epochs::State {
     while (known <= number &&
            !retiring_slots.compare_exchange_weak(known, number + 1, std::memory_order_relaxed)) {
     }
-  }
-
-  /// False when a thread is pinned elsewhere.
-  bool try_advance() noexcept {
-    std::uint64_t now = global.load(std::memory_order_seq_cst);
-    pm::heavy_fence();
-    for (const Slot& other : slot) {
-      const std::uint64_t pinned = other.pinned.load(std::memory_order_seq_cst);
-      if (pinned != idle && pinned != now) return false;  // E2
-    }
-    global.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);
-    return true;
   }
 
   void free_up_to(Slot& mine, std::uint64_t epoch) {
@@ -97,29 +81,25 @@ struct Epochs::State {
   }
 };
 
-Epochs::Epochs() : state_(std::make_unique<State>()) {}
+Epochs::Epochs() : pins_(std::make_unique<Pins>()), state_(std::make_unique<State>()) {}
 Epochs::~Epochs() { drain(); }
 
-// The epoch is read again after the pin. Whoever finds it already advanced sees the pin, because
-// its heavy fence fell behind our light one; so the epoch gets at most one ahead of the pin (E1).
-std::atomic<std::uint64_t>& Epochs::pin() noexcept {
-  State::Slot& mine = state_->slot[pm::thread_slot()];
-  PERDURE_ASSERT(mine.pinned.load(std::memory_order_relaxed) == idle);
-  std::uint64_t now = state_->global.load(std::memory_order_acquire);
-  for (;;) {
-    mine.pinned.store(now, std::memory_order_release);
-    pm::light_fence();
-    const std::uint64_t still = state_->global.load(std::memory_order_seq_cst);
-    if (still == now) return mine.pinned;
-    now = still;
+bool Epochs::try_advance() noexcept {
+  std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
+  pm::heavy_fence();
+  for (const Pins::Slot& other : pins_->slot) {
+    const std::uint64_t pinned = other.epoch.load(std::memory_order_seq_cst);
+    if (pinned != idle && pinned != now) return false;  // E2
   }
+  pins_->global.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);
+  return true;
 }
 
 void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, void* context) {
   const std::size_t number = pm::thread_slot();
   State::Slot& mine = state_->slot[number];
   if (mine.retired.empty()) state_->note_retiring(number);
-  const std::uint64_t pinned = mine.pinned.load(std::memory_order_relaxed);
+  const std::uint64_t pinned = pins_->slot[number].epoch.load(std::memory_order_relaxed);
   PERDURE_ASSERT(pinned != idle);
   mine.retired.push_back({pinned, object, bytes, destroy, context});
   add(mine.bytes, bytes);
@@ -131,8 +111,8 @@ void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, vo
     return;
   mine.count_at_advance = 0;
   mine.bytes_at_advance = 0;
-  state_->try_advance();
-  const std::uint64_t now = state_->global.load(std::memory_order_seq_cst);
+  try_advance();
+  const std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
   if (now > grace_epochs) state_->free_up_to(mine, now - grace_epochs);
 }
 
@@ -145,9 +125,9 @@ void Epochs::retire_dram(void* memory, std::size_t bytes) {
 }
 
 bool Epochs::collect() {
-  for (std::uint64_t i = 0; i < grace_epochs && state_->try_advance(); ++i) {
+  for (std::uint64_t i = 0; i < grace_epochs && try_advance(); ++i) {
   }
-  const std::uint64_t now = state_->global.load(std::memory_order_seq_cst);
+  const std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
   const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
   bool all = true;
   for (std::size_t i = 0; i < slots; ++i) {
@@ -161,17 +141,17 @@ bool Epochs::collect() {
 
 // From e to e + 1 it advances when no thread is pinned at e - 1, to e + 2 when none is at e (E1).
 void Epochs::wait_for_pinned() noexcept {
-  const std::uint64_t wanted = state_->global.load(std::memory_order_seq_cst) + 2;
-  for (pm::Backoff backoff; state_->global.load(std::memory_order_seq_cst) < wanted;) {
-    state_->try_advance();
-    if (state_->global.load(std::memory_order_seq_cst) < wanted) backoff.wait();
+  const std::uint64_t wanted = pins_->global.load(std::memory_order_seq_cst) + 2;
+  for (pm::Backoff backoff; pins_->global.load(std::memory_order_seq_cst) < wanted;) {
+    try_advance();
+    if (pins_->global.load(std::memory_order_seq_cst) < wanted) backoff.wait();
   }
 }
 
 void Epochs::drain() {
   if constexpr (checked_build)
-    for (const State::Slot& slot : state_->slot)
-      PERDURE_ASSERT(slot.pinned.load(std::memory_order_acquire) == idle);
+    for (const Pins::Slot& slot : pins_->slot)
+      PERDURE_ASSERT(slot.epoch.load(std::memory_order_acquire) == idle);
   const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < slots; ++i) state_->free_up_to(state_->slot[i], ~std::uint64_t{0});
 }

@@ -12,11 +12,14 @@
 // E3  a block retired at e is freed only when the global epoch is at least e + 3.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "core/assert.h"
+#include "pm/asymmetric_fence.h"
 #include "pm/thread.h"
 
 namespace perdure {
@@ -72,10 +75,36 @@ class Epochs {
   static constexpr std::uint64_t idle = 0;
   static constexpr std::uint64_t grace_epochs = 3;  ///< E3
   struct State;
+  /// What pinning takes: every operation does it.
+  struct Pins {
+    struct alignas(64) Slot {
+      std::atomic<std::uint64_t> epoch{idle};
+    };
+    alignas(64) std::atomic<std::uint64_t> global{1};
+    std::array<Slot, pm::max_threads> slot;
+  };
 
   [[nodiscard]] std::atomic<std::uint64_t>& pin() noexcept;
+  /// False when a thread is pinned elsewhere.
+  bool try_advance() noexcept;
 
+  std::unique_ptr<Pins> pins_;
   std::unique_ptr<State> state_;
 };
+
+// The epoch is read again after the pin. Whoever finds it already advanced sees the pin, because
+// its heavy fence fell behind our light one; so the epoch gets at most one ahead of the pin (E1).
+inline std::atomic<std::uint64_t>& Epochs::pin() noexcept {
+  std::atomic<std::uint64_t>& mine = pins_->slot[pm::thread_slot()].epoch;
+  PERDURE_ASSERT(mine.load(std::memory_order_relaxed) == idle);
+  std::uint64_t now = pins_->global.load(std::memory_order_acquire);
+  for (;;) {
+    mine.store(now, std::memory_order_release);
+    pm::light_fence();
+    const std::uint64_t still = pins_->global.load(std::memory_order_seq_cst);
+    if (still == now) return mine;
+    now = still;
+  }
+}
 
 }  // namespace perdure

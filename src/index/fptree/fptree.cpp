@@ -153,25 +153,41 @@ void FpTree<Keys>::lookup_group(std::span<const Key> keys, std::span<ValueOut> v
   }
 }
 
-/// The leaf that covers `key`, locked by us.
+// Without a transaction the leaf is searched first: taking the lock waits for the flushes of the
+// operation before, and so hides the leaf's misses. The lock is had only if nothing has changed
+// since, and then what was found still holds; the leaf's bounds shrink only under its lock, so it
+// still covers the key.
 template <class Keys>
-Leaf& FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) {
-  Leaf* leaf = nullptr;
+auto FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) -> Locked {
+  Locked at;
   if (elision_.run(elision_attempts, [&] {
-        leaf = static_cast<Leaf*>(tree_->find_in_transaction(key));
-        prefetch_for_write(*leaf, hash, list_.entries());
-        leaf->lock.lock_in_transaction();
-      }))
-    return *leaf;
+        at.leaf = static_cast<Leaf*>(tree_->find_in_transaction(key));
+        prefetch_for_write(*at.leaf, hash, list_.entries());
+        at.leaf->lock.lock_in_transaction();
+      })) {
+    prefetch_free_slot(*at.leaf, hash);
+    at.slot = find_slot(*at.leaf, store_, key, hash, at.found, [] { return true; });
+    return at;
+  }
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = tree_->find(key, [&](void* found) {
-      leaf = static_cast<Leaf*>(found);
+    const Entered entered = tree_->find(key, [&](void* found) {
+      auto* const leaf = static_cast<Leaf*>(found);
       prefetch_for_write(*leaf, hash, list_.entries());
       return Entered{leaf, leaf->lock.read_begin()};
     });
-    // Its bounds shrink only under its lock, so the same version still covers the key.
-    if (at.leaf->lock.try_upgrade(at.version)) return *at.leaf;
+    at.leaf = entered.leaf;
+    prefetch_free_slot(*at.leaf, hash);
+    pm::ReadAttempt stable(at.leaf->lock, entered.version);
+    at.slot = find_slot(*at.leaf, store_, key, hash, at.found, stable);
+    if (stable() && at.leaf->lock.try_upgrade(entered.version)) return at;
   }
+}
+
+/// Asks for the line that a new record would take, beside the miss of an old record elsewhere.
+template <class Keys>
+void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) const noexcept {
+  const std::uint64_t free = ~leaf.commit.load(std::memory_order_relaxed) & list_.full();
+  if (free != 0) pm::prefetch_for_write(&leaf.record(choose_slot(free, hash, list_.entries())));
 }
 
 template <class Keys>
@@ -179,13 +195,9 @@ Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
   if (!store_.within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
-  const auto trusted = [] { return true; };
-  Leaf& leaf = lock_leaf(key, hash);
-  if (const std::uint64_t free = ~leaf.commit.load(std::memory_order_relaxed) & list_.full();
-      free != 0)  // beside the miss of an old record elsewhere
-    pm::prefetch_for_write(&leaf.record(choose_slot(free, hash, list_.entries())));
-  RecordWords old_words;
-  unsigned old = find_slot(leaf, store_, key, hash, old_words, trusted);
+  Locked at = lock_leaf(key, hash);
+  Leaf& leaf = *at.leaf;
+  unsigned old = at.slot;
   if (old != no_slot ? intent == Intent::insert : intent == Intent::update) {
     leaf.lock.unlock_unchanged();
     return old != no_slot ? Outcome::exists : Outcome::not_found;
@@ -198,7 +210,7 @@ Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
   if (old != no_slot && update_in_place_) {
     list_.replace(leaf, draft, old);
     leaf.lock.unlock();
-    store_.retire(old_words);
+    store_.retire(at.found);
     return Outcome::ok;
   }
   Leaf* target = &leaf;
@@ -217,11 +229,11 @@ Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
     Leaf* other = right;
     if (!(key < separator)) std::swap(target, other);
     other->lock.unlock();
-    old = old == no_slot ? no_slot : find_slot(*target, store_, key, hash, old_words, trusted);
+    if (old != no_slot) old = find_slot(*target, store_, key, hash, at.found, [] { return true; });
   }
   list_.put(*target, draft, hash, old);
   target->lock.unlock();  // L7: after the fence
-  if (old != no_slot) store_.retire(old_words);
+  if (old != no_slot) store_.retire(at.found);
   return Outcome::ok;
 }
 
@@ -231,19 +243,18 @@ Outcome FpTree<Keys>::remove(Key key) {
   if (!pool_.ready()) return Outcome::invalid;
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
-  Leaf& leaf = lock_leaf(key, hash);
-  RecordWords words;
-  const unsigned slot = find_slot(leaf, store_, key, hash, words, [] { return true; });
-  if (slot == no_slot) {
+  const Locked at = lock_leaf(key, hash);
+  Leaf& leaf = *at.leaf;
+  if (at.slot == no_slot) {
     leaf.lock.unlock_unchanged();
     return Outcome::not_found;
   }
-  list_.erase(leaf, slot);
+  list_.erase(leaf, at.slot);
   if (leaf.commit.load(std::memory_order_relaxed) == 0 && &leaf != list_.head())
     drop_leaf(leaf, key);
   else
     leaf.lock.unlock();
-  store_.retire(words);
+  store_.retire(at.found);
   return Outcome::ok;
 }
 

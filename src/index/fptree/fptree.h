@@ -64,6 +64,12 @@ class FpTree final : public OrderedIndex<Keys> {
     Leaf* leaf;
     std::uint64_t version;
   };
+  /// A leaf whose lock this thread holds, and the key's record in it.
+  struct Locked {
+    Leaf* leaf = nullptr;
+    unsigned slot = no_slot;
+    RecordWords found;
+  };
 
   /// Attempts of a hardware transaction before the software path, as published.
   static constexpr unsigned elision_attempts = 256;
@@ -72,7 +78,9 @@ class FpTree final : public OrderedIndex<Keys> {
   void build(const std::vector<typename LeafList<Keys>::Entry>& leaves);
 
   Outcome write(Key key, Value value, Intent intent);
-  [[nodiscard]] Leaf& lock_leaf(Key key, std::uint64_t hash);
+  /// The leaf that covers `key`, locked, and where it holds the key.
+  [[nodiscard]] Locked lock_leaf(Key key, std::uint64_t hash);
+  void prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) const noexcept;
   void drop_leaf(Leaf& leaf, Key key);
   [[nodiscard]] bool find_record(Key key, std::uint64_t hash, RecordWords& words) const;
   void lookup_group(std::span<const Key> keys, std::span<ValueOut> values,

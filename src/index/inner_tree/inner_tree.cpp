@@ -110,30 +110,6 @@ void InnerTree<Keys>::locate(std::span<const Key> keys, std::span<Position> posi
 }
 
 template <class Keys>
-PERDURE_AVX512 bool InnerTree<Keys>::descend_wide(Step& step, std::uint64_t key,
-                                                  unsigned& rank) noexcept {
-  constexpr unsigned n = InnerLayout<Keys>::small_entries;
-  const InnerNode* node = step.node;
-  std::uint64_t version = step.version;
-  for (unsigned level = step.level;; --level) {
-    const std::atomic<std::uint64_t>* const words = node->words();
-    rank = pm::count_15_avx512(words, key);
-    if (level == 1) {
-      step = {node, version, level};
-      return true;
-    }
-    const auto* const child = reinterpret_cast<const InnerNode*>(
-        words[n + rank].load(std::memory_order_acquire) & InnerLayout<Keys>::address_mask);
-    if (!node->lock.validate(version)) return false;
-    pm::prefetch_range(child, sizeof(InnerNode) + 8 * (2 * n + 1));
-    const std::uint64_t entered = child->lock.peek();
-    if (pm::VersionLock::is_locked(entered) || !node->lock.validate(version)) return false;
-    node = child;
-    version = entered;
-  }
-}
-
-template <class Keys>
 void* InnerTree<Keys>::find_previous(Key key) const {
   const Probe probe(key);
   void* previous = nullptr;

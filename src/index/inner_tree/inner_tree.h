@@ -139,9 +139,7 @@ class InnerTree {
   [[nodiscard]] bool descend(Step& at, const Probe& probe, unsigned& rank) const noexcept;
   /// The same for small nodes of integer keys on a machine with AVX-512: few enough instructions
   /// that a lookup's descent overlaps with the misses of the one before.
-  [[nodiscard]] PERDURE_AVX512 PERDURE_RACY_READ static bool descend_wide(Step& at,
-                                                                          std::uint64_t key,
-                                                                          unsigned& rank) noexcept;
+  [[nodiscard]] static bool descend_wide(Step& at, std::uint64_t key, unsigned& rank) noexcept;
   [[nodiscard]] bool is_wide() const noexcept {
     return Keys::kind == KeyKind::integer && layout_.is_small() &&
            pm::detail::simd_level == pm::SimdLevel::avx512;
@@ -200,6 +198,30 @@ template <class Keys>
   if (!at.node->lock.validate(at.version)) return false;
   at = {child, version, at.level - 1};
   return true;
+}
+
+template <class Keys>
+[[gnu::always_inline]] inline bool InnerTree<Keys>::descend_wide(Step& at, std::uint64_t key,
+                                                                 unsigned& rank) noexcept {
+  constexpr unsigned n = InnerLayout<Keys>::small_entries;
+  for (;; --at.level) {
+    const InnerNode* const node = at.node;
+    const std::atomic<std::uint64_t>* const words = node->words();
+    // The node's first two lines, whose first word is the lock.
+    rank = pm::detail::count_16_avx512<0xfffe>(node, key);
+    if (at.level == 1) return true;
+    const auto* const child = reinterpret_cast<const InnerNode*>(
+        words[n + rank].load(std::memory_order_acquire) & InnerLayout<Keys>::address_mask);
+    if (!node->lock.validate(at.version)) return false;
+    // The first two lines are read at once, by version and search.
+    constexpr std::size_t first = 2 * pm::cache_line_bytes;
+    pm::prefetch_range(reinterpret_cast<const std::byte*>(child) + first,
+                       sizeof(InnerNode) + 8 * (2 * n + 1) - first);
+    const std::uint64_t version = child->lock.peek();
+    if (pm::VersionLock::is_locked(version) || !node->lock.validate(at.version)) return false;
+    at.node = child;
+    at.version = version;
+  }
 }
 
 template <class Keys>

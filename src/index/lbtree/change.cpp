@@ -6,9 +6,13 @@
 
 namespace perdure {
 
+// Without a transaction the leaf is searched first: taking the lock waits for the flushes of the
+// operation before, and so hides the leaf's misses. The lock is had only if nothing has changed
+// since the leaf was entered, and then what was found still holds.
 template <class Keys>
-auto LbTree<Keys>::lock_leaf(Key key) const -> Entered {
-  Entered at;
+[[gnu::always_inline]] inline auto LbTree<Keys>::lock_leaf(Key key, std::uint8_t fingerprint) const
+    -> Locked {
+  Locked at;
   const auto elided = [&] {
     at.leaf = static_cast<Leaf*>(inner_.find_in_transaction(key));
     at.lock = &lock_of(at.leaf);
@@ -16,11 +20,17 @@ auto LbTree<Keys>::lock_leaf(Key key) const -> Entered {
   };
   if (elision_.run(elision_attempts, elided)) {
     at.leaf->prefetch_for_write();
+    at.slot = search(
+        *at.leaf, key, fingerprint, [] { return true; }, at.found);
     return at;
   }
   for (pm::Backoff backoff;; backoff.wait()) {
-    at = enter<Purpose::write>(key);
-    if (at.lock->try_upgrade(at.word)) return at;
+    const Entered entered = enter<Purpose::write>(key);
+    at.leaf = entered.leaf;
+    at.lock = entered.lock;
+    pm::ReadAttempt stable(*at.lock, entered.word);
+    at.slot = search(*at.leaf, key, fingerprint, stable, at.found);
+    if (stable() && at.lock->try_upgrade(entered.word)) return at;
   }
 }
 
@@ -41,34 +51,30 @@ Outcome LbTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   const std::uint8_t fingerprint = fingerprint_of(key);
   const Epochs::Guard guard(epochs_);
-  const Entered at = lock_leaf(key);
-  const int slot = slot_of(*at.leaf, key, fingerprint);
-  const bool present = slot >= 0;
+  const Locked at = lock_leaf(key, fingerprint);
+  const bool present = at.slot != no_slot;
   if (kind == (present ? Put::insert : Put::update)) {
     at.lock->unlock_unchanged();
     return present ? Outcome::exists : Outcome::not_found;
   }
-  RecordWords old;
-  const bool done = present ? replace(*at.leaf, static_cast<unsigned>(slot), key, value, old)
+  const bool done = present ? replace(*at.leaf, static_cast<unsigned>(at.slot), key, value)
                             : add(*at.leaf, key, value, fingerprint);
   if (!done) {
     at.lock->unlock_unchanged();
     return Outcome::out_of_space;
   }
   at.lock->unlock();
-  if (present) records_.retire(old);
+  if (present) records_.retire(at.found);
   return Outcome::ok;
 }
 
 // Power-cut states: the old value or the new one. False: out of space, nothing changed.
 // Cost: integers 1 flushed line and 1 fence; byte strings 1 more fence and the blob's lines.
 template <class Keys>
-bool LbTree<Keys>::replace(Leaf& leaf, unsigned slot, Key key, Value value, RecordWords& old) {
+bool LbTree<Keys>::replace(Leaf& leaf, unsigned slot, Key key, Value value) {
   Draft draft;
   if (!records_.draft(key, value, draft)) return false;
-  LeafRecord& record = leaf.record[slot];
-  old = record.load();
-  commit(blocks_of(draft), record.value, draft.words.value);
+  commit(blocks_of(draft), leaf.record[slot].value, draft.words.value);
   return true;
 }
 
@@ -167,18 +173,16 @@ template <class Keys>
 Outcome LbTree<Keys>::remove(Key key) {
   const std::uint8_t fingerprint = fingerprint_of(key);
   const Epochs::Guard guard(epochs_);
-  const Entered at = lock_leaf(key);
-  const int slot = slot_of(*at.leaf, key, fingerprint);
-  if (slot < 0) {
+  const Locked at = lock_leaf(key, fingerprint);
+  if (at.slot == no_slot) {
     at.lock->unlock_unchanged();
     return Outcome::not_found;
   }
-  const RecordWords old = at.leaf->record[static_cast<unsigned>(slot)].load();
   Header next = at.leaf->read_header();
-  next.drop(1U << slot);
+  next.drop(1U << at.slot);
   pm::store_persist(at.leaf->header[0], next.word_0);
   at.lock->unlock();
-  records_.retire(old);
+  records_.retire(at.found);
   if (next.live() == 0 && at.leaf != first_) unlink_empty(key);
   return Outcome::ok;
 }

@@ -63,13 +63,13 @@ bool LbTree<Keys>::find_pinned(Key key, std::uint8_t fingerprint, RecordWords& f
     const auto* const leaf = static_cast<const Leaf*>(inner_.find_in_transaction(key));
     if (pm::VersionLock::is_locked(lock_of(leaf).peek())) pm::abort_transaction();
     present = search(
-        *leaf, key, fingerprint, [] { return true; }, found);
+                  *leaf, key, fingerprint, [] { return true; }, found) != no_slot;
   };
   if (elision_.run(elision_attempts, elided)) return present;
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = enter<Purpose::read>(key);
     pm::ReadAttempt stable(*at.lock, at.word);
-    present = search(*at.leaf, key, fingerprint, stable, found);
+    present = search(*at.leaf, key, fingerprint, stable, found) != no_slot;
     if (stable()) return present;
   }
 }

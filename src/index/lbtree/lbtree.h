@@ -82,6 +82,15 @@ class LbTree final : public OrderedIndex<Keys> {
     std::uint64_t word = 0;
   };
 
+  static constexpr int no_slot = -1;
+  /// A leaf whose stripe this thread holds, and the key's record in it.
+  struct Locked {
+    Leaf* leaf = nullptr;
+    pm::VersionLock* lock = nullptr;
+    int slot = no_slot;
+    RecordWords found;
+  };
+
   static constexpr unsigned elision_attempts = 16;
 
   LbTree(const IndexPlace& place, std::uint64_t head);
@@ -98,19 +107,20 @@ class LbTree final : public OrderedIndex<Keys> {
 
   template <Purpose purpose>
   [[nodiscard]] Entered enter(Key key) const;
-  /// Locks the leaf that covers `key`.
-  [[nodiscard]] Entered lock_leaf(Key key) const;
+  /// The leaf that covers `key`, locked, and where it holds the key.
+  [[nodiscard]] Locked lock_leaf(Key key, std::uint8_t fingerprint) const;
+  /// The slot of `key`, and its record in `found`; `no_slot` when absent, or when `stable()`, which
+  /// is asked before a blob is followed, became false.
   template <class Stable>
-  [[nodiscard]] bool search(const Leaf& leaf, Key key, std::uint8_t fingerprint, Stable&& stable,
-                            RecordWords& found) const noexcept;
-  [[nodiscard]] int slot_of(const Leaf& leaf, Key key, std::uint8_t fingerprint) const noexcept;
+  [[nodiscard]] int search(const Leaf& leaf, Key key, std::uint8_t fingerprint, Stable&& stable,
+                           RecordWords& found) const noexcept;
 
   /// Finds the record of `key`; the caller is pinned. False: absent.
   [[nodiscard]] bool find_pinned(Key key, std::uint8_t fingerprint, RecordWords& found) const;
 
   // Changing one leaf (change.cpp). The caller holds its lock and is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
-  [[nodiscard]] bool replace(Leaf& leaf, unsigned slot, Key key, Value value, RecordWords& old);
+  [[nodiscard]] bool replace(Leaf& leaf, unsigned slot, Key key, Value value);
   [[nodiscard]] bool add(Leaf& leaf, Key key, Value value, std::uint8_t fingerprint);
   void add_with_room(Leaf& leaf, Draft& draft, std::uint8_t fingerprint);
   [[nodiscard]] bool add_and_split(Leaf& leaf, Draft& draft, std::uint8_t fingerprint);
@@ -148,7 +158,7 @@ class LbTree final : public OrderedIndex<Keys> {
 
 template <class Keys>
 template <typename LbTree<Keys>::Purpose purpose>
-auto LbTree<Keys>::enter(Key key) const -> Entered {
+[[gnu::always_inline]] inline auto LbTree<Keys>::enter(Key key) const -> Entered {
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = inner_.find(key, [this](void* found) {
       auto* const leaf = static_cast<Leaf*>(found);
@@ -165,22 +175,15 @@ auto LbTree<Keys>::enter(Key key) const -> Entered {
 
 template <class Keys>
 template <class Stable>
-bool LbTree<Keys>::search(const Leaf& leaf, Key key, std::uint8_t fingerprint, Stable&& stable,
-                          RecordWords& found) const noexcept {
-  for (std::uint32_t left = leaf.candidates(fingerprint); left != 0; left &= left - 1) {
-    found = leaf.record[static_cast<unsigned>(std::countr_zero(left))].load();
-    if (records_.matches(found, key, stable)) return true;
-  }
-  return false;
-}
-
-template <class Keys>
-int LbTree<Keys>::slot_of(const Leaf& leaf, Key key, std::uint8_t fingerprint) const noexcept {
+[[gnu::always_inline]] inline int LbTree<Keys>::search(const Leaf& leaf, Key key,
+                                                       std::uint8_t fingerprint, Stable&& stable,
+                                                       RecordWords& found) const noexcept {
   for (std::uint32_t left = leaf.candidates(fingerprint); left != 0; left &= left - 1) {
     const int slot = std::countr_zero(left);
-    if (records_.matches(leaf.record[static_cast<unsigned>(slot)].load(), key)) return slot;
+    found = leaf.record[static_cast<unsigned>(slot)].load();
+    if (records_.matches(found, key, stable)) return slot;
   }
-  return -1;
+  return no_slot;
 }
 
 }  // namespace perdure

@@ -161,7 +161,7 @@ void LbTree<Keys>::search_group(std::span<const Key> keys, std::span<ValueOut> v
     bool searched = false;
     if (const Entered& at = entered[i]; at.leaf != nullptr) {
       pm::ReadAttempt stable(*at.lock, at.word);
-      present = search(*at.leaf, keys[i], fingerprint[i], stable, found);
+      present = search(*at.leaf, keys[i], fingerprint[i], stable, found) != no_slot;
       searched = stable();
     }
     if (!searched) present = find_pinned(keys[i], fingerprint[i], found);

@@ -34,7 +34,9 @@ class LbTreePeer {
   }
   [[nodiscard]] std::uint64_t retired_bytes() const { return tree_.epochs_.retired_bytes(); }
   [[nodiscard]] std::size_t slot(const Leaf& leaf, typename Keys::Key key) const {
-    return static_cast<std::size_t>(tree_.slot_of(leaf, key, fingerprint_of(key)));
+    RecordWords found;
+    return static_cast<std::size_t>(tree_.search(
+        leaf, key, fingerprint_of(key), [] { return true; }, found));
   }
 
  private:

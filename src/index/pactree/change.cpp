@@ -13,21 +13,20 @@ Outcome PacTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
   const Epochs::Guard guard(epochs_);
-  DataNode& node = lock_node(key, hash);
-  RecordWords old;
-  const unsigned slot = pactree::find_slot(node, records_, key, hash, old, [] { return true; });
-  const bool present = slot != pactree::no_slot;
+  const Locked at = lock_node(key, hash);
+  DataNode& node = *at.node;
+  const bool present = at.slot != pactree::no_slot;
   if (kind == (present ? Put::insert : Put::update)) {
     node.lock.unlock_unchanged();
     return present ? Outcome::exists : Outcome::not_found;
   }
   if (!present) return add_record(node, key, value, hash);
-  if (!replace(node, slot, key, value)) {
+  if (!replace(node, at.slot, key, value)) {
     node.lock.unlock_unchanged();
     return Outcome::out_of_space;
   }
   node.lock.unlock();
-  records_.retire(old);
+  records_.retire(at.found);
   return Outcome::ok;
 }
 
@@ -170,18 +169,17 @@ template <class Keys>
 Outcome PacTree<Keys>::remove(Key key) {
   const std::uint64_t hash = hash_of(key);
   const Epochs::Guard guard(epochs_);
-  DataNode& node = lock_node(key, hash);
-  RecordWords old;
-  const unsigned slot = pactree::find_slot(node, records_, key, hash, old, [] { return true; });
-  if (slot == pactree::no_slot) {
+  const Locked at = lock_node(key, hash);
+  DataNode& node = *at.node;
+  if (at.slot == pactree::no_slot) {
     node.lock.unlock_unchanged();
     return Outcome::not_found;
   }
   const std::uint64_t commit = node.commit.load(std::memory_order_relaxed);
-  pm::store_persist(node.commit, commit & ~pactree::bit(slot));
+  pm::store_persist(node.commit, commit & ~pactree::bit(at.slot));
   const bool sparse = is_sparse(node);
   node.lock.unlock();
-  records_.retire(old);
+  records_.retire(at.found);
   if (sparse && pool_.ready()) merge_around(key, hash);
   return Outcome::ok;
 }

@@ -14,7 +14,7 @@ bool PacTree<Keys>::fit(const DataNode& left, const DataNode& right) const noexc
 template <class Keys>
 void PacTree<Keys>::merge_around(Key key, std::uint64_t hash) {
   for (pm::Backoff backoff;; backoff.wait()) {
-    DataNode& node = lock_node(key, hash);
+    DataNode& node = *lock_node(key, hash).node;
     const DataNode* const next = next_of(node);
     bool merged = is_sparse(node) && next != nullptr && fit(node, *next) && merge_next(node, next);
     const bool tries_left = !merged && is_sparse(node) && &node != first_;

@@ -91,11 +91,18 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
+// The node is searched first: taking the lock waits for the flushes of the operation before, and so
+// hides the node's misses. The lock is had only if nothing has changed since the node was entered,
+// and then what was found still holds.
 template <class Keys>
-auto PacTree<Keys>::lock_node(Key key, std::uint64_t hash) const -> DataNode& {
+auto PacTree<Keys>::lock_node(Key key, std::uint64_t hash) const -> Locked {
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = enter<Purpose::write>(key, hash);
-    if (at.node->lock.try_upgrade(at.word)) return *at.node;
+    const Entered entered = enter<Purpose::write>(key, hash);
+    Locked at;
+    at.node = entered.node;
+    pm::ReadAttempt stable(at.node->lock, entered.word);
+    at.slot = pactree::find_slot(*at.node, records_, key, hash, at.found, stable);
+    if (stable() && at.node->lock.try_upgrade(entered.word)) return at;
   }
 }
 

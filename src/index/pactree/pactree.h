@@ -137,8 +137,14 @@ class PacTree final : public OrderedIndex<Keys> {
 
   template <Purpose purpose>
   [[nodiscard]] Entered enter(Key key, std::uint64_t hash) const;
-  /// Locks the node that `key` belongs to.
-  [[nodiscard]] DataNode& lock_node(Key key, std::uint64_t hash) const;
+  /// A node whose lock this thread holds, and the key's record in it.
+  struct Locked {
+    DataNode* node = nullptr;
+    unsigned slot = pactree::no_slot;
+    RecordWords found;
+  };
+  /// The node that `key` belongs to, locked, and where it holds the key.
+  [[nodiscard]] Locked lock_node(Key key, std::uint64_t hash) const;
 
   // Changing (change.cpp). The caller holds the node's lock, if it names one, and is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
