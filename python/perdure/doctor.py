@@ -63,7 +63,7 @@ def _processor(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
 def _transactions(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
     features = set(facts.get("cpu_features") or _cpu_flags(root))
     if facts.get("transactions") == "rtm":
-        yield Finding(Level.GOOD, "RTM", "hardware transactions work (bench --transactions on uses them)")
+        yield Finding(Level.GOOD, "RTM", "they work; bench --transactions on uses them")
     elif "rtm" in features or (facts.get("rtm") or {}).get("reported"):
         yield Finding(
             Level.NOTE, "RTM", "the processor has it, but it is off or always aborts",

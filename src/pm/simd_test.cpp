@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/rng.h"
@@ -48,6 +49,30 @@ TEST_P(SimdTest, EveryPositionAndEveryByteIsFound) {
       ASSERT_EQ(match_64(bytes.data(), static_cast<std::uint8_t>(value)),
                 std::uint64_t{1} << position);
     }
+}
+
+TEST_P(SimdTest, CountsInAnOrderAgreeWithScalarCode) {
+  Rng rng(12);
+  std::array<std::atomic<std::uint64_t>, 16> words;
+  for (int round = 0; round < 20'000; ++round) {
+    std::array<unsigned, 15> places;
+    for (unsigned i = 0; i < places.size(); ++i) places[i] = i;
+    for (unsigned i = 14; i > 0; --i) std::swap(places[i], places[rng.below(i + 1)]);
+    for (auto& word : words) word = rng();  // those out of use too
+    const auto count = static_cast<unsigned>(rng.below(16));
+    std::array<std::uint64_t, 15> sorted;
+    for (unsigned i = 0; i < count; ++i)  // few values and both ends of the range
+      sorted[i] = round % 2 == 0 ? rng() : rng.below(4) - 2 + (rng.below(2) << 63);
+    std::sort(sorted.begin(), sorted.begin() + count);
+    std::uint64_t order = count;
+    for (unsigned i = 0; i < places.size(); ++i) {
+      order |= std::uint64_t{places[i]} << (4 + 4 * i);
+      if (i < count) words[places[i]] = sorted[i];
+    }
+    const std::uint64_t limit = count != 0 && rng.below(2) == 0 ? sorted[rng.below(count)] : rng();
+    const auto below = std::lower_bound(sorted.begin(), sorted.begin() + count, limit);
+    ASSERT_EQ(count_below_in_order(words.data(), order, limit), below - sorted.begin());
+  }
 }
 
 TEST_P(SimdTest, CountsAgreeWithScalarCode) {

@@ -39,7 +39,7 @@ class Masstree<Keys>::Held {
   }
 
  private:
-  std::array<pm::VersionLock*, 64> locks_{};
+  std::array<pm::VersionLock*, 64> locks_;
   unsigned count_ = 0;
 };
 
@@ -124,6 +124,18 @@ Outcome Masstree<Keys>::put(Key key, Value value, Put kind) {
   }
 }
 
+// Under the border node's lock, taken at the version of the search. Entries come and go without a
+// new version (B1), but not without another permutation; words change without either.
+template <class Keys>
+auto Masstree<Keys>::spot_again(const Place& place, const Step& step) noexcept -> Spot {
+  const Border& border = *place.at.border;
+  const Permutation order = border.order();
+  if (order.word() != place.order.word()) return spot_of(border, order, step);
+  Spot spot = place.spot;
+  if (spot.taken) spot.entry = border.entry(spot.place);
+  return spot;
+}
+
 template <class Keys>
 std::optional<Outcome> Masstree<Keys>::try_put(Key key, Value value, Put kind) {
   const std::optional<Place> place = find(key);
@@ -134,9 +146,8 @@ std::optional<Outcome> Masstree<Keys>::try_put(Key key, Value value, Put kind) {
   Held held;
   if (!border.lock.try_upgrade(place->at.version)) return std::nullopt;
   held.add(border.lock);
-  // Entries come and go without a new version (B1): search again.
   const Step step = masstree::step_at(key, place->depth);
-  const Spot spot = spot_of(border, step);
+  const Spot spot = spot_again(*place, step);
   if (spot.taken) return put_at(border, spot, key, value, kind, place->depth, held);
   if (kind == Put::update) return Outcome::not_found;
   add(border, spot.rank, step, key, value, held);
@@ -168,7 +179,8 @@ template <class Keys>
 void Masstree<Keys>::change_value(std::atomic<std::uint64_t>& word, Key key, Value value,
                                   Held& held) {
   const std::uint64_t made = make_word(key, value);
-  const std::uint64_t old = word.exchange(made, std::memory_order_acq_rel);
+  const std::uint64_t old = word.load(std::memory_order_relaxed);
+  word.store(made, std::memory_order_release);
   held.release_changed();  // a walk takes a node's values as of one moment
   if constexpr (is_bytes) retire(text_of(old), text_of(old)->bytes());
 }
@@ -321,7 +333,7 @@ std::optional<Outcome> Masstree<Keys>::try_remove(Key key) {
     Held held;
     if (!border.lock.try_upgrade(place->at.version)) return std::nullopt;
     held.add(border.lock);
-    const Spot spot = spot_of(border, masstree::step_at(key, place->depth));
+    const Spot spot = spot_again(*place, masstree::step_at(key, place->depth));
     if (!spot.taken || is_link(spot.entry) || !is_of(spot.entry, key)) return std::nullopt;
     border.erase(spot.rank);
     if constexpr (is_bytes) retire(text_of(spot.entry.word), text_of(spot.entry.word)->bytes());
@@ -364,7 +376,7 @@ bool Masstree<Keys>::drop_layer(Key key, std::size_t depth, bool& emptied) {
   Held held;
   if (!above.lock.try_upgrade(place->at.version)) return false;
   held.add(above.lock);
-  const Spot spot = spot_of(above, masstree::step_at(key, depth));
+  const Spot spot = spot_again(*place, masstree::step_at(key, depth));
   if (!spot.taken || !is_link(spot.entry)) return true;
   Node* const root = climb(root_behind(spot.entry.word));
   if (root->level > 0 || !root->lock.lock()) return true;

@@ -55,9 +55,9 @@ bool Masstree<Keys>::advance(Position& at, std::uint64_t slice) noexcept {
 
 // Believe it under the lock, or once the node was validated.
 template <class Keys>
-auto Masstree<Keys>::spot_of(const Border& border, const Step& step) noexcept -> Spot {
+auto Masstree<Keys>::spot_of(const Border& border, Permutation order, const Step& step) noexcept
+    -> Spot {
   Spot spot;
-  const Permutation order = border.order();
   spot.rank = border.rank(order, step.slice, step.length, spot.taken);
   if (!spot.taken) return spot;
   spot.place = order.place(spot.rank);
@@ -72,9 +72,10 @@ auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::o
     const Step step = masstree::step_at(key, place.depth);
     place.at = find_border(root, step.slice);
     if (place.at.border == nullptr) return std::nullopt;
-    Spot spot;
+    Spot& spot = place.spot;
     for (;;) {
-      spot = spot_of(*place.at.border, step);
+      place.order = place.at.border->order();
+      spot = spot_of(*place.at.border, place.order, step);
       if (place.at.holds()) break;
       place.at.version = place.at.border->lock.read_begin();
       if (!advance(place.at, step.slice)) return std::nullopt;

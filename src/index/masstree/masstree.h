@@ -88,19 +88,21 @@ class Masstree final : public OrderedIndex<Keys> {
     std::uint64_t version = 0;
     [[nodiscard]] bool holds() const noexcept { return border->lock.validate(version); }
   };
-  /// Where a key's search ended: in which layer, and with what.
-  struct Place {
-    Position at;
-    std::size_t depth = 0;
-    bool found = false;
-    std::uint64_t word = 0;  ///< of the entry, if `found`
-  };
   /// Where a step is in a border node, or would be.
   struct Spot {
     unsigned rank = 0;
     bool taken = false;
     unsigned place = 0;  ///< of the entry, if `taken`
     Entry entry{};
+  };
+  /// Where a key's search ended: in which layer, and with what.
+  struct Place {
+    Position at;
+    std::size_t depth = 0;
+    bool found = false;
+    std::uint64_t word = 0;  ///< of the entry, if `found`
+    Permutation order;       ///< of the border node, and
+    Spot spot;               ///< where the key's step is in it
   };
   class Held;    ///< locks that are released without a change, unless it is told otherwise
   class Growth;  ///< the nodes of a split: locked, and allocated, before anything changes
@@ -127,7 +129,9 @@ class Masstree final : public OrderedIndex<Keys> {
   // Reading (masstree.cpp). The caller is pinned.
   [[nodiscard]] static Node* climb(Node* node) noexcept;
   [[nodiscard]] static Position find_border(Node* root, std::uint64_t slice) noexcept;
-  [[nodiscard]] static Spot spot_of(const Border& border, const Step& step) noexcept;
+  [[nodiscard]] static Spot spot_of(const Border& border, Permutation order,
+                                    const Step& step) noexcept;
+  [[nodiscard]] static Spot spot_again(const Place& place, const Step& step) noexcept;
   [[nodiscard]] static bool advance(Position& at, std::uint64_t slice) noexcept;
   /// The place of `key`, in the layer at depth `deepest` at the most (then it may be a link).
   /// Nothing: a layer was taken out meanwhile, start again.

@@ -2,8 +2,8 @@
 // them. Source: Mao, Kohler, Morris, "Cache Craftiness for Fast Multicore Key-Value Storage",
 // EuroSys 2012, section 4.
 //
-//   border    lock | parent | level 0 | lowest | permutation | next | prev | reused | lengths |
-//             slices [15] | words [15]
+//   border    lock | parent | level 0 | lowest | permutation | next | prev | reused |
+//             slices [15] | words [15] | lengths
 //   interior  lock | parent | level | count | keys [15] | children [16]
 //
 // A slice is eight bytes of a key as a number that sorts as they do. Entries ascend by slice and
@@ -115,9 +115,9 @@ struct Border : Node {
   std::atomic<Border*> next{nullptr};
   std::atomic<Border*> prev{nullptr};
   std::uint64_t reused = 0;  ///< bit i: place i was in use before; under the lock
-  std::array<std::atomic<std::uint8_t>, 16> lengths{};
   std::array<std::atomic<std::uint64_t>, width> slices{};
   std::array<std::atomic<std::uint64_t>, width> words{};
+  std::array<std::atomic<std::uint8_t>, 16> lengths{};
 
   [[nodiscard]] Permutation order() const noexcept {
     return Permutation(permutation.load(std::memory_order_acquire));
@@ -131,11 +131,11 @@ struct Border : Node {
   [[nodiscard]] unsigned rank(Permutation now, std::uint64_t slice, std::uint8_t length,
                               bool& found) const noexcept {
     found = false;
-    unsigned i = 0;
+    unsigned i = pm::count_below_in_order(slices.data(), now.word(), slice);
     for (; i < now.count(); ++i) {
       const unsigned place = now.place(i);
       const std::uint64_t here = slices[place].load(std::memory_order_acquire);
-      if (here < slice) continue;
+      if (here < slice) continue;  // it changed meanwhile
       const std::uint8_t bytes = lengths[place].load(std::memory_order_acquire);
       if (before(here, bytes, slice, length)) continue;
       found = here == slice && bytes == length;
