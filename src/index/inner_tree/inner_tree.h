@@ -1,7 +1,7 @@
 // InnerTree: sorted inner nodes in DRAM over leaves it knows only as addresses. Rebuilt at
 // recovery; nothing here is durable.
 //
-// Traversal runs in a hardware transaction where the machine has one (the caller's `pm::elide`
+// Traversal runs in a hardware transaction where these are on (the caller's `pm::elide`
 // around `find_in_transaction`), otherwise by optimistic versions node by node (`find`), as in Leis
 // et al., "The ART of Practical Synchronization" (DaMoN 2016). Both may run at once: a transaction
 // aborts on a locked node, and whoever changes a node locks it, so either side notices the other.
