@@ -98,7 +98,7 @@ inline void persist(const void* address, std::size_t bytes) noexcept {
 inline void store_persist(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_release);
   asm volatile("" ::: "memory");
-  const auto at = reinterpret_cast<std::uintptr_t>(&word);
+  const auto at = reinterpret_cast<std::uintptr_t>(&word);  // aligned, so in one line
   detail::flush_line(reinterpret_cast<const std::byte*>(at & ~(cache_line_bytes - 1)));
   fence();
 }

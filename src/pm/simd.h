@@ -68,7 +68,7 @@ extern bool has_pext;  ///< and the level is not sse2
   return up_to;
 }
 
-/// Of 16 words, those whose bit is set in `counted`.
+/// How many are <= limit of those of 16 words whose bit is set in `counted`.
 template <std::uint32_t counted>
 [[nodiscard]] inline unsigned count_16_avx512(const void* words, std::uint64_t limit) noexcept {
   std::uint32_t up_to = 0;
@@ -86,6 +86,7 @@ template <std::uint32_t counted>
   return up_to;
 }
 
+/// What brings each nibble above the lowest to the low end; the last lane is not asked for.
 inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20, 24, 28, 32,
                                                              36, 40, 44, 48, 52, 56, 60, 64};
 
@@ -117,7 +118,7 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
 
 /// The widest level this CPU and its operating system support. Cost: cached. A simulated machine
 /// always says sse2, so that results do not depend on the host; there every call below is one wide
-/// read, whatever the host takes for it.
+/// read, whatever the host takes for it (`count_below_in_order`: a read for each word it looks at).
 [[nodiscard]] SimdLevel detect_simd_level() noexcept;
 /// Lowers the level for measuring and testing; never above what is supported.
 void configure_simd(SimdLevel level) noexcept;

@@ -12,7 +12,8 @@ inline constexpr std::size_t max_threads = 256;
 
 namespace detail {
 inline constexpr std::size_t slot_not_taken = ~std::size_t{0};
-/// Initial-exec: a load instead of a call, because every operation asks.
+/// Number of this thread's slot, or `slot_not_taken`. Initial-exec: a load instead of a call,
+/// because every operation asks.
 extern thread_local constinit std::size_t slot_of_thread [[gnu::tls_model("initial-exec")]];
 [[nodiscard]] std::size_t take_thread_slot() noexcept;
 }  // namespace detail
