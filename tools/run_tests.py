@@ -31,7 +31,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 PYTHON = sys.executable
-FUZZ_SECONDS = 30
+FUZZ_SECONDS = 60
 CRASH_SECONDS = 3  # per index, kind of key, domain and number of threads
 CXX = (".cpp", ".h")
 # The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
@@ -208,7 +208,7 @@ def clang(stage: Stage) -> None:
 
 
 def fuzz(stage: Stage) -> None:
-    """each fuzz target for half a minute, from the same seed every time"""
+    """each fuzz target for a minute, from the same seed every time"""
     folder = stage.build("fuzz", *FUZZ, targets=["fuzz"])
     programs = sorted(source.stem for source in (ROOT / "fuzz").glob("*_fuzz.cpp"))
     if not programs:
