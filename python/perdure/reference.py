@@ -59,6 +59,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "pattern": ("seq", "rand", "stride", "same"),
     "node": ("local", "remote"),
     "prefetch": ("on", "off"),
+    "op_cost": ("waits", "overlaps"),
     "variant": ("as_published", "corrected", "dependent"),
 }
 COUNTS = ("access_size", "threads", "dimms", "stride", "region")
@@ -66,8 +67,8 @@ NUMBERS = ("op_cost_ns", "mix_reads", "hit_ratio")
 DEFAULTS: dict[str, Value | None] = {
     "probe": "bandwidth", "memory": "pm", "op": "load", "pattern": "seq", "access_size": 64,
     "threads": 1, "stride": None, "region": None, "dimms": None, "node": "local",
-    "prefetch": "on", "fence": "none", "mix_reads": None, "op_cost_ns": None, "hit_ratio": None,
-    "variant": None,
+    "prefetch": "on", "fence": "none", "mix_reads": None, "op_cost_ns": None, "op_cost": None,
+    "hit_ratio": None, "variant": None,
 }  # fmt: skip
 DESCRIPTION = (
     "title", "paper", "figure", "platform", "role", "set", "measured", "goal_median", "goal_p90",

@@ -103,6 +103,7 @@ Result<void> count(const ProbeFlags::Text& text, const char* flag, std::uint64_t
   return {};
 }
 
+constexpr std::array<probe::Name<bool>, 2> op_costs = {{{false, "waits"}, {true, "overlaps"}}};
 constexpr std::array<probe::Name<bool>, 2> on_off = {{{true, "on"}, {false, "off"}}};
 
 class ProbeResolver {
@@ -159,6 +160,8 @@ class ProbeResolver {
     if (auto read = name(flags_.variant, "--variant", probe::variants, s.variant); !read)
       return read;
     if (auto read = name(flags_.prefetch, "--prefetch", on_off, s.prefetch); !read) return read;
+    if (auto read = name(flags_.op_cost, "--op-cost", op_costs, s.op_cost_overlaps); !read)
+      return read;
     s.full = flags_.full;
     return {};
   }
@@ -302,6 +305,7 @@ void declare_setting(CLI::App& app, ProbeFlags& flags) {
   add("--stride", flags.stride, "bytes from access to access, with --pattern stride");
   add("--fence", flags.fence, "none, each or every=N operations");
   add("--op-cost-ns", flags.op_cost_ns, "software of the benchmark per operation; I2-I6: 190");
+  add("--op-cost", flags.op_cost, "waits (as fio's: behind the operation's misses) or overlaps");
   add("--node", flags.node, "local or remote");
   add("--dimms", flags.dimms, "DIMMs per socket that memory is interleaved over (simulated)");
   add("--prefetch", flags.prefetch, "on or off: hardware prefetchers (off: simulated)");

@@ -18,7 +18,7 @@ struct ProbeFlags {
 
   std::vector<std::string> names;
   Text target, memory, op, pattern, sizes, threads, region, regions, stride, mix_reads, fence;
-  Text op_cost_ns, node, dimms, prefetch, hit_ratios, variant, operations;
+  Text op_cost_ns, op_cost, node, dimms, prefetch, hit_ratios, variant, operations;
   Text pool, seed, seconds, jobs, ablate, output;
   bool full = false;
   bool quick = false;

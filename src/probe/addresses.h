@@ -133,10 +133,14 @@ class StrideAddresses {
   std::uint64_t phase_ = 0;
 };
 
-/// Always the first slot.
+/// Always the same slot.
 class SameAddress {
  public:
-  [[nodiscard]] static constexpr std::uint64_t next() noexcept { return 0; }
+  explicit constexpr SameAddress(std::uint64_t offset) noexcept : offset_(offset) {}
+  [[nodiscard]] constexpr std::uint64_t next() const noexcept { return offset_; }
+
+ private:
+  std::uint64_t offset_;
 };
 
 }  // namespace perdure::probe

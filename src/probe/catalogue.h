@@ -32,6 +32,7 @@ struct Settings {
   std::optional<std::uint64_t> stride_bytes;
   std::optional<FenceInterval> fence_every;
   std::optional<double> op_cost_ns;
+  std::optional<bool> op_cost_overlaps;
   std::optional<Node> node;
   std::optional<unsigned> dimms;
   std::optional<bool> prefetch;

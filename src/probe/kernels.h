@@ -23,6 +23,7 @@ struct AccessLoop {
   std::uint64_t operations_per_mark = 1;
   FenceInterval fence_every = 0;
   std::uint64_t cost_ps = 0;
+  bool cost_waits = true;  ///< it comes after the misses of its operation
   double mix_reads = 0;
   std::uint64_t key = 0;    ///< of the address order
   std::uint64_t first = 0;  ///< slot at which a sequential walk begins

@@ -85,6 +85,7 @@ class Measurement {
     loop.operations_per_mark = std::min<std::uint64_t>(rig_.operations_per_mark(), operations);
     loop.fence_every = point_.fence_every;
     loop.cost_ps = static_cast<std::uint64_t>(point_.op_cost_ns * 1000 + 0.5);
+    loop.cost_waits = !point_.op_cost_overlaps;
     loop.mix_reads = point_.mix_reads;
     loop.key = mix64(seed_ ^ mix64(thread + 1)) + 0x10000 * phase;
     // Threads that began on one DIMM would march over the DIMMs in step; those that began late in
@@ -93,8 +94,15 @@ class Measurement {
     const std::uint64_t start = mix64(seed_ + 77 * (thread + 1)) % pages * page_bytes;
     const std::uint64_t step =
         loop.pattern == Pattern::stride ? loop.stride_bytes : loop.access_bytes;
-    loop.first = start / step + before;
+    loop.first =
+        loop.pattern == Pattern::same ? slot_of_its_own(loop, thread) : start / step + before;
     return loop;
+  }
+
+  // Threads that wrote the first slots of their slices over and over would share a DRAM bank.
+  [[nodiscard]] std::uint64_t slot_of_its_own(const AccessLoop& loop, unsigned thread) const {
+    const std::uint64_t slots = std::max<std::uint64_t>(loop.slice_bytes / loop.access_bytes, 1);
+    return thread == 0 ? 0 : mix64(seed_ + 77 * (thread + 1)) % slots;
   }
 
   std::vector<Track> run_loops(std::uint64_t operations, std::uint64_t phase,

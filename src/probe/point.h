@@ -47,7 +47,8 @@ struct Point {
   double mix_reads = 0;            ///< this share of the operations of a writing point are loads
   std::uint64_t region_bytes = 0;  ///< over all threads
   FenceInterval fence_every = 0;
-  double op_cost_ns = 0;  ///< software of the benchmark, per operation
+  double op_cost_ns = 0;          ///< software of the benchmark, per operation
+  bool op_cost_overlaps = false;  ///< with the misses of its operation; else it comes after them
   Node node = Node::local;
   std::optional<unsigned> dimms;    ///< per socket; nothing: as the target has it
   std::optional<bool> prefetch;     ///< hardware prefetchers of the cores

@@ -116,6 +116,18 @@ def test_one_process_answers_a_list_of_sizes(tmp_path: Path, sim_cli: Cli) -> No
     )
 
 
+def test_a_table_says_whether_the_software_waits_for_misses(tmp_path: Path, sim_cli: Cli) -> None:
+    head = TABLE.replace("threads,", "threads,op_cost_ns,")
+    row = "seq,64,1,2.5,bandwidth,GiB/s,1\n"
+    overlaps = table(tmp_path, row, "# op_cost: overlaps\n" + head)
+    done = sim_cli("fidelity", "--reference", overlaps, "--dry-run")
+    assert "--op-cost-ns 2.5 --op-cost overlaps" in done.stdout
+    wrong = table(tmp_path, row, "# op_cost: perhaps\n" + head)
+    done = sim_cli("fidelity", "--reference", wrong, "--dry-run")
+    assert done.returncode == 2
+    assert "unknown op_cost" in done.stderr and "overlaps" in done.stderr
+
+
 def test_a_readers_own_table_is_compared(tmp_path: Path, sim_cli: Cli) -> None:
     # The stand-in says min(8, 2 * threads) GiB/s: 4 and 8.
     file = table(tmp_path, "seq,256,2,bandwidth,GiB/s,5\nseq,256,4,bandwidth,GiB/s,8\n")

@@ -63,11 +63,14 @@ DramChannel::Place DramChannel::place_of(LineAddress line) noexcept {
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {
   counters.controller_write_bytes += 64;
+  Pending& pending = pending_[mix64(line) % pending_.size()];
+  if (pending.line == line && pending.until > at) return {at, pending.until};
   counters.media_write_bytes += 64;
   const Time accepted = std::max(at, drained_.oldest());
   const Time ready = place_of(line).bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
   drained_.push(drained);
+  pending = {line, drained};
   return {accepted, drained};
 }
 

@@ -124,6 +124,12 @@ class DramChannel final : public Channel {
   Server reads_, writes_;  ///< of the bus, likewise
   std::vector<Bank> banks_;
   TimeRing drained_;
+  /// Lines that wait to be written, by address: what comes to one of them joins it.
+  struct Pending {
+    LineAddress line = ~LineAddress{0};
+    Time until = 0;
+  };
+  std::array<Pending, 64> pending_;
   Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_,
       hold_;
   Divisor interleave_, channels_, lines_of_row_, bank_count_;

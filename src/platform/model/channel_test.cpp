@@ -23,6 +23,17 @@ TEST(Divisor, DividesAsTheMachineDoes) {
   }
 }
 
+TEST(DramChannelTest, AWriteJoinsOneOfItsLineThatWaitsForTheBank) {
+  DramParameters parameters;
+  DramChannel channel(parameters);
+  channel.write(0, 0);
+  channel.write(0, 1 * ns);
+  EXPECT_EQ(channel.counters.controller_write_bytes, 128U);
+  EXPECT_EQ(channel.counters.media_write_bytes, 64U);
+  channel.write(0, 1 * us);
+  EXPECT_EQ(channel.counters.media_write_bytes, 128U);
+}
+
 TEST(OutstandingTest, CountsRequestsWhoseEndsComeInNoOrder) {
   Outstanding requests;
   requests.push(400 * ns);

@@ -172,6 +172,10 @@ struct alignas(64) CoreState {
   Time recent_wait = 0;  ///< queueing of the last line fetched; long waits hold prefetches back
   std::array<WriteCombining, 10> combining;
   unsigned open_combining = 0, next_combining = 0;
+  WriteCombining* whole = nullptr;  ///< of these, one that has all its bytes
+  /// The last lines that were streamed out, and when, in a ring.
+  std::array<FillBuffer, 16> streamed;
+  unsigned last_streamed = 0;
   CacheTags tlb, second_tlb;
 };
 

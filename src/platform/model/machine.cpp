@@ -128,9 +128,27 @@ void Machine::State::drain_combining(unsigned core, WriteCombining& buffer) {
   const bool partial = buffer.bytes != ~std::uint64_t{0};
   const LineAddress line = buffer.line;
   buffer = {};
-  --cores[core].open_combining;
-  uncore.flush(caches, line, false);
+  CoreState& c = cores[core];
+  --c.open_combining;
+  if (c.whole == &buffer) c.whole = nullptr;
+  wait_for_streamed(core, line);
+  if (!uncore.flush(caches, line, false).valid)
+    c.accepted = std::max(c.accepted, uncore.claim(c.socket, line, clocks[core]));
   send_line(core, line, clocks[core], true, partial);
+}
+
+void Machine::State::wait_for_streamed(unsigned core, LineAddress line) {
+  CoreState& c = cores[core];
+  const auto count = static_cast<unsigned>(c.streamed.size());
+  for (unsigned since = 1; since < count; ++since) {
+    const FillBuffer& earlier = c.streamed[(c.last_streamed + count + 1 - since) % count];
+    if (earlier.line != line) continue;
+    advance(core, earlier.end + std::min(since * stream_again, uncore.write_hold(line)),
+            &TimeSplit::memory_queueing);
+    break;
+  }
+  c.last_streamed = (c.last_streamed + 1) % count;
+  c.streamed[c.last_streamed] = {line, clocks[core], 0};
 }
 
 void Machine::State::drain_all_combining(unsigned core) {
@@ -148,6 +166,8 @@ void Machine::stream(unsigned core, PhysicalAddress address, unsigned bytes) {
   const LineAddress line = address >> 6;
   const std::uint64_t mask =
       bytes >= 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << bytes) - 1) << (address & 63);
+  // A line that is whole leaves when the next one begins: stores to it until then join it.
+  if (c.whole != nullptr && c.whole->line != line) s.drain_combining(core, *c.whole);
   WriteCombining* buffer = nullptr;
   for (WriteCombining& candidate : c.combining)
     if (candidate.line == line && candidate.bytes != 0) buffer = &candidate;
@@ -159,7 +179,10 @@ void Machine::stream(unsigned core, PhysicalAddress address, unsigned bytes) {
     ++c.open_combining;
   }
   buffer->bytes |= mask;
-  if (buffer->bytes == ~std::uint64_t{0}) s.drain_combining(core, *buffer);
+  if (buffer->bytes != ~std::uint64_t{0}) return;
+  const bool again = c.whole != nullptr;
+  c.whole = buffer;
+  if (again) s.drain_combining(core, *buffer);
 }
 
 void Machine::store_fence(unsigned core) {

@@ -34,6 +34,7 @@ Machine::State::State(const Platform& with, std::span<const unsigned> cpus, cons
   l1_latency = cycles(cpu.l1.latency_cycles);
   l2_latency = cycles(cpu.l2.latency_cycles);
   stream_extra = from_ns(cpu.stream_extra_ns);
+  stream_again = from_ns(cpu.stream_again_ns);
   second_tlb_cost = cycles(cpu.second_tlb_cycles);
   walk_cost = cycles(cpu.page_walk_cycles);
   prefetch_patience = from_ns(cpu.prefetch_patience_ns);

@@ -102,6 +102,8 @@ struct Machine::State {
   bool prefetch_line(unsigned core, LineAddress line, Time at, bool quietly);
   void drain_combining(unsigned core, WriteCombining& buffer);
   void drain_all_combining(unsigned core);
+  /// A line on its way out keeps its next version waiting, the longer the more were sent since.
+  void wait_for_streamed(unsigned core, LineAddress line);
 
   /// Tags only: no time, no traffic.
   void warm(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
@@ -116,7 +118,7 @@ struct Machine::State {
   Uncore uncore;
   Counters counters;
 
-  Time access_cost, l1_latency, l2_latency, stream_extra, second_tlb_cost, walk_cost;
+  Time access_cost, l1_latency, l2_latency, stream_extra, stream_again, second_tlb_cost, walk_cost;
   Time prefetch_patience;
   Time flush_cost, stream_cost, fence_cost, atomic_cost, pause_cost;
   std::uint64_t window_positions, compute_positions;  ///< the latter per 2^16 ps

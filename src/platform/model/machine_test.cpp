@@ -117,6 +117,61 @@ TEST_F(MachineTest, FenceWaitsForTheFlushUnderAdrOnly) {
   }
 }
 
+TEST_F(MachineTest, FenceBehindAStreamedLineWaitsForItsHomeUnlessTheLineIsCached) {
+  for (const bool cached : {false, true}) {
+    build();
+    if (cached) machine->load(0, pm, 8, 0);
+    machine->drain(0);
+    const Time before = machine->now(0);
+    machine->stream(0, pm, 64);
+    machine->store_fence(0);
+    const Time accept = from_ns(platform.pm.write_accept_ns + platform.cpu.stream_extra_ns);
+    const Time least = cached ? accept : from_ns(platform.pm.read_hit_latency_ns);
+    EXPECT_GE(machine->now(0) - before, least);
+    EXPECT_LT(machine->now(0) - before, least + 30 * ns);
+    expect_laws();
+  }
+}
+
+TEST_F(MachineTest, AStreamedLineWaitsForItsLastVersionUnlessItJoinsIt) {
+  const auto lines_out = [&](std::initializer_list<unsigned> lines) {
+    build();
+    for (const unsigned line : lines) machine->stream(0, dram + line * 64, 64);
+    const Time end = machine->now(0);
+    machine->store_fence(0);
+    EXPECT_EQ(machine->counters().streaming_stores, lines.size());
+    return std::pair(machine->counters().dram.controller_write_bytes / 64, end);
+  };
+  const Time again = from_ns(platform.cpu.stream_again_ns);
+  EXPECT_EQ(lines_out({0, 0, 1, 1}).first, 2U);  // the second joins
+  EXPECT_LT(lines_out({0, 1, 2, 3, 4}).second, again);
+  // Two lines in turn: each waits for two lines' time.
+  const auto [lines, end] = lines_out({0, 1, 0, 1, 2});
+  EXPECT_EQ(lines, 5U);
+  EXPECT_GE(end, 2 * again);
+  EXPECT_LT(end, 3 * again);
+}
+
+// One long run keeps the two lines of a pair together; those of two cores drift apart.
+TEST_F(MachineTest, DirtyLinesOfSeveralCoresLeaveTheLlcOutOfOrder) {
+  platform.cpu.cores_per_socket = 2;
+  platform.pm.dimms = 1;
+  platform.cpu.l2.bytes = 65536;
+  platform.cpu.llc_per_core.bytes = 1 << 20;
+  platform.cpu.llc_disorder_lines = 500;
+  const auto effective_write_ratio = [&](unsigned cores) {
+    build(cores == 1 ? std::vector<unsigned>{0} : std::vector<unsigned>{0, 1});
+    for (std::uint64_t i = 0; i < 4096 * 64 / cores; ++i)
+      for (unsigned core = 0; core < cores; ++core)
+        machine->store(core, pm + core * (8 << 20) + i * 64, 8);
+    const MemoryCounters& c = machine->counters().pm;
+    return static_cast<double>(c.controller_write_bytes) / static_cast<double>(c.media_write_bytes);
+  };
+  const double one = effective_write_ratio(1);
+  EXPECT_GT(one, 0.4);
+  EXPECT_LT(effective_write_ratio(2), one * 0.8);
+}
+
 TEST_F(MachineTest, FlushDropsTheLineUnlessThePlatformKeepsIt) {
   for (const bool keeps : {false, true}) {
     platform.cpu.flush_keeps_line = keeps;
@@ -163,6 +218,7 @@ TEST_F(MachineTest, AFenceWaitsForTheLinesOfABurstThatTheQueueCannotHold) {
   platform.pm.durable_queue_lines = 8;
   platform.pm.write_buffer_xplines = 4;
   platform.pm.writes_per_table_write = 1'000'000;
+  ablation.no_directory = true;  // no wait for the home of a line
   const Time write = from_ns(platform.pm.media_write_ns);
   // Lone pieces: 4 stay in the buffer and 8 in the queue, each other waits for a media write, of
   // which the first starts at once.
@@ -208,6 +264,7 @@ TEST_F(MachineTest, AStreamThatFindsTheQueueFullLeavesNoHoles) {
 TEST_F(MachineTest, CombinesStreamingStoresOfOneLine) {
   build();
   for (unsigned i = 0; i < 8; ++i) machine->stream(0, pm + i * 8, 8);
+  machine->store_fence(0);
   EXPECT_EQ(machine->counters().pm.controller_write_bytes, 64U);
   EXPECT_EQ(machine->counters().pm.controller_read_bytes, 0U);
   machine->stream(0, pm + 64, 8);  // a partial line: the controller must read the rest

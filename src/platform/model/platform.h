@@ -25,7 +25,7 @@ struct CoreParameters {
   CacheShape l1{32 << 10, 8, 4};
   CacheShape l2{1 << 20, 16, 14};
   CacheShape llc_per_core{1441792, 11, 70};
-  double llc_disorder = 0.12;  ///< share of LLC victims that are not the least recently used
+  unsigned llc_disorder_lines = 800;  ///< dirty lines among which the next to leave an LLC is drawn
   unsigned line_fill_buffers = 12;
   unsigned reorder_buffer_accesses = 72;  ///< loads that may issue past the oldest incomplete one
   unsigned l2_misses = 24;    ///< of demand and prefetch together; a prefetch beyond is dropped
@@ -34,6 +34,7 @@ struct CoreParameters {
   unsigned outstanding_write_backs = 18;  ///< flushed or streamed lines not yet accepted, per core
   double access_cycles = 0.5;             ///< issue of one load or store that hits L1
   double stream_extra_ns = 28;  ///< write-combining buffer to the mesh, beyond a flushed line
+  double stream_again_ns = 30;  ///< a line on its way out keeps the next version of it waiting
   double snoop_ns = 25;         ///< asking another core of the socket, beyond the LLC
   double flush_cycles = 4;
   double stream_cycles = 4;

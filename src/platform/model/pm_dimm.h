@@ -8,6 +8,7 @@
 // D3  media work: writes and reads each have their own rate, and share the partitions between them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -75,6 +76,8 @@ class PmDimm {
   [[nodiscard]] Time stall_of_wear(XpLine line, MemoryCounters& counters);
   /// Whether it was there.
   bool take_from_read_buffer(XpLine line) noexcept;
+  /// Its last version is in the buffer still: the media have not begun on it.
+  [[nodiscard]] bool waits_for_media(XpLine line, Time at) const noexcept;
 
   const PmParameters& parameters_;
   const Ablation& ablation_;
@@ -95,6 +98,13 @@ class PmDimm {
   std::vector<Completion> completed_;  ///< in order of time; some have left since
   std::size_t first_completed_ = 0;
   std::uint64_t clock_ = 0;
+  /// The last lines that left the buffer, in a ring, and when the media began on each.
+  struct Written {
+    XpLine line = ~XpLine{0};
+    Time start = 0;
+  };
+  std::array<Written, 8> written_;
+  unsigned next_written_ = 0;
   std::vector<XpLine> read_tags_;
   std::vector<Time> read_ready_;
   CacheTags addresses_;

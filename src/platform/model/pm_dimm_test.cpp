@@ -46,6 +46,20 @@ TEST_F(PmDimmTest, DoesNotAbsorbRewritesOfAWholeLine) {
   EXPECT_TRUE(dimm.conserves());
 }
 
+// The media are busy with another line when the first version of the second is whole.
+TEST_F(PmDimmTest, ReadsNoLineWhoseLastVersionWaitsForTheMedia) {
+  const Time write = from_ns(parameters.media_write_ns);
+  for (const bool waits : {true, false}) {
+    PmDimm dimm(parameters, ablation, 1);
+    counters = {};
+    for (LineAddress line = 0; line < 8; ++line) dimm.write(line, 0, counters);
+    EXPECT_EQ(counters.media_read_bytes, 2 * 256U);
+    dimm.write(4, waits ? write / 2 : 3 * write, counters);
+    EXPECT_EQ(counters.media_read_bytes, (waits ? 2 : 3) * 256U);
+    EXPECT_TRUE(dimm.conserves());
+  }
+}
+
 TEST_F(PmDimmTest, WritesWholeLinesOutWhileTheMediaAreIdle) {
   PmDimm dimm(parameters, ablation, 1);
   const Time write = from_ns(parameters.media_write_ns);

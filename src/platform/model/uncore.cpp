@@ -5,6 +5,8 @@
 namespace perdure::platform {
 namespace {
 
+constexpr LineAddress near_lines = 256;
+constexpr std::uint64_t long_run_lines = 1 << 11;
 constexpr std::size_t busy_slots = 1024;
 
 void add(MemoryCounters& sum, const MemoryCounters& part) noexcept {
@@ -46,6 +48,7 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
       dram_interleave_(platform.dram.interleave_bytes),
       dram_channels_(platform.dram.channels),
       llc_rng_(1, 2),
+      leaving_(platform.cpu.sockets),
       links_(platform.cpu.sockets),
       busy_lines_(busy_slots),
       llc_latency_(from_ns(platform.cpu.llc_per_core.latency_cycles / platform.cpu.clock_ghz)),
@@ -54,6 +57,9 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
       message_(from_ns(platform.link.message_bytes / platform.link.bandwidth_gb_s)),
       data_message_(from_ns(platform.link.data_message_bytes / platform.link.bandwidth_gb_s)) {
   const CoreParameters& cpu = platform.cpu;
+  const auto disordered = static_cast<std::size_t>(std::min<std::uint64_t>(
+      cpu.llc_disorder_lines, cpu.llc_per_core.bytes * cpu.cores_per_socket / 64 / 64));
+  for (Leaving& leaving : leaving_) leaving.most = disordered;
   for (unsigned socket = 0; socket < cpu.sockets; ++socket) {
     llc_.emplace_back(cpu.llc_per_core.bytes * cpu.cores_per_socket / 64, cpu.llc_per_core.ways,
                       true);
@@ -248,6 +254,13 @@ Time Uncore::ask_home(unsigned socket, LineAddress line, Time at) {
   return answer.done;
 }
 
+Time Uncore::claim(unsigned socket, LineAddress line, Time at) {
+  const PageHome page_home = pages.of_line(line).home;
+  if (!is_pm(page_home) || !platform_.pm.directory || ablation_.no_directory) return at;
+  const unsigned home = page_home.node < platform_.cpu.sockets ? page_home.node : 0;
+  return at + from_ns(platform_.pm.read_hit_latency_ns) + (home == socket ? 0 : link_latency_);
+}
+
 Uncore::Answer Uncore::read_directory(unsigned socket, LineAddress line, Time at) {
   const PageHome page_home = pages.of_line(line).home;
   const unsigned home = page_home.node < platform_.cpu.sockets ? page_home.node : 0;
@@ -298,13 +311,24 @@ CacheTags::Victim Uncore::accept_victim(unsigned socket, CacheTags::Victim victi
     if (other != socket && !llc_[other].empty() &&
         llc_[other].touch(victim.line, flags) != CacheTags::absent)
       return {};
-  const CacheTags::Victim out = llc_[socket].insert(victim.line, flags, llc_victim_way());
-  return out.dirty ? out : CacheTags::Victim{};
+  const CacheTags::Victim out = llc_[socket].insert(victim.line, flags);
+  leaving_[socket].note_filled(victim.line);
+  return out.dirty ? leaving_[socket].pass(out, llc_rng_) : CacheTags::Victim{};
 }
 
-unsigned Uncore::llc_victim_way() noexcept {
-  if (llc_rng_.unit() >= platform_.cpu.llc_disorder) return ~0U;
-  return static_cast<unsigned>(llc_rng_.below(platform_.cpu.llc_per_core.ways));
+void Uncore::Leaving::note_filled(LineAddress line) noexcept {
+  run = line - last + near_lines < 2 * near_lines ? run + 1 : 0;
+  last = line;
+}
+
+CacheTags::Victim Uncore::Leaving::pass(CacheTags::Victim victim, Rng& rng) noexcept {
+  if (run > long_run_lines || most == 0) return victim;
+  if (lines.size() < most) {
+    lines.push_back(victim.line);
+    return {};
+  }
+  std::swap(victim.line, lines[rng.below(lines.size())]);
+  return victim;
 }
 
 bool Uncore::in_any_llc(LineAddress line) const noexcept {

@@ -57,6 +57,9 @@ class Uncore {
   /// A flush of a line that no cache holds must still ask its home for the directory bits, which
   /// are read from the media; such requests queue per line.
   Time ask_home(unsigned socket, LineAddress line, Time at);
+  /// When the home answers a streaming store of a line that no cache holds: its directory bits
+  /// come out of a buffer of the DIMM, and keep nobody else waiting.
+  [[nodiscard]] Time claim(unsigned socket, LineAddress line, Time at);
   /// A line goes from a socket to its memory; returns what became of it.
   ChannelWrite write_back(unsigned socket, LineAddress line, Time at, Time extra);
   /// How long a line on its way to memory holds its line-fill buffer.
@@ -102,7 +105,17 @@ class Uncore {
   Divisor pm_interleave_, pm_dimms_, dram_interleave_, dram_channels_;
   std::vector<CacheTags> llc_;
   Rng llc_rng_;
-  [[nodiscard]] unsigned llc_victim_way() noexcept;
+  /// Dirty lines on their way out of an LLC, whose slices are not in step: each leaves by lot.
+  /// While one long run of lines comes in, they keep their order.
+  struct Leaving {
+    void note_filled(LineAddress line) noexcept;
+    CacheTags::Victim pass(CacheTags::Victim victim, Rng& rng) noexcept;
+    std::vector<LineAddress> lines;
+    std::size_t most = 0;
+    LineAddress last = 0;
+    std::uint64_t run = 0;  ///< how many that came in lay near each other, up to the last
+  };
+  std::vector<Leaving> leaving_;
   std::vector<Lane> links_;                          ///< by the socket that sends
   std::vector<std::unique_ptr<Channel>> dram_, pm_;  ///< socket-major
   struct BusyLine {
