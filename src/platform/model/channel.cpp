@@ -183,6 +183,11 @@ ChannelRead PmChannel::read_directory(LineAddress line, Time at) {
   return note_read({miss_latency_ + (read.address_hit ? 0 : address_miss_), read.waited}, at, true);
 }
 
+Time PmChannel::claim(LineAddress /*line*/, Time at) {
+  counters.controller_read_bytes += 64;
+  return read_bus_.reserve(at, line_read_) + hit_latency_;
+}
+
 ChannelRead PmChannel::read_dimm(LineAddress line, Time at) {
   const PmDimm::Read read = dimm_.read(line, at, counters);
   return {read.hit ? hit_latency_ : miss_latency_ + (read.address_hit ? 0 : address_miss_),

@@ -92,6 +92,8 @@ class Channel {
   virtual ChannelRead read(LineAddress line, Time at, bool demand) = 0;
   /// A flush of a line that no cache holds reads its directory bits, which no buffer answers for.
   virtual ChannelRead read_directory(LineAddress line, Time at) { return read(line, at, true); }
+  /// The same for a streaming store: a buffer answers, and it keeps nobody waiting but the bus.
+  virtual Time claim(LineAddress /*line*/, Time at) { return at; }
   /// Lets everything that still competes go to the DIMM.
   virtual void settle() {}
   [[nodiscard]] virtual bool conserves() const { return true; }
@@ -142,6 +144,7 @@ class PmChannel final : public Channel {
   void write_directory(LineAddress line, Time at) override;
   ChannelRead read(LineAddress line, Time at, bool demand) override;
   ChannelRead read_directory(LineAddress line, Time at) override;
+  Time claim(LineAddress line, Time at) override;
   void settle() override;
   [[nodiscard]] bool conserves() const override { return dimm_.conserves(); }
 

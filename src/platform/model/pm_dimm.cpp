@@ -92,7 +92,7 @@ Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
   occupancy += stall_of_wear(line, counters);
   const Time start = writes_.reserve(std::max(from, partitions_.busy_until()), occupancy);
   partitions_.delay(start, shared);
-  written_[next_written_++ % written_.size()] = {line, start};
+  written_[next_written_++ % written_.size()] = {line, start + media_write_};
   free_entry(at);
   return start;
 }
@@ -135,7 +135,7 @@ Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bo
     ++counters.buffer_write_misses;
     if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
     // What was read is now put together here, and out of date there.
-    const bool known = take_from_read_buffer(xpline) || waits_for_media(xpline, at);
+    const bool known = take_from_read_buffer(xpline) || is_being_written(xpline, at);
     const bool fetched = parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known;
     if (fetched) counters.media_read_bytes += xpline_bytes;
     at_entry = used_++;
@@ -174,9 +174,9 @@ bool PmDimm::take_from_read_buffer(XpLine line) noexcept {
   return true;
 }
 
-bool PmDimm::waits_for_media(XpLine line, Time at) const noexcept {
+bool PmDimm::is_being_written(XpLine line, Time at) const noexcept {
   return std::any_of(written_.begin(), written_.end(), [&](const Written& written) {
-    return written.line == line && written.start > at;
+    return written.line == line && written.end > at;
   });
 }
 

@@ -76,8 +76,8 @@ class PmDimm {
   [[nodiscard]] Time stall_of_wear(XpLine line, MemoryCounters& counters);
   /// Whether it was there.
   bool take_from_read_buffer(XpLine line) noexcept;
-  /// Its last version is in the buffer still: the media have not begun on it.
-  [[nodiscard]] bool waits_for_media(XpLine line, Time at) const noexcept;
+  /// Its last version is in the buffer still, until the media have it.
+  [[nodiscard]] bool is_being_written(XpLine line, Time at) const noexcept;
 
   const PmParameters& parameters_;
   const Ablation& ablation_;
@@ -98,10 +98,10 @@ class PmDimm {
   std::vector<Completion> completed_;  ///< in order of time; some have left since
   std::size_t first_completed_ = 0;
   std::uint64_t clock_ = 0;
-  /// The last lines that left the buffer, in a ring, and when the media began on each.
+  /// The last lines that went to the media, in a ring, and when these had each.
   struct Written {
     XpLine line = ~XpLine{0};
-    Time start = 0;
+    Time end = 0;
   };
   std::array<Written, 8> written_;
   unsigned next_written_ = 0;

@@ -46,16 +46,16 @@ TEST_F(PmDimmTest, DoesNotAbsorbRewritesOfAWholeLine) {
   EXPECT_TRUE(dimm.conserves());
 }
 
-// The media are busy with another line when the first version of the second is whole.
-TEST_F(PmDimmTest, ReadsNoLineWhoseLastVersionWaitsForTheMedia) {
+// The media have the second of two lines after two writes.
+TEST_F(PmDimmTest, ReadsNoLineWhoseLastVersionIsStillBeingWritten) {
   const Time write = from_ns(parameters.media_write_ns);
-  for (const bool waits : {true, false}) {
+  for (const bool written : {false, true}) {
     PmDimm dimm(parameters, ablation, 1);
     counters = {};
     for (LineAddress line = 0; line < 8; ++line) dimm.write(line, 0, counters);
     EXPECT_EQ(counters.media_read_bytes, 2 * 256U);
-    dimm.write(4, waits ? write / 2 : 3 * write, counters);
-    EXPECT_EQ(counters.media_read_bytes, (waits ? 2 : 3) * 256U);
+    dimm.write(4, written ? 2 * write : 2 * write - ns, counters);
+    EXPECT_EQ(counters.media_read_bytes, (written ? 3 : 2) * 256U);
     EXPECT_TRUE(dimm.conserves());
   }
 }

@@ -255,10 +255,11 @@ Time Uncore::ask_home(unsigned socket, LineAddress line, Time at) {
 }
 
 Time Uncore::claim(unsigned socket, LineAddress line, Time at) {
+  if (!platform_.pm.directory || ablation_.no_directory) return at;
   const PageHome page_home = pages.of_line(line).home;
-  if (!is_pm(page_home) || !platform_.pm.directory || ablation_.no_directory) return at;
   const unsigned home = page_home.node < platform_.cpu.sockets ? page_home.node : 0;
-  return at + from_ns(platform_.pm.read_hit_latency_ns) + (home == socket ? 0 : link_latency_);
+  const Time there = home == socket ? 0 : link_latency_ / 2;
+  return channel_of(page_home, line).claim(line, at + there) + there;
 }
 
 Uncore::Answer Uncore::read_directory(unsigned socket, LineAddress line, Time at) {
