@@ -156,6 +156,15 @@ class StructureIndex : public Structure {
   std::optional<Effect> change_with(Work& work, bool lends_log);
   template <class Work>
   [[gnu::noinline]] std::optional<Effect> change_with_log(Work& work);
+  /// Caller holds the lock of what changed. A locked instruction would wait until every store
+  /// before it is done, the misses of the operations before among them: only where writers need it.
+  void count(std::int64_t more) noexcept {
+    const auto change = static_cast<std::uint64_t>(more);
+    if (lock_.admits_writers_together())
+      records_.fetch_add(change, std::memory_order_relaxed);
+    else
+      records_.store(records_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t load(std::span<const SlotRecord> records);
   [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
   void complete_log();
@@ -185,10 +194,10 @@ Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
     case Effect::replaced:
       return Outcome::ok;
     case Effect::added:
-      records_.fetch_add(1, std::memory_order_relaxed);
+      count(1);
       return Outcome::ok;
     case Effect::removed:
-      records_.fetch_sub(1, std::memory_order_relaxed);
+      count(-1);
       return Outcome::ok;
     case Effect::exists:
       return Outcome::exists;
