@@ -108,6 +108,7 @@ class StructureIndex : public Structure {
 
  protected:
   [[nodiscard]] auto& top() const noexcept { return *static_cast<typename Self::Top*>(top_); }
+  static constexpr std::uint32_t layout_version = 1;
   // What a structure without a table says, and one without state in DRAM.
   [[nodiscard]] static bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
   [[nodiscard]] static std::uint64_t table_size() noexcept { return 0; }
@@ -170,7 +171,8 @@ class StructureIndex : public Structure {
   void complete_log();
   void choose_lock(LockKind kind) { lock_.choose(kind, top_->lock, memory_.objects()); }
   [[nodiscard]] IndexRootKind root_kind() const {
-    return {.index = Self::name, .key_kind = KeyKind::slots};
+    return {
+        .index = Self::name, .layout_version = Self::layout_version, .key_kind = KeyKind::slots};
   }
   [[nodiscard]] Error no_room() const {
     return {ErrorCode::out_of_space, std::string("no room for ") + Self::name, "",
@@ -262,6 +264,12 @@ Result<void> StructureIndex<Self, Memory>::recover(const IndexPlace& place) {
     Pool& pool = memory_.pool();
     const auto root = read_index_root(pool, place.root_name, root_kind());
     if (!root) return root.error();
+    if (root->layout_version != Self::layout_version)
+      return Error{ErrorCode::foreign,
+                   "root '" + std::string(place.root_name) + "' has layout " +
+                       std::to_string(root->layout_version) + " of " + Self::name +
+                       ", this build reads " + std::to_string(Self::layout_version),
+                   pool.path(), "use the version that wrote it"};
     if (auto same =
             check_index_option(pool, "offsets", root->option[0] == 0, !Memory::uses_object_ids);
         !same)

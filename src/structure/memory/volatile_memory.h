@@ -139,6 +139,10 @@ class VolatileMemory<Source>::Change {
     ref = to;
   }
   template <class T>
+  void link(KeyedRef<PlainRef<T>>& ref, const KeyedRef<PlainRef<T>>& to) noexcept {
+    ref = to;
+  }
+  template <class T>
   void set(T& field, const std::type_identity_t<T>& value) noexcept {
     field = value;
   }
