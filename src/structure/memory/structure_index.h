@@ -144,8 +144,9 @@ class StructureIndex : public Structure {
     if (value.size() > max_slot_value_bytes) return Outcome::invalid;
     return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
   }
+  // These two in the frame of the operation, or what `work` holds by reference goes through memory.
   template <class Work>
-  Outcome attempt(std::uint64_t key, Work&& work) {
+  [[gnu::always_inline]] Outcome attempt(std::uint64_t key, Work&& work) {
     const Lock::WriteGuard guard(lock_, self().lock_group(key));
     return perform(work);
   }
@@ -187,7 +188,7 @@ class StructureIndex : public Structure {
 
 template <class Self, class Memory>
 template <class Work>
-Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
+[[gnu::always_inline]] inline Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
   std::optional<Effect> effect = change_with(work, false);
   if constexpr (Memory::lends_log)
     if (!effect) effect = change_with_log(work);
