@@ -78,8 +78,16 @@ class IdMap {
   };
 
   [[nodiscard]] std::size_t home_of(std::uint64_t key) const noexcept { return mix64(key) & mask_; }
+  /// A bit for each entry in use. No branch on an entry: how many there are cannot be foreseen, and
+  /// a core that guesses wrong does nothing else until the line is there.
+  [[nodiscard]] static unsigned used(const Line& line) noexcept {
+    unsigned bits = 0;
+    for (unsigned entry = 0; entry < width; ++entry)
+      bits |= static_cast<unsigned>(bool{line.place[entry]}) << entry;
+    return bits;
+  }
   [[nodiscard]] static bool is_full(const Line& line) noexcept {
-    return std::ranges::all_of(line.place, [](const Place& place) { return bool{place}; });
+    return used(line) == (1U << width) - 1;
   }
   [[nodiscard]] static bool holds(const Line& line, std::uint64_t key, unsigned& entry) noexcept {
     for (entry = 0; entry < width; ++entry)
@@ -95,13 +103,11 @@ class IdMap {
     return false;
   }
   void put(std::uint64_t key, const Place& place) noexcept {
-    for (std::size_t i = home_of(key);; i = (i + 1) & mask_)
-      for (unsigned entry = 0; entry < width; ++entry)
-        if (!lines_[i].place[entry]) {
-          lines_[i].key[entry] = key;
-          lines_[i].place[entry] = place;
-          return;
-        }
+    std::size_t i = home_of(key);
+    while (is_full(lines_[i])) i = (i + 1) & mask_;
+    const auto entry = static_cast<unsigned>(std::countr_one(used(lines_[i])));
+    lines_[i].key[entry] = key;
+    lines_[i].place[entry] = place;
   }
   /// Room for as many entries as `wanted`. Throws std::bad_alloc.
   void resize(std::size_t wanted) {

@@ -83,6 +83,9 @@ class Lock {
     if (kind == LockKind::buckets) groups_ = std::make_unique<Groups>();
   }
 
+  /// Whether operations of different groups change the structure at the same time.
+  [[nodiscard]] bool admits_writers_together() const noexcept { return kind_ == LockKind::buckets; }
+
   /// Holds what an operation that changes nothing needs.
   class ReadGuard {
    public:

@@ -165,6 +165,15 @@ class PersistChange {
       publish(word, to.offset);
     stored_ = true;
   }
+  /// The key first, so that it is flushed with the ref: what a power cut in between leaves,
+  /// recovery makes right. Cost: as above, and 1 flushed line where a line ends between the two.
+  template <class R>
+  void link(KeyedRef<R>& ref, const KeyedRef<R>& to) noexcept {
+    ref.key = to.key;
+    if (reinterpret_cast<std::uintptr_t>(&ref.key) % pm::cache_line_bytes == 0)
+      pm::flush(&ref.key, sizeof ref.key);
+    link(ref.to, to.to);
+  }
   template <class T>
   void set(T& field, const std::type_identity_t<T>& value) noexcept {
     edit(&field, sizeof field, [&] { field = value; });
@@ -246,6 +255,14 @@ class TransactionChange {
   template <class T>
   void link(Ref<T>& ref, Ref<T> to) {
     edit(&ref.offset, sizeof ref.offset, [&] { ref.offset = to.offset; });
+  }
+  /// The key is logged as well: taken back, the ref and it agree.
+  template <class R>
+  void link(KeyedRef<R>& ref, const KeyedRef<R>& to) {
+    edit(&ref.to.offset, sizeof ref.to.offset + sizeof ref.key, [&] {
+      ref.key = to.key;
+      ref.to.offset = to.to.offset;
+    });
   }
   template <class T>
   void set(T& field, const std::type_identity_t<T>& value) {

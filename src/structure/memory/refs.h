@@ -37,11 +37,23 @@ struct ObjectRef {
   friend bool operator==(ObjectRef a, ObjectRef b) noexcept { return a.offset == b.offset; }
 };
 
+/// A ref with a copy beside it of the key it leads to, so that a search does not have to follow it
+/// to learn that it leads too far. The copy says nothing on media: recovery writes it anew.
+template <class R>
+struct KeyedRef {
+  R to;
+  std::uint64_t key;
+  [[nodiscard]] explicit operator bool() const noexcept { return bool{to}; }
+};
+
 static_assert(std::is_trivially_default_constructible_v<PlainRef<int>> &&
               std::is_trivially_default_constructible_v<OffsetRef<int>> &&
               std::is_trivially_default_constructible_v<ObjectRef<int>>);  // R2
 static_assert(sizeof(PlainRef<int>) == 8 && sizeof(OffsetRef<int>) == 8);
 static_assert(sizeof(ObjectRef<int>) == 16 && offsetof(ObjectRef<int>, offset) == 8);
+// One range from `offset` on, for a log.
+static_assert(offsetof(KeyedRef<OffsetRef<int>>, key) == 8);
+static_assert(offsetof(KeyedRef<ObjectRef<int>>, key) == 16);
 
 /// What a persistent memory is a template over.
 struct Offsets {

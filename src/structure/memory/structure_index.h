@@ -108,6 +108,7 @@ class StructureIndex : public Structure {
 
  protected:
   [[nodiscard]] auto& top() const noexcept { return *static_cast<typename Self::Top*>(top_); }
+  static constexpr std::uint32_t layout_version = 1;
   // What a structure without a table says, and one without state in DRAM.
   [[nodiscard]] static bool reopen(Walk<Memory>&, std::uint64_t) noexcept { return true; }
   [[nodiscard]] static std::uint64_t table_size() noexcept { return 0; }
@@ -143,8 +144,9 @@ class StructureIndex : public Structure {
     if (value.size() > max_slot_value_bytes) return Outcome::invalid;
     return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
   }
+  // These two in the frame of the operation, or what `work` holds by reference goes through memory.
   template <class Work>
-  Outcome attempt(std::uint64_t key, Work&& work) {
+  [[gnu::always_inline]] Outcome attempt(std::uint64_t key, Work&& work) {
     const Lock::WriteGuard guard(lock_, self().lock_group(key));
     return perform(work);
   }
@@ -156,12 +158,22 @@ class StructureIndex : public Structure {
   std::optional<Effect> change_with(Work& work, bool lends_log);
   template <class Work>
   [[gnu::noinline]] std::optional<Effect> change_with_log(Work& work);
+  /// Caller holds the lock of what changed. A locked instruction would wait until every store
+  /// before it is done, the misses of the operations before among them: only where writers need it.
+  void count(std::int64_t more) noexcept {
+    const auto change = static_cast<std::uint64_t>(more);
+    if (lock_.admits_writers_together())
+      records_.fetch_add(change, std::memory_order_relaxed);
+    else
+      records_.store(records_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t load(std::span<const SlotRecord> records);
   [[nodiscard]] Result<void> recover_top(const IndexRoot& root);
   void complete_log();
   void choose_lock(LockKind kind) { lock_.choose(kind, top_->lock, memory_.objects()); }
   [[nodiscard]] IndexRootKind root_kind() const {
-    return {.index = Self::name, .key_kind = KeyKind::slots};
+    return {
+        .index = Self::name, .layout_version = Self::layout_version, .key_kind = KeyKind::slots};
   }
   [[nodiscard]] Error no_room() const {
     return {ErrorCode::out_of_space, std::string("no room for ") + Self::name, "",
@@ -176,7 +188,7 @@ class StructureIndex : public Structure {
 
 template <class Self, class Memory>
 template <class Work>
-Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
+[[gnu::always_inline]] inline Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
   std::optional<Effect> effect = change_with(work, false);
   if constexpr (Memory::lends_log)
     if (!effect) effect = change_with_log(work);
@@ -185,10 +197,10 @@ Outcome StructureIndex<Self, Memory>::perform(Work&& work) {
     case Effect::replaced:
       return Outcome::ok;
     case Effect::added:
-      records_.fetch_add(1, std::memory_order_relaxed);
+      count(1);
       return Outcome::ok;
     case Effect::removed:
-      records_.fetch_sub(1, std::memory_order_relaxed);
+      count(-1);
       return Outcome::ok;
     case Effect::exists:
       return Outcome::exists;
@@ -253,6 +265,12 @@ Result<void> StructureIndex<Self, Memory>::recover(const IndexPlace& place) {
     Pool& pool = memory_.pool();
     const auto root = read_index_root(pool, place.root_name, root_kind());
     if (!root) return root.error();
+    if (root->layout_version != Self::layout_version)
+      return Error{ErrorCode::foreign,
+                   "root '" + std::string(place.root_name) + "' has layout " +
+                       std::to_string(root->layout_version) + " of " + Self::name +
+                       ", this build reads " + std::to_string(Self::layout_version),
+                   pool.path(), "use the version that wrote it"};
     if (auto same =
             check_index_option(pool, "offsets", root->option[0] == 0, !Memory::uses_object_ids);
         !same)

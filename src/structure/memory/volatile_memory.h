@@ -122,8 +122,7 @@ class VolatileMemory<Source>::Change {
  public:
   explicit Change(VolatileMemory& memory, bool = false) noexcept : memory_(memory) {}
   ~Change() {
-    for (const Range& block : made_.blocks())
-      memory_.release(const_cast<void*>(block.begin), block.bytes);
+    if (!made_.empty()) give_back();
   }
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
@@ -137,6 +136,10 @@ class VolatileMemory<Source>::Change {
   }
   template <class T>
   void link(PlainRef<T>& ref, PlainRef<T> to) noexcept {
+    ref = to;
+  }
+  template <class T>
+  void link(KeyedRef<PlainRef<T>>& ref, const KeyedRef<PlainRef<T>>& to) noexcept {
     ref = to;
   }
   template <class T>
@@ -163,6 +166,11 @@ class VolatileMemory<Source>::Change {
   void commit() noexcept { made_.clear(); }
 
  private:
+  [[gnu::noinline]] void give_back() noexcept {
+    for (const Range& block : made_.blocks())
+      memory_.release(const_cast<void*>(block.begin), block.bytes);
+  }
+
   VolatileMemory& memory_;
   Made<Range> made_;
 };

@@ -1,5 +1,8 @@
 #include "structure/skiplist/skiplist.h"
 
+#include <cstring>
+
+#include "index/record/index_root.h"
 #include "structure/memory/test_history.h"
 
 namespace perdure::structure {
@@ -19,8 +22,51 @@ TEST(Skiplist, gives_half_of_the_elements_another_level) {
   for (std::uint64_t key = 0; key < elements; ++key)
     ASSERT_EQ(store.index().insert(key, ""), Outcome::ok);
   const double links =
-      static_cast<double>(store.index().dram_bytes() - before) / elements / 8 - (16 + 128) / 8.0;
+      static_cast<double>(store.index().dram_bytes() - before) / elements / 16 - (16 + 128) / 16.0;
   EXPECT_NEAR(links, 2.0, 0.05);
+}
+
+// L4: a power cut between the two words of a link leaves it with the key of another element.
+TEST(Skiplist, gives_links_their_keys_back_after_a_crash) {
+  using List = Skiplist<PmemPersistMemory<Offsets>>;
+  SlotStore store("skiplist:pmem-persist", HeapKind::pmdk, Pool::min_pool_bytes, {"offsets=1"});
+  SlotModel model;
+  for (std::uint64_t key = 0; key < 100; ++key) {
+    ASSERT_EQ(store.index().insert(key, value_of(key)), Outcome::ok);
+    model[key] = value_of(key);
+  }
+  IndexRoot root{};
+  std::memcpy(&root, store.pool().at<void>(store.pool().roots().front().offset), sizeof root);
+  auto& first = store.pool().at<List::Top>(root.head)->first;
+  store.pool().at<List::Element>(first[0].to.offset)->next[0].key = 70;
+  EXPECT_FALSE(store.index().check_invariants().ok());
+  for (auto& link : first) link.key = 50;
+  EXPECT_FALSE(store.index().check_invariants().ok());
+  ASSERT_TRUE(succeeds(store.crash()));
+  expect_model(store, model, 200);
+}
+
+// L4: the links at the end of each level have this key as well.
+TEST(Skiplist, tells_the_highest_key_from_the_end) {
+  constexpr std::uint64_t highest = ~std::uint64_t{0};
+  for (const std::string& mode : all_modes) {
+    const std::string name = "skiplist:" + mode;
+    SlotStore store(name.c_str(), heap_of(name));
+    std::string value;
+    for (std::uint64_t others = 0; others < 100; ++others) {
+      EXPECT_EQ(store.index().lookup(highest, value), Outcome::not_found);
+      EXPECT_EQ(store.index().update(highest, "x"), Outcome::not_found);
+      EXPECT_EQ(store.index().remove(highest), Outcome::not_found);
+      EXPECT_EQ(store.index().insert(highest, "x"), Outcome::ok);
+      EXPECT_EQ(store.index().insert(highest, "y"), Outcome::exists);
+      EXPECT_EQ(store.index().update(highest, "z"), Outcome::ok);
+      EXPECT_EQ(store.index().lookup(highest, value), Outcome::ok);
+      EXPECT_EQ(value, "z");
+      EXPECT_EQ(store.index().insert(others, ""), Outcome::ok);
+      EXPECT_EQ(store.index().remove(highest), Outcome::ok);
+      ASSERT_TRUE(succeeds(store.index().check_invariants())) << name;
+    }
+  }
 }
 
 }  // namespace
