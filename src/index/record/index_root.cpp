@@ -11,6 +11,13 @@
 namespace perdure {
 namespace {
 
+std::string_view name_in(const IndexRoot& root) noexcept {
+  const auto end = std::find(root.index.begin(), root.index.end(), '\0');
+  return {root.index.data(), static_cast<std::size_t>(end - root.index.begin())};
+}
+
+}  // namespace
+
 std::uint64_t checksum_of(const IndexRoot& root) noexcept {
   std::array<std::uint64_t, offsetof(IndexRoot, checksum) / 8> words{};
   std::memcpy(words.data(), &root, sizeof words);
@@ -18,13 +25,6 @@ std::uint64_t checksum_of(const IndexRoot& root) noexcept {
   for (const std::uint64_t word : words) sum = mix64(sum ^ word) + 0x9e3779b97f4a7c15ULL;
   return sum;
 }
-
-std::string_view name_in(const IndexRoot& root) noexcept {
-  const auto end = std::find(root.index.begin(), root.index.end(), '\0');
-  return {root.index.data(), static_cast<std::size_t>(end - root.index.begin())};
-}
-
-}  // namespace
 
 Result<void> create_index_root(Pool& pool, std::string_view root_name, const IndexRootKind& kind,
                                std::array<std::uint64_t, 3> option, std::uint64_t head) {

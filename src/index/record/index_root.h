@@ -28,6 +28,9 @@ struct IndexRoot {
 };
 static_assert(sizeof(IndexRoot) == 64);
 
+/// What its `checksum` must be.
+[[nodiscard]] std::uint64_t checksum_of(const IndexRoot& root) noexcept;
+
 /// What an index expects of its root.
 struct IndexRootKind {
   std::string_view index;  ///< at most 15 bytes

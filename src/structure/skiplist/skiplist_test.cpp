@@ -46,6 +46,18 @@ TEST(Skiplist, gives_links_their_keys_back_after_a_crash) {
   expect_model(store, model, 200);
 }
 
+TEST(Skiplist, refuses_a_pool_of_another_layout) {
+  SlotStore store("skiplist:pmem-persist", HeapKind::pmdk);
+  ASSERT_EQ(store.index().insert(1, "x"), Outcome::ok);
+  auto* const root = store.pool().at<IndexRoot>(store.pool().roots().front().offset);
+  root->layout_version = 1;
+  root->checksum = checksum_of(*root);
+  const Result<void> opened = store.crash();
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::foreign);
+  EXPECT_NE(opened.error().what.find("layout 1"), std::string::npos) << opened.error().what;
+}
+
 // L4: the links at the end of each level have this key as well.
 TEST(Skiplist, tells_the_highest_key_from_the_end) {
   constexpr std::uint64_t highest = ~std::uint64_t{0};
