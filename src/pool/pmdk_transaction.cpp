@@ -26,7 +26,7 @@ std::uint64_t PmdkTransaction::allocate(std::size_t bytes) noexcept {
 }
 
 bool PmdkTransaction::snapshot(const void* begin, std::size_t bytes) noexcept {
-  return pmemobj_tx_xadd_range_direct(begin, bytes, POBJ_XADD_NO_ABORT) == 0;
+  return pmemobj_tx_xadd_range_direct(begin, bytes, POBJ_XADD_NO_ABORT | POBJ_XADD_NO_FLUSH) == 0;
 }
 
 bool PmdkTransaction::free(std::uint64_t offset, std::size_t bytes) noexcept {

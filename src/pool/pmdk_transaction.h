@@ -23,7 +23,8 @@ class PmdkTransaction {
   /// flushed by the caller. null_offset: out of space.
   [[nodiscard]] std::uint64_t allocate(std::size_t bytes) noexcept;
   /// Keeps what a range of the pool holds, to be put back if the transaction is not committed.
-  /// False: no room for the log. Cost: the range copied and flushed, 1 fence.
+  /// What is stored there is flushed by the caller. False: no room for the log. Cost: the range
+  /// copied and flushed, 1 fence.
   [[nodiscard]] bool snapshot(const void* begin, std::size_t bytes) noexcept;
   /// False: no room for the log.
   [[nodiscard]] bool free(std::uint64_t offset, std::size_t bytes) noexcept;

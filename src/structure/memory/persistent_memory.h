@@ -278,6 +278,8 @@ class TransactionChange {
     for (const Range& range : ranges)
       if (range.bytes != 0 && !transaction().snapshot(range.begin, range.bytes)) throw NoRoom{};
     stores();
+    // At once, so that these lines are on their way while the transaction ends.
+    for (const Range& range : ranges) pm::flush(range.begin, range.bytes);
   }
   /// The commit's fence comes before what makes the transaction count.
   template <class Stores>
