@@ -218,7 +218,7 @@ TEST_F(MachineTest, AFenceWaitsForTheLinesOfABurstThatTheQueueCannotHold) {
   platform.pm.durable_queue_lines = 8;
   platform.pm.write_buffer_xplines = 4;
   platform.pm.writes_per_table_write = 1'000'000;
-  ablation.no_directory = true;  // no wait for the home of a line
+  platform.pm.directory = false;  // no wait for the home of a line
   const Time write = from_ns(platform.pm.media_write_ns);
   // Lone pieces: 4 stay in the buffer and 8 in the queue, each other waits for a media write, of
   // which the first starts at once.

@@ -255,7 +255,7 @@ Time Uncore::ask_home(unsigned socket, LineAddress line, Time at) {
 }
 
 Time Uncore::claim(unsigned socket, LineAddress line, Time at) {
-  if (!platform_.pm.directory || ablation_.no_directory) return at;
+  if (!platform_.pm.directory) return at;
   const PageHome page_home = pages.of_line(line).home;
   const unsigned home = page_home.node < platform_.cpu.sockets ? page_home.node : 0;
   const Time there = home == socket ? 0 : link_latency_ / 2;
