@@ -203,12 +203,14 @@ def test_an_unknown_platform_is_one_line(tmp_path: Path, sim_cli: Cli) -> None:
 
 
 def test_sets_are_labelled_by_what_was_fitted(tmp_path: Path, sim_cli: Cli) -> None:
-    done = sim_cli("fidelity", "--quick", "--experiments", "u-fence,i4-remote,i7", "--json",
+    done = sim_cli("fidelity", "--quick", "--experiments", "u-fence,i4-remote,i3,i7",
+                   "--json",
                    "--results", tmp_path / "r", "--plot", tmp_path / "plots")  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     roles = {e["name"]: e["role"] for e in document["experiments"]}
-    assert roles == {"u-fence": "calibration", "i4-remote": "unexplained", "i7": "prediction"}
+    assert roles == {"u-fence": "calibration", "i4-remote": "unexplained", "i3": "prediction",
+                     "i7": "selection"}  # fmt: skip
     assert {r["name"] for r in document["summary"]["roles"]} == set(roles.values())
     drawn = {p.name: p.read_text() for p in (tmp_path / "plots").iterdir()}
     assert {"i4-remote.svg", "u-fence.svg", "i7-ewr.svg"} <= set(drawn)
