@@ -227,7 +227,8 @@ class TransactionRace {
     const IndexInfo& info = **IndexRegistry::find("hashtable:pmem-trans");
     IndexPlace place;
     place.pool = pool.value().get();
-    place.options = *IndexRegistry::options(info, {});
+    const std::vector<std::string> sized{"records=" + std::to_string(records)};  // as the map is
+    place.options = *IndexRegistry::options(info, sized);
     place.lock = LockKind::none;
     auto index = create_index<SlotKeys>(info, place);
     if (!index) return index.error();
