@@ -173,10 +173,6 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
   if (!config.plugin.empty())
     return Error{ErrorCode::unsupported, "a wrapper is compiled without the simulator's hooks",
                  "--plugin " + config.plugin, "give --target native"};
-  if (config.index.native_only)
-    return Error{ErrorCode::unsupported,
-                 config.index.name + " lives in a foreign library, which no simulation sees",
-                 "--index " + config.index.name, "give --target native"};
   // memkind's allocator has no hooks, and nothing that it writes is there for a recovery.
   if (config.uses_pool() && config.heap == HeapKind::memkind) {
     if (flags.guard.value_or(false))

@@ -1,6 +1,7 @@
 #include "index/registry.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "core/suggest.h"
@@ -12,6 +13,13 @@ std::vector<IndexInfo>& registered() {
   static std::vector<IndexInfo> list;
   return list;
 }
+
+#ifdef PERDURE_SIM
+/// What cmake/PerdureSimulation.cmake leaves out: they live in foreign libraries, without hooks.
+constexpr std::array<std::string_view, 3> native_only{"lmdb", "rocksdb", "tbbmap"};
+#else
+constexpr std::array<std::string_view, 0> native_only{};
+#endif
 
 Error usage(std::string what, std::string where, std::string remedy) {
   return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
@@ -144,6 +152,10 @@ Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
     return info.name == name || info.full_name() == name;
   });
   if (found != list.rend()) return &*found;
+  if (std::ranges::find(native_only, name) != native_only.end())
+    return Error{ErrorCode::unsupported,
+                 std::string(name) + " lives in a foreign library, which no simulation sees",
+                 "--index " + std::string(name), "give --target native"};
   std::vector<std::string> names;
   const std::string_view structure = name.substr(0, name.find(':'));
   const auto known = std::ranges::find(list, structure, &IndexInfo::name);

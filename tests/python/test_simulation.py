@@ -238,6 +238,7 @@ def test_foreign_libraries_are_native_only() -> None:
         assert targets[index] == ["native"]
         done = sim("bench", "--index", index, "--target", f"sim:{PLATFORM}", "--pool", "x")
         assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "foreign library" in done.stderr and "--target native" in done.stderr
 
 
 def test_a_platform_of_ones_own_is_a_path(tmp_path: Path) -> None:

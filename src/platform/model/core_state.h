@@ -118,6 +118,12 @@ struct LaterFlush {
   Time at = 0;
 };
 
+/// A line that left its write-combining buffer.
+struct StreamedLine {
+  LineAddress line = ~LineAddress{0};
+  Time at = 0;
+};
+
 struct WriteCombining {
   LineAddress line = ~LineAddress{0};
   std::uint64_t bytes = 0;  ///< bit per byte
@@ -172,9 +178,8 @@ struct alignas(64) CoreState {
   Time recent_wait = 0;  ///< queueing of the last line fetched; long waits hold prefetches back
   std::array<WriteCombining, 10> combining;
   unsigned open_combining = 0, next_combining = 0;
-  WriteCombining* whole = nullptr;  ///< of these, one that has all its bytes
-  /// The last lines that were streamed out, and when, in a ring.
-  std::array<FillBuffer, 16> streamed;
+  WriteCombining* whole = nullptr;        ///< of these, one that has all its bytes
+  std::array<StreamedLine, 16> streamed;  ///< the last ones, in a ring
   unsigned last_streamed = 0;
   CacheTags tlb, second_tlb;
 };

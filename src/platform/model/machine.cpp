@@ -141,14 +141,14 @@ void Machine::State::wait_for_streamed(unsigned core, LineAddress line) {
   CoreState& c = cores[core];
   const auto count = static_cast<unsigned>(c.streamed.size());
   for (unsigned since = 1; since < count; ++since) {
-    const FillBuffer& earlier = c.streamed[(c.last_streamed + count + 1 - since) % count];
+    const StreamedLine& earlier = c.streamed[(c.last_streamed + count + 1 - since) % count];
     if (earlier.line != line) continue;
-    advance(core, earlier.end + std::min(since * stream_again, uncore.write_hold(line)),
+    advance(core, earlier.at + std::min(since * stream_again, uncore.write_hold(line)),
             &TimeSplit::memory_queueing);
     break;
   }
   c.last_streamed = (c.last_streamed + 1) % count;
-  c.streamed[c.last_streamed] = {line, clocks[core], 0};
+  c.streamed[c.last_streamed] = {line, clocks[core]};
 }
 
 void Machine::State::drain_all_combining(unsigned core) {

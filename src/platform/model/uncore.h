@@ -107,6 +107,7 @@ class Uncore {
   Rng llc_rng_;
   /// Dirty lines on their way out of an LLC, whose slices are not in step: each leaves by lot.
   /// While one long run of lines comes in, they keep their order.
+  /// They are in no cache any more: whoever wants one meanwhile fetches it from memory.
   struct Leaving {
     void note_filled(LineAddress line) noexcept;
     CacheTags::Victim pass(CacheTags::Victim victim, Rng& rng) noexcept;
