@@ -1,7 +1,7 @@
 // How fast the crash explorer is, on one core: states judged in a second on trees of up to 256
 // keys, and what its hooks cost a run without a crash.
 //
-// Usage: crash_speed [SECONDS]     seconds per figure (5)
+// Usage: crash_speed [SECONDS [INDEX...]]     seconds per figure (5); all persistent indexes
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,10 +49,23 @@ Rate rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uint6
   return {static_cast<double>(states) / took, static_cast<double>(states - coverage.alike) / took};
 }
 
+/// Those that `argv` names behind the seconds, or all.
+std::vector<const IndexInfo*> chosen(int argc, char** argv) {
+  std::vector<const IndexInfo*> indexes;
+  for (const IndexInfo& info : IndexRegistry::all()) {
+    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
+    if (argc <= 2 || std::find(argv + 2, argv + argc, info.name) != argv + argc)
+      indexes.push_back(&info);
+  }
+  return indexes;
+}
+
 double hooked_ns(const IndexInfo& info, std::uint64_t operations) {
   crash::Memory memory(std::size_t{4} << 20);
   bench::SmallTree tree = bench::make_small_tree(info, {memory.base(), memory.bytes()});
-  crash::Recorder recorder(memory.base(), memory.bytes(), crash::Recorder::Options{});
+  crash::Recorder::Options options;
+  options.most_steps = ~std::uint64_t{0};
+  crash::Recorder recorder(memory.base(), memory.bytes(), options);
   double took = 0;
   const auto run = recorder.run([&](unsigned) {
     bench::run_operations(*tree.index, operations);
@@ -81,8 +94,9 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("%-10s %8s %14s %14s %14s\n", "index", "entries", "states/s", "recoveries/s",
               "deep states/s");
-  for (const IndexInfo& info : IndexRegistry::all()) {
-    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
+  const std::vector<const IndexInfo*> indexes = chosen(argc, argv);
+  for (const IndexInfo* const index : indexes) {
+    const IndexInfo& info = *index;
     for (const std::uint64_t entries : {4U, 32U}) {
       const Rate plain = rate(info, seconds, never, entries);
       std::printf("%-10s %8llu %14.0f %14.0f %14.0f\n", info.name.c_str(),
@@ -91,8 +105,8 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("\n%-10s %12s %12s %8s\n", "index", "native ns", "hooked ns", "ratio");
-  for (const IndexInfo& info : IndexRegistry::all()) {
-    if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
+  for (const IndexInfo* const index : indexes) {
+    const IndexInfo& info = *index;
     const double native = native_ns(info, operations);
     const double hooked = hooked_ns(info, operations);
     if (native > 0 && hooked > 0)

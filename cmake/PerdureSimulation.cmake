@@ -105,7 +105,9 @@ target_link_libraries(perdure_sim_runtime PUBLIC perdure_sim_flags)
 # g++ warns of every inline constant then, and has no name for that warning: -w. The same sources are
 # compiled with all warnings in checked builds.
 # Three checks of memory functions make g++ 12 crash over those that the included header renames.
+# Hooks that call nothing need no frame; one that ends in a call leaves it the caller's.
 target_compile_options(perdure_sim_runtime PRIVATE -fno-weak -w -fno-omit-frame-pointer
+  -momit-leaf-frame-pointer
   -Wno-free-nonheap-object -Wno-mismatched-dealloc -Wno-mismatched-new-delete
   "SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/runtime/own_memory_functions.h")
 if(PERDURE_CHECKED)

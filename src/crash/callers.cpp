@@ -26,6 +26,8 @@ bool is_carrier(const char* function) noexcept {
          name.starts_with("__gnu_cxx::");
 }
 
+thread_local std::unordered_map<const void*, bool> Callers::known_;
+
 bool Callers::carries(const void* pc) {
   Known& slot = recent_[(reinterpret_cast<std::uintptr_t>(pc) >> 2) % recent_.size()];
   if (slot.pc != pc) slot = {pc, look_up(pc)};

@@ -27,7 +27,8 @@ class Callers {
   [[nodiscard]] bool look_up(const void* pc);
 
   std::array<Known, 1024> recent_{};  ///< by address
-  std::unordered_map<const void*, bool> known_;
+  /// Of the whole process, because to ask the loader for a name takes longer than a small recovery.
+  static thread_local std::unordered_map<const void*, bool> known_;
 };
 
 /// True for a function that only carries out what its caller asked for, by its demangled name.

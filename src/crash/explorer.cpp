@@ -79,7 +79,7 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
     now_ = event;
     if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0)
       if (Found found = point(event)) return found;
-    if (event == run.trace.size() || deadline_passed()) break;
+    if (event == run.trace.size() || coverage_.states >= bounds_.states || deadline_passed()) break;
     if (Found found = step(event)) return found;
   }
   if (run.hung) return violated("time-out", "the run itself hangs: a thread waits for ever");

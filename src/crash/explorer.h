@@ -29,8 +29,9 @@
 namespace perdure::crash {
 
 struct Bounds {
-  std::uint64_t product = 128;   ///< states of one point tried by product
-  std::uint64_t lazy = 512;      ///< recoveries of one point tried lazily
+  std::uint64_t product = 128;               ///< states of one point tried by product
+  std::uint64_t lazy = 512;                  ///< recoveries of one point tried lazily
+  std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins behind these
   unsigned deep_every = 4;       ///< of the states: re-crash, continued workload, leak check
   unsigned recrash_states = 32;  ///< nested states of one deep state
   unsigned continued = 16;       ///< operations after a recovery

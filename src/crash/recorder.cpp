@@ -144,7 +144,7 @@ void EventSource::add(Event::Kind kind, unsigned thread, std::uint64_t at, unsig
 }
 
 Recorder::Recorder(const std::byte* base, std::size_t bytes, Options options)
-    : options_(std::move(options)), source_(base, bytes) {
+    : options_(std::move(options)), source_(base, bytes), untold_(bytes / line_bytes + 2, 0) {
   watch_pool_only();
   source_.last_group = options_.last_group;
   if (options_.before != nullptr) source_.explain_from(options_.before, base);
@@ -162,8 +162,8 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   postponed_.clear();
   const unsigned first = options_.schedule.first % options_.threads;
   source_.add(Event::Kind::run, first, 0, 0, nullptr);
-  platform::Observer* const before = installed;
-  installed = this;
+  platform::Observer* const before = install(this);
+  hush_loads();
   fibers_.run(
       options_.threads, first,
       [&](unsigned thread) {
@@ -175,7 +175,7 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
         source_.add(Event::Kind::run, next, 0, 0, nullptr);
         return next;
       });
-  installed = before;
+  install(before);
   run_.trace = std::move(source_.trace);
   run_.last_group = source_.last_group;
   return std::move(run_);
@@ -220,7 +220,10 @@ void Recorder::meet() {
     if (++elided_steps_ > most_elided_steps) give_up_transaction(Elision::aborted_for_good);
     return;
   }
-  if (++run_.steps.count > options_.most_steps) {
+  constexpr std::uint64_t most_quiet = 1U << 30;  // a loop without any pause or store
+  quiet_met_ = quiet_loads() == 0 ? quiet_met_ + quiet_given_ : 0;
+  hush_loads();
+  if (++run_.steps.count > options_.most_steps || quiet_met_ > most_quiet) {
     run_.hung = true;
     fibers_.abandon();
   }
@@ -347,8 +350,9 @@ std::uint32_t Recorder::transaction_begin(std::byte* frame, const std::byte* cal
       return Elision::aborted_for_good;
     source_.begin_group();
     elided_steps_ = 0;
-    window_base = 0;
-    window_bytes = ~std::uintptr_t{0};
+    quiet_given_ = 0;
+    hush(0, nullptr);
+    watch({});
   }
   elision_.begin(frame, caller_frame, fibers_.stack());
   return Elision::started;
@@ -376,8 +380,15 @@ void Recorder::give_up_transaction(std::uint32_t status) {
 }
 
 void Recorder::watch_pool_only() {
-  window_base = reinterpret_cast<std::uintptr_t>(source_.base());
-  window_bytes = source_.bytes();
+  watch({reinterpret_cast<std::uintptr_t>(source_.base()), source_.bytes()});
+  if (installed() == this) hush_loads();
+}
+
+void Recorder::hush_loads() {
+  if (options_.threads > 1) return;
+  constexpr std::uint64_t quiet_run = 1U << 16;
+  quiet_given_ = quiet_run;
+  hush(quiet_run, untold_.data());
 }
 
 std::size_t Recorder::thread_slot() noexcept { return fibers_.running(); }

@@ -238,9 +238,11 @@ Summary explore_many(const Plan& plan, Bench& bench,
     return summary.seconds >= plan.seconds ||
            std::max(summary.coverage.states, summary.runs) >= plan.most_states;
   };
-  const auto one = [&](const Case& what) {
+  const auto one = [&](Case what) {
     if (plan.most_states == ~std::uint64_t{0})
       run_end = std::min(end, now_seconds() + plan.seconds / 8);
+    else
+      what.bounds.states = plan.most_states - summary.coverage.states;
     Verdict verdict = explore(what, bench, stop);
     summary.exploring_seconds += verdict.exploring_seconds;
     ++summary.runs;

@@ -31,10 +31,8 @@ Watch::Watch(Image& image, bool copies)
       source_(image.base(), image.bytes()),
       copies_(copies),
       undecided_(image.lines() + 2, 0) {
-  window_base = reinterpret_cast<std::uintptr_t>(image.base());
-  window_bytes = image.bytes();
+  look_at(image.base(), image.bytes());
   if (copies) unmapped(nullptr);
-  all_atomics = false;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_NODEFER;  // the handler does not return
@@ -66,28 +64,37 @@ void Watch::on_tick(int) {
   if (active->ticks_ > active->most_ticks_) active->stop(Ending::out_of_steps);
 }
 
+void Watch::look_at(const void* base, std::size_t bytes) {
+  watch({reinterpret_cast<std::uintptr_t>(base), bytes, recording_});
+}
+
+void Watch::record(bool on) {
+  recording_ = on;
+  watch({window().base, window().bytes, on});
+  early_.clear();
+}
+
 void Watch::begin() {
   PERDURE_ASSERT(active == nullptr);
   ticks_ = 0;
   steps_ = 0;
   pauses_ = 0;
-  before_ = installed;
-  installed = this;
+  before_ = install(this);
   active = this;
-  quiet_given_ = quiet_loads = 0;
+  quiet_given_ = 0;
   hush();
 }
 
 void Watch::hush() noexcept {
   constexpr std::uint64_t quiet_run = 1U << 16;
-  steps_ += quiet_given_ - quiet_loads;
-  quiet_given_ = quiet_loads = quiet_run;
-  told_lines = asking_ ? undecided_.data() : nullptr;
+  steps_ += quiet_given_ - quiet_loads();
+  quiet_given_ = quiet_run;
+  platform::Observer::hush(quiet_run, undecided_.data());
 }
 
 void Watch::end() {
   active = nullptr;
-  installed = before_;
+  install(before_);
   if (recording_) source_.settle();
 }
 
@@ -199,8 +206,7 @@ void Watch::foreign_fence(const void* pc) {
 void Watch::mapped(const void* base, std::size_t bytes) {
   if (!copies_ || bytes != image_.bytes()) return;
   copy_ = static_cast<const std::byte*>(base);
-  window_base = reinterpret_cast<std::uintptr_t>(base);
-  window_bytes = bytes;
+  look_at(base, bytes);
   source_.explain_from(image_.base(), copy_);
   if (!recording_) return;
   for (const auto& [address, length] : early_) source_.foreign_flush(0, address, length, nullptr);
@@ -213,7 +219,7 @@ void Watch::unmapped(const void*) {
   if (!copies_) return;
   if (recording_) source_.settle();
   copy_ = nullptr;
-  window_bytes = 0;
+  look_at(nullptr, 0);
   source_.explain_from(nullptr, nullptr);
 }
 

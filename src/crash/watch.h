@@ -44,11 +44,7 @@ class Watch final : public platform::Observer {
   void ask_for(const std::vector<LineNumber>& lines, std::function<void(LineNumber)> decide);
   void ask_no_more();
   /// Records stores, flushes and fences of the next runs into `trace`.
-  void record(bool on) noexcept {
-    recording_ = on;
-    all_atomics = on;
-    early_.clear();
-  }
+  void record(bool on);
   [[nodiscard]] Trace take_trace();
   void mutate(const Mutation& mutation) noexcept { mutation_ = mutation; }
 
@@ -83,6 +79,7 @@ class Watch final : public platform::Observer {
  private:
   void begin();
   void end();
+  void look_at(const void* base, std::size_t bytes);
   void count() {
     if (++steps_ > most_steps) stop(Ending::out_of_steps);
   }
@@ -115,7 +112,7 @@ class Watch final : public platform::Observer {
   Mutation mutation_;
   Callers callers_;
   std::uint64_t steps_ = 0;
-  std::uint64_t quiet_given_ = 0;  ///< of `quiet_loads`, when they were last set
+  std::uint64_t quiet_given_ = 0;  ///< quiet loads, when they were last set
   std::uint64_t pauses_ = 0;
   volatile std::uint32_t ticks_ = 0;  ///< of the run under way
   std::uint32_t most_ticks_ = ticks(most_seconds);

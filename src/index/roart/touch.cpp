@@ -3,6 +3,8 @@
 // Readers touch nothing. They check each offset before they follow it; what a power cut left over
 // lies outside the range of its entry, where they do not look.
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include "index/roart/roart.h"
@@ -51,12 +53,14 @@ Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const KeyPath
   };
   bool cut = false;
   std::uint64_t records = 0;
+  std::array<LeafArray::Found, LeafArray::most_entries> used;
+  unsigned count = 0;
   for (unsigned i = 0; i < LeafArray::most_entries; ++i)
-    if (const Slot slot = array.slot(i); pool_.contains(slot.offset(), sizeof(LeafRecord)))
-      records_.prefetch(slot.offset());
-  for (unsigned i = 0; i < LeafArray::most_entries; ++i) {
-    const Slot slot = array.slot(i);
-    if (!slot) continue;
+    if (const Slot slot = array.slot(i)) {
+      used[count++] = {i, slot};
+      if (pool_.contains(slot.offset(), sizeof(LeafRecord))) records_.prefetch(slot.offset());
+    }
+  for (const auto& [i, slot] : std::span(used).first(count)) {
     if (i >= entries_) return corrupt("A1: a slot beyond the last is used", offset);
     if (Result<void> sane = records_.check(slot.offset()); !sane) return sane.error();
     const Key key = records_.key_of(slot.offset());

@@ -4,7 +4,7 @@
 
 namespace perdure::platform::runtime {
 
-constinit thread_local SimulatedThread* current = nullptr;
+constinit thread_local SimulatedThread* current __attribute__((tls_model("local-exec"))) = nullptr;
 Engine engine;
 std::uintptr_t IncompleteLoads::pool_base = 0;
 

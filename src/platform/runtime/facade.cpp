@@ -32,7 +32,7 @@ void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
   if (current == nullptr) {
     constexpr Observer::Flush observed[] = {Observer::Flush::clwb, Observer::Flush::clflushopt,
                                             Observer::Flush::clflush};
-    if (Observer* const observer = Observer::installed)
+    if (Observer* const observer = Observer::installed())
       observer->flush(line, observed[static_cast<unsigned>(kind)], pc);
     return;
   }
@@ -70,7 +70,7 @@ void clflush(const std::byte* line) noexcept {
 }
 
 void store_fence() noexcept {
-  if (Observer* const observer = Observer::installed)
+  if (Observer* const observer = Observer::installed())
     return observer->fence(__builtin_return_address(0));
   if (engine.guarded) engine.guard.at_fence();
   if (current == nullptr) return;
@@ -99,7 +99,7 @@ void drain() noexcept {
 
 void stream_line(void* line, std::uint64_t word) noexcept {
   constexpr std::size_t line_bytes = 64;
-  if (Observer* const observer = Observer::installed)
+  if (Observer* const observer = Observer::installed())
     observer->stream(line, line_bytes, __builtin_return_address(0));
   if (engine.guarded) engine.guard.settle();
   if (current != nullptr) engine.transactions.forbid(*current, AbortCause::flush);
@@ -119,8 +119,9 @@ void stream_line(void* line, std::uint64_t word) noexcept {
 void stream(void* destination, const void* source, std::size_t bytes) noexcept {
   const auto* from = static_cast<const std::byte*>(source);
   auto* to = static_cast<std::byte*>(destination);
-  if (Observer* const observer = Observer::installed) {
-    if (observer->watches(source)) observer->read(source, bytes, __builtin_return_address(0));
+  if (Observer* const observer = Observer::installed()) {
+    if (observer->window().holds(source))
+      observer->read(source, bytes, __builtin_return_address(0));
     observer->stream(destination, bytes, __builtin_return_address(0));
   }
   if (engine.guarded) engine.guard.settle();
@@ -157,7 +158,7 @@ void prefetch_for_write(const void* address) noexcept { prefetch_as(address, Pre
 void pause() noexcept {
   SimulatedThread* const thread = current;
   if (thread == nullptr) {
-    if (Observer* const observer = Observer::installed)
+    if (Observer* const observer = Observer::installed())
       observer->pause(__builtin_return_address(0));
     else
       __builtin_ia32_pause();
@@ -175,7 +176,7 @@ void yield() noexcept {
   constexpr platform::Time system_call_time = 300 * ns;
   SimulatedThread* const thread = current;
   if (thread == nullptr) {
-    if (Observer* const observer = Observer::installed)
+    if (Observer* const observer = Observer::installed())
       observer->pause(__builtin_return_address(0));
     else
       __builtin_ia32_pause();
@@ -189,7 +190,7 @@ void yield() noexcept {
 }
 
 void transaction_commit() noexcept {
-  if (Observer* const observer = Observer::installed)
+  if (Observer* const observer = Observer::installed())
     return observer->transaction_commit(__builtin_return_address(0));
   if (current == nullptr || current->transaction == nullptr) return;
   if (engine.timed) engine.order(*current);
@@ -197,17 +198,18 @@ void transaction_commit() noexcept {
 }
 
 void transaction_abort() noexcept {
-  if (Observer* const observer = Observer::installed) return observer->transaction_abort();
+  if (Observer* const observer = Observer::installed()) return observer->transaction_abort();
   if (current == nullptr || current->transaction == nullptr) return;
   engine.transactions.abort(*current, AbortCause::explicit_abort);
 }
 
 bool has_transactions() noexcept {
   return Observer::offers_transactions ||
-         (engine.has_transactions && Observer::installed == nullptr);
+         (engine.has_transactions && Observer::installed() == nullptr);
 }
 
 void note_read(const void* address, std::size_t bytes) noexcept {
+  if (!Observer::is_hooked(address)) return;
   if (current != nullptr)
     engine.load(*current, address, bytes);
   else
@@ -215,6 +217,7 @@ void note_read(const void* address, std::size_t bytes) noexcept {
 }
 
 void note_write(void* address, std::size_t bytes) noexcept {
+  if (!Observer::is_hooked(address)) return;
   if (current != nullptr)
     engine.store(*current, address, bytes, __builtin_return_address(0));
   else
@@ -223,7 +226,7 @@ void note_write(void* address, std::size_t bytes) noexcept {
 
 void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
                      unsigned node) noexcept {
-  if (Observer* const observer = Observer::installed) {
+  if (Observer* const observer = Observer::installed()) {
     if (foreign_writes) observer->mapped(base, bytes);
     return;
   }
@@ -236,13 +239,13 @@ void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
 }
 
 void note_not_persistent(const void* base) noexcept {
-  if (Observer* const observer = Observer::installed) observer->unmapped(base);
+  if (Observer* const observer = Observer::installed()) observer->unmapped(base);
   platform::runtime::remove_region(base);
 }
 
 void heavy_fence() noexcept {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  if (Observer* const observer = Observer::installed)
+  if (Observer* const observer = Observer::installed())
     return observer->fence(__builtin_return_address(0));
   SimulatedThread* const thread = current;
   if (thread == nullptr) return;
@@ -258,7 +261,7 @@ void heavy_fence() noexcept {
 // own.
 std::size_t thread_slot() noexcept {
   if (current != nullptr) return max_threads / 2 + current->number;
-  return Observer::installed != nullptr ? Observer::installed->thread_slot() : no_slot;
+  return Observer::installed() != nullptr ? Observer::installed()->thread_slot() : no_slot;
 }
 
 unsigned numa_node() noexcept {

@@ -9,29 +9,47 @@
 namespace perdure::platform::runtime {
 namespace {
 
-[[gnu::always_inline]] inline void read(const void* address, std::size_t bytes) {
+// The test comes before all else, and what it lets pass is a call of its own, because a hook that
+// has nothing to tell should have no frame.
+template <std::size_t bytes>
+[[gnu::noinline]] void tell_read(const void* address, const void* pc) {
   SimulatedThread* const thread = current;
   if (thread != nullptr) [[likely]]
     engine.load(*thread, address, bytes);
   else
-    read_outside(address, bytes, __builtin_return_address(0));
+    read_outside(address, bytes, pc);
 }
 
-[[gnu::always_inline]] inline void write(const void* address, std::size_t bytes) {
+template <std::size_t bytes>
+[[gnu::noinline]] void tell_write(const void* address, const void* pc) {
   SimulatedThread* const thread = current;
   if (thread != nullptr) [[likely]]
-    engine.store(*thread, address, bytes, __builtin_return_address(0));
+    engine.store(*thread, address, bytes, pc);
   else
-    write_outside(address, bytes, __builtin_return_address(0));
+    write_outside(address, bytes, pc);
+}
+
+template <std::size_t bytes>
+[[gnu::always_inline]] inline void read(const void* address) {
+  if (Observer::is_hooked(address) && !Observer::is_quiet(address, bytes))
+    tell_read<bytes>(address, __builtin_return_address(0));
+}
+
+template <std::size_t bytes>
+[[gnu::always_inline]] inline void write(const void* address) {
+  if (Observer::is_hooked(address)) tell_write<bytes>(address, __builtin_return_address(0));
 }
 
 }  // namespace
 }  // namespace perdure::platform::runtime
 
+using perdure::platform::Observer;
 using perdure::platform::runtime::current;
 using perdure::platform::runtime::engine;
 using perdure::platform::runtime::read;
+using perdure::platform::runtime::read_outside;
 using perdure::platform::runtime::write;
+using perdure::platform::runtime::write_outside;
 
 extern "C" {
 
@@ -40,49 +58,64 @@ void __tsan_init() {}
 void __tsan_acquire(void*) {}
 void __tsan_release(void*) {}
 
-void __tsan_read1(void* a) { read(a, 1); }
-void __tsan_read2(void* a) { read(a, 2); }
-void __tsan_read4(void* a) { read(a, 4); }
-void __tsan_read8(void* a) { read(a, 8); }
-void __tsan_read16(void* a) { read(a, 16); }
-void __tsan_write1(void* a) { write(a, 1); }
-void __tsan_write2(void* a) { write(a, 2); }
-void __tsan_write4(void* a) { write(a, 4); }
-void __tsan_write8(void* a) { write(a, 8); }
-void __tsan_write16(void* a) { write(a, 16); }
+void __tsan_read1(void* a) { read<1>(a); }
+void __tsan_read2(void* a) { read<2>(a); }
+void __tsan_read4(void* a) { read<4>(a); }
+void __tsan_read8(void* a) { read<8>(a); }
+void __tsan_read16(void* a) { read<16>(a); }
+void __tsan_write1(void* a) { write<1>(a); }
+void __tsan_write2(void* a) { write<2>(a); }
+void __tsan_write4(void* a) { write<4>(a); }
+void __tsan_write8(void* a) { write<8>(a); }
+void __tsan_write16(void* a) { write<16>(a); }
 
-void __tsan_unaligned_read2(void* a) { read(a, 2); }
-void __tsan_unaligned_read4(void* a) { read(a, 4); }
-void __tsan_unaligned_read8(void* a) { read(a, 8); }
-void __tsan_unaligned_read16(void* a) { read(a, 16); }
-void __tsan_unaligned_write2(void* a) { write(a, 2); }
-void __tsan_unaligned_write4(void* a) { write(a, 4); }
-void __tsan_unaligned_write8(void* a) { write(a, 8); }
-void __tsan_unaligned_write16(void* a) { write(a, 16); }
+void __tsan_unaligned_read2(void* a) { read<2>(a); }
+void __tsan_unaligned_read4(void* a) { read<4>(a); }
+void __tsan_unaligned_read8(void* a) { read<8>(a); }
+void __tsan_unaligned_read16(void* a) { read<16>(a); }
+void __tsan_unaligned_write2(void* a) { write<2>(a); }
+void __tsan_unaligned_write4(void* a) { write<4>(a); }
+void __tsan_unaligned_write8(void* a) { write<8>(a); }
+void __tsan_unaligned_write16(void* a) { write<16>(a); }
 
-void __tsan_volatile_read1(void* a) { read(a, 1); }
-void __tsan_volatile_read2(void* a) { read(a, 2); }
-void __tsan_volatile_read4(void* a) { read(a, 4); }
-void __tsan_volatile_read8(void* a) { read(a, 8); }
-void __tsan_volatile_read16(void* a) { read(a, 16); }
-void __tsan_volatile_write1(void* a) { write(a, 1); }
-void __tsan_volatile_write2(void* a) { write(a, 2); }
-void __tsan_volatile_write4(void* a) { write(a, 4); }
-void __tsan_volatile_write8(void* a) { write(a, 8); }
-void __tsan_volatile_write16(void* a) { write(a, 16); }
-void __tsan_unaligned_volatile_read2(void* a) { read(a, 2); }
-void __tsan_unaligned_volatile_read4(void* a) { read(a, 4); }
-void __tsan_unaligned_volatile_read8(void* a) { read(a, 8); }
-void __tsan_unaligned_volatile_read16(void* a) { read(a, 16); }
-void __tsan_unaligned_volatile_write2(void* a) { write(a, 2); }
-void __tsan_unaligned_volatile_write4(void* a) { write(a, 4); }
-void __tsan_unaligned_volatile_write8(void* a) { write(a, 8); }
-void __tsan_unaligned_volatile_write16(void* a) { write(a, 16); }
+void __tsan_volatile_read1(void* a) { read<1>(a); }
+void __tsan_volatile_read2(void* a) { read<2>(a); }
+void __tsan_volatile_read4(void* a) { read<4>(a); }
+void __tsan_volatile_read8(void* a) { read<8>(a); }
+void __tsan_volatile_read16(void* a) { read<16>(a); }
+void __tsan_volatile_write1(void* a) { write<1>(a); }
+void __tsan_volatile_write2(void* a) { write<2>(a); }
+void __tsan_volatile_write4(void* a) { write<4>(a); }
+void __tsan_volatile_write8(void* a) { write<8>(a); }
+void __tsan_volatile_write16(void* a) { write<16>(a); }
+void __tsan_unaligned_volatile_read2(void* a) { read<2>(a); }
+void __tsan_unaligned_volatile_read4(void* a) { read<4>(a); }
+void __tsan_unaligned_volatile_read8(void* a) { read<8>(a); }
+void __tsan_unaligned_volatile_read16(void* a) { read<16>(a); }
+void __tsan_unaligned_volatile_write2(void* a) { write<2>(a); }
+void __tsan_unaligned_volatile_write4(void* a) { write<4>(a); }
+void __tsan_unaligned_volatile_write8(void* a) { write<8>(a); }
+void __tsan_unaligned_volatile_write16(void* a) { write<16>(a); }
+}
 
-void __tsan_read_range(void* a, unsigned long bytes) { read(a, bytes); }
-void __tsan_write_range(void* a, unsigned long bytes) { write(a, bytes); }
-void __tsan_vptr_update(void** a, void*) { write(a, sizeof *a); }
-void __tsan_vptr_read(void** a) { read(a, sizeof *a); }
+extern "C" {
+
+void __tsan_read_range(void* a, unsigned long bytes) {
+  if (!Observer::is_hooked(a)) return;
+  if (current != nullptr)
+    engine.load(*current, a, bytes);
+  else
+    read_outside(a, bytes, __builtin_return_address(0));
+}
+void __tsan_write_range(void* a, unsigned long bytes) {
+  if (!Observer::is_hooked(a)) return;
+  if (current != nullptr)
+    engine.store(*current, a, bytes, __builtin_return_address(0));
+  else
+    write_outside(a, bytes, __builtin_return_address(0));
+}
+void __tsan_vptr_update(void** a, void*) { write<sizeof *a>(a); }
+void __tsan_vptr_read(void** a) { read<sizeof *a>(a); }
 
 void __tsan_func_entry(void*) {
   if (!engine.profiled) [[likely]]

@@ -24,49 +24,63 @@ __extension__ using Word128 = unsigned __int128;
 
 constexpr int sequentially_consistent = __ATOMIC_SEQ_CST;
 
-[[gnu::always_inline]] inline void before_load(const volatile void* at, std::size_t bytes) {
-  const void* const address = const_cast<const void*>(at);
+void tell_load(const void* address, std::size_t bytes, const void* pc) {
   if (current != nullptr) {
     if (!engine.timed) engine.poll_untimed(*current);
     engine.load(*current, address, bytes);
   } else {
-    atomic_outside(address, bytes, Observer::Atomic::load, __builtin_return_address(0));
+    atomic_outside(address, bytes, Observer::Atomic::load, pc);
   }
 }
 
-[[gnu::always_inline]] inline void before_store(volatile void* at, std::size_t bytes, int order) {
-  void* const address = const_cast<void*>(at);
-  const bool locked = order == sequentially_consistent;
+void tell_store(const void* address, std::size_t bytes, bool locked, const void* pc) {
   if (current == nullptr)
-    atomic_outside(address, bytes, locked ? Observer::Atomic::update : Observer::Atomic::store,
-                   __builtin_return_address(0));
+    atomic_outside(address, bytes, locked ? Observer::Atomic::update : Observer::Atomic::store, pc);
   else if (locked)
-    engine.locked(*current, address, bytes, __builtin_return_address(0));
+    engine.locked(*current, address, bytes, pc);
   else
-    engine.store(*current, address, bytes, __builtin_return_address(0));
+    engine.store(*current, address, bytes, pc);
 }
 
-[[gnu::always_inline]] inline void before_update(volatile void* at, std::size_t bytes) {
-  before_store(at, bytes, sequentially_consistent);
+// As in hooks.cpp, who has something to tell ends in another function.
+template <class Word>
+[[gnu::noinline]] Word told_load(const volatile Word* at, const void* pc) {
+  tell_load(const_cast<const Word*>(at), sizeof *at, pc);
+  return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+
+template <class Word>
+[[gnu::noinline]] void told_store(volatile Word* at, Word value, bool locked, const void* pc) {
+  tell_store(const_cast<Word*>(at), sizeof *at, locked, pc);
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
 // Always with the strongest order: watchers on other threads look on.
 template <class Word>
 [[gnu::always_inline]] inline Word load(const volatile Word* at) {
-  before_load(at, sizeof *at);
+  const auto* const address = const_cast<const Word*>(at);
+  if (Observer::is_hooked_atomic(address) && !Observer::is_quiet(address, sizeof *at))
+    return told_load(at, __builtin_return_address(0));
   return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
 template <class Word>
 [[gnu::always_inline]] inline void store(volatile Word* at, Word value, int order) {
-  before_store(at, sizeof *at, order);
+  if (Observer::is_hooked_atomic(const_cast<Word*>(at))) [[likely]]
+    return told_store(at, value, order == sequentially_consistent, __builtin_return_address(0));
   __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+template <class Word>
+[[gnu::always_inline]] inline void before_update(volatile Word* at) {
+  if (Observer::is_hooked_atomic(const_cast<Word*>(at)))
+    tell_store(const_cast<Word*>(at), sizeof *at, true, __builtin_return_address(0));
 }
 
 template <class Word>
 [[gnu::always_inline]] inline bool compare_exchange(volatile Word* at, Word* expected,
                                                     Word desired) {
-  before_update(at, sizeof *at);
+  before_update(at);
   return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST);
 }
@@ -75,7 +89,7 @@ template <class Word>
 
 #define PERDURE_ATOMIC_UPDATE(bits, name, builtin)                                          \
   Word##bits __tsan_atomic##bits##_##name(volatile Word##bits* at, Word##bits value, int) { \
-    before_update(at, sizeof *at);                                                          \
+    before_update(at);                                                                      \
     return builtin(at, value, __ATOMIC_SEQ_CST);                                            \
   }
 #define PERDURE_ATOMICS(bits)                                                                      \
@@ -108,7 +122,7 @@ PERDURE_ATOMICS(64)
 
 void __tsan_atomic_thread_fence(int order) {
   if (order == sequentially_consistent) {
-    if (Observer* const observer = Observer::installed) {
+    if (Observer* const observer = Observer::installed()) {
       observer->fence(__builtin_return_address(0));
     } else if (current != nullptr && engine.timed) {
       engine.machine->full_fence(current->number);

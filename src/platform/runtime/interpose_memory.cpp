@@ -15,11 +15,12 @@ using perdure::platform::runtime::read_outside;
 using perdure::platform::runtime::write_outside;
 
 bool seen() noexcept {
-  return current != nullptr || engine.guarded || Observer::installed != nullptr;
+  return current != nullptr || engine.guarded || Observer::installed() != nullptr;
 }
 
 // `caller`: the access's place in the program is the call, not the copy in here.
 void note_read(const void* address, std::size_t bytes, const void* caller) {
+  if (!Observer::is_hooked(address)) return;
   if (current != nullptr)
     engine.load(*current, address, bytes);
   else
@@ -27,6 +28,7 @@ void note_read(const void* address, std::size_t bytes, const void* caller) {
 }
 
 void note_write(void* address, std::size_t bytes, const void* caller) {
+  if (!Observer::is_hooked(address)) return;
   if (current != nullptr)
     engine.store(*current, address, bytes, __builtin_return_address(0));
   else

@@ -28,14 +28,14 @@ constexpr unsigned no_flush_flag = 1U << 5;
 constexpr std::size_t streaming_threshold_bytes = 256;
 
 void flush(const void* address, std::size_t bytes, const void* pc) {
-  if (Observer* const observer = Observer::installed)
+  if (Observer* const observer = Observer::installed())
     return observer->foreign_flush(address, bytes, pc);
   if (engine.guarded) engine.guard.accept(address, bytes);
   perdure::pm::flush(address, bytes);
 }
 
 void fence(const void* pc) {
-  if (Observer* const observer = Observer::installed) return observer->foreign_fence(pc);
+  if (Observer* const observer = Observer::installed()) return observer->foreign_fence(pc);
   perdure::pm::fence();
 }
 
@@ -67,7 +67,7 @@ void write(void* to, std::size_t bytes, unsigned flags) {
 
 // An observer takes what was streamed for stored and flushed.
 void finish(void* to, std::size_t bytes, unsigned flags, const void* pc) {
-  const bool streamed = streams(bytes, flags) && Observer::installed == nullptr;
+  const bool streamed = streams(bytes, flags) && Observer::installed() == nullptr;
   if (engine.guarded) engine.guard.accept(to, bytes);
   if ((flags & no_flush_flag) == 0 && !streamed) flush(to, bytes, pc);
   if ((flags & (no_drain_flag | no_flush_flag)) == 0) fence(pc);

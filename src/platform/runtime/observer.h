@@ -18,40 +18,46 @@ class Observer {
 
   virtual ~Observer() = default;
 
-  /// Plain accesses are reported only when they begin inside [window_base, window_base +
-  /// window_bytes): the test is the hooks' fast path.
-  std::uintptr_t window_base = 0;
-  std::uintptr_t window_bytes = 0;
-  [[nodiscard]] bool watches(const void* address) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(address) - window_base < window_bytes;
-  }
-
-  bool all_atomics = true;
-
-  /// Loads inside the window that need no more than counting: so many may come before `read` and
-  /// `atomic` are called for one again. 0: they are called for every load.
-  std::uint64_t quiet_loads = 0;
-  /// By line of the window, which begins one: not 0 where every load must be told. Null: nowhere.
-  /// Two more than the window has are readable.
-  const std::uint8_t* told_lines = nullptr;
-  [[nodiscard]] bool is_quiet(const void* address, std::size_t bytes) noexcept {
-    if (quiet_loads == 0) return false;
-    if (told_lines != nullptr) {
-      constexpr unsigned line_bits = 6;
-      const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address) - window_base;
-      const std::uintptr_t first = at >> line_bits;
-      const std::uintptr_t last = (at + bytes - 1) >> line_bits;
-      if (last > first + 1 || (told_lines[first] | told_lines[last]) != 0) return false;
+  /// What is reported: plain accesses that begin in the window; atomic ones, which are where
+  /// threads meet, wherever they are while `all_atomics` holds.
+  struct Window {
+    std::uintptr_t base = 0;
+    std::uintptr_t bytes = ~std::uintptr_t{0};
+    bool all_atomics = true;
+    [[nodiscard]] bool holds(const void* address) const noexcept {
+      return reinterpret_cast<std::uintptr_t>(address) - base < bytes;
     }
-    --quiet_loads;
+  };
+  [[nodiscard]] const Window& window() const noexcept { return window_; }
+  void watch(const Window& window) noexcept;
+
+  /// Null: hooks go to the process's simulation. Called by the main thread outside Simulation::run.
+  /// The one that was installed before is returned.
+  static Observer* install(Observer* observer) noexcept;
+  [[nodiscard]] static Observer* installed() noexcept { return installed_; }
+
+  // The hooks' fast path, which the observer installed decides about.
+  /// False: nobody wants to know of a plain access here.
+  [[nodiscard, gnu::always_inline]] static bool is_hooked(const void* address) noexcept {
+    return hooked_.window.holds(address);
+  }
+  /// False: nor of an atomic one.
+  [[nodiscard, gnu::always_inline]] static bool is_hooked_atomic(const void* address) noexcept {
+    return hooked_.window.holds(address) || hooked_.window.all_atomics;
+  }
+  /// True for a load that needed no more than counting, which is done.
+  [[nodiscard, gnu::always_inline]] static bool is_quiet(const void* address,
+                                                         std::size_t bytes) noexcept {
+    if (hooked_.quiet_loads == 0) return false;
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address) - hooked_.window.base;
+    if (at < hooked_.window.bytes && is_told(at, bytes)) return false;
+    --hooked_.quiet_loads;
     return true;
   }
 
   // `pc` is the return address of the hook: the access's place in the program.
   virtual void read(const void* address, std::size_t bytes, const void* pc) = 0;
   virtual void write(const void* address, std::size_t bytes, const void* pc) = 0;
-  /// Atomic accesses are reported wherever they are, while `all_atomics` holds: they are where
-  /// threads meet.
   virtual void atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) = 0;
   virtual void flush(const void* line, Flush kind, const void* pc) = 0;
   /// sfence, mfence.
@@ -79,10 +85,38 @@ class Observer {
   /// pm::thread_slot() of the running simulated thread.
   [[nodiscard]] virtual std::size_t thread_slot() noexcept = 0;
 
-  /// Null: hooks go to the process's simulation. Set by the main thread outside Simulation::run.
-  static Observer* installed;
   /// Programs under an observer find hardware transactions.
   static bool offers_transactions;
+
+ protected:
+  /// While installed: so many loads need no more than counting before `read` and `atomic` are
+  /// called for one again. `told_lines`, by line of the window, which begins one: not 0 where every
+  /// load must be told; two more than the window has are readable.
+  static void hush(std::uint64_t loads, const std::uint8_t* told_lines) noexcept {
+    hooked_.quiet_loads = loads;
+    hooked_.told_lines = told_lines;
+  }
+  /// Of these, how many are left.
+  [[nodiscard]] static std::uint64_t quiet_loads() noexcept { return hooked_.quiet_loads; }
+
+ private:
+  struct Hooked {
+    Window window;  ///< of the observer installed, or everything
+    std::uint64_t quiet_loads = 0;
+    const std::uint8_t* told_lines = nullptr;
+  };
+  [[nodiscard, gnu::always_inline]] static bool is_told(std::uintptr_t at,
+                                                        std::size_t bytes) noexcept {
+    constexpr unsigned line_bits = 6;
+    const std::uintptr_t first = at >> line_bits;
+    const std::uintptr_t last = (at + bytes - 1) >> line_bits;
+    const bool is_long = bytes > 1U << line_bits && last > first + 1;
+    return is_long || (hooked_.told_lines[first] | hooked_.told_lines[last]) != 0;
+  }
+
+  Window window_;
+  static Observer* installed_;
+  static Hooked hooked_;
 };
 
 }  // namespace perdure::platform

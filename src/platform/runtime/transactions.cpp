@@ -300,8 +300,8 @@ extern "C" std::uint32_t perdure_transaction_started(std::byte* frame,
   using namespace perdure::platform::runtime;
   using perdure::platform::Observer;
   SimulatedThread* const thread = current;
-  if (thread == nullptr && Observer::installed != nullptr)
-    return Observer::installed->transaction_begin(frame, caller_frame);
+  if (thread == nullptr && Observer::installed() != nullptr)
+    return Observer::installed()->transaction_begin(frame, caller_frame);
   if (thread == nullptr || !engine.has_transactions) return 0;
   return engine.transactions.begin(*thread, frame, caller_frame);
 }
