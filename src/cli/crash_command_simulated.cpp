@@ -216,9 +216,9 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
       print("  states %llu (%llu repeats left out), %llu with continued workload and leak check\n",
             static_cast<unsigned long long>(c.states), static_cast<unsigned long long>(c.repeats),
             static_cast<unsigned long long>(c.deep));
-  text += print("  of the states, %llu differ from another only in what nothing reads\n",
-                static_cast<unsigned long long>(c.alike));
   text += print("  cuts inside recovery %llu\n", static_cast<unsigned long long>(c.recovery_cuts));
+  text += print("  of both, %llu differ from another only in what nothing reads\n",
+                static_cast<unsigned long long>(c.alike));
   text += print("  %.0f states/s, %.0f recoveries/s, %.1f s\n", states_per_second(summary),
                 recoveries_per_second(summary), summary.seconds);
   text += print("  trace digest %016llx\n", static_cast<unsigned long long>(summary.trace_digest));

@@ -18,6 +18,14 @@ std::uint64_t product_of(const Lines& open, std::uint64_t most) {
   return product;
 }
 
+/// Of a line among `open`, which ascend.
+template <class Lines>
+std::size_t place_of(const Lines& open, LineNumber line) {
+  return static_cast<std::size_t>(
+      std::ranges::lower_bound(open, line, {}, [](const auto& of) { return of.line; }) -
+      open.begin());
+}
+
 /// The next combination in mixed radix; false when all are through.
 template <class Lines>
 bool next_combination(const Lines& open, std::vector<std::uint32_t>& chosen) {
@@ -146,10 +154,12 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   return std::nullopt;
 }
 
-std::vector<Explorer::Open> Explorer::open_lines() const {
+std::vector<Explorer::Open> Explorer::open_lines(const Persistency& model) {
   std::vector<Open> open;
-  for (const LineNumber line : model_->open_lines()) {
-    Open of{line, model_->choices(line)};
+  for (const LineNumber line : model.open_lines()) {
+    Open of{line, model.choices(line), 0};
+    for (const Choice& choice : of.choices)
+      of.words |= differing(of.choices.front().content, choice.content);
     if (of.choices.size() > 1) open.push_back(std::move(of));
   }
   return open;
@@ -159,7 +169,7 @@ Explorer::Found Explorer::point(std::uint32_t event) {
   ++coverage_.points;
   buffer_.reset();
   passed_.clear();
-  const std::vector<Open> open = open_lines();
+  const std::vector<Open> open = open_lines(*model_);
   Found found;
   if (domain_ == Domain::eadr) {
     ++coverage_.exhausted;
@@ -237,37 +247,64 @@ Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
 }
 
 Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) {
-  std::vector<std::pair<std::size_t, std::uint32_t>> path;  // (place in open, choice)
-  std::vector<LineNumber> lines;
-  for (const Open& of : open) lines.push_back(of.line);
+  struct Branch {
+    std::size_t place;
+    std::uint32_t choice;
+    Words read;                                            ///< with this choice, in all runs
+    std::vector<std::pair<std::uint32_t, Words>> tried{};  ///< choices before it
+  };
+  std::vector<Branch> path;
+  const auto next_choice = [&](Branch& branch) {
+    const std::vector<Choice>& choices = open[branch.place].choices;
+    branch.tried.emplace_back(branch.choice, branch.read);
+    branch.read = 0;
+    while (++branch.choice < choices.size()) {
+      const LineContent& content = choices[branch.choice].content;
+      if (std::ranges::none_of(branch.tried, [&](const auto& tried) {
+            return (differing(choices[tried.first].content, content) & tried.second) == 0;
+          }))
+        return true;
+      ++coverage_.states;
+      ++coverage_.alike;
+    }
+    return false;
+  };
+  std::vector<Watch::Asked> asked;
+  for (const Open& of : open) asked.push_back({of.line, of.words});
+  std::vector<std::size_t> depth(open.size());  // 1 + the line's place in the path
   for (std::uint64_t runs = 0; runs < bounds_.lazy; ++runs) {
     std::size_t met = 0;
-    watch_.ask_for(lines, [&](LineNumber line) {
-      const auto at =
-          static_cast<std::size_t>(std::ranges::lower_bound(lines, line) - lines.begin());
-      if (met == path.size()) path.emplace_back(at, 0);
-      PERDURE_ASSERT(path[met].first == at);
-      image_.write(line, open[at].choices[path[met].second].content);
-      ++met;
+    std::ranges::fill(depth, 0);
+    watch_.ask_for(asked, [&](LineNumber line, Words words) {
+      const auto at = place_of(open, line);
+      if (depth[at] == 0) {
+        if (met == path.size()) path.push_back({at, 0, 0});
+        PERDURE_ASSERT(path[met].place == at);
+        LineContent content = open[at].choices[path[met].choice].content;
+        const LineContent now = image_.read(line);
+        for (unsigned i = 0; i < now.size(); ++i)
+          if ((watch_.overwritten(line) >> i & 1) != 0) content[i] = now[i];
+        image_.write(line, content);
+        depth[at] = ++met;
+      }
+      path[depth[at] - 1].read |= words;
     });
     ++coverage_.states;
     Found found = judge(false);
     watch_.ask_no_more();
     std::vector<std::uint32_t> chosen(open.size(), 0);
-    for (const auto& [at, choice] : path) chosen[at] = choice;
+    for (const Branch& branch : path) chosen[branch.place] = branch.choice;
     if (found) {
       describe(*found, open, chosen);
       return found;
     }
     if (runs % bounds_.deep_every == 0)
       if (Found deep = state(open, chosen)) return deep;
-    while (!path.empty() && path.back().second + 1 == open[path.back().first].choices.size())
-      path.pop_back();
+    while (!path.empty() && !next_choice(path.back())) path.pop_back();
     if (path.empty()) {
       finished = true;
       return std::nullopt;
     }
-    ++path.back().second;
   }
   return std::nullopt;
 }
@@ -282,7 +319,7 @@ Explorer::Found Explorer::buffered(const std::vector<Open>&) {
     if (kept > 0 && waiting[kept - 1].torn) continue;
     buffer_ = LineState{
         LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
-    const std::vector<Open> open = open_lines();
+    const std::vector<Open> open = open_lines(*model_);
     passed_.clear();
     found =
         product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
@@ -303,39 +340,46 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
     return std::nullopt;
   }
   const bool deep = coverage_.states++ % bounds_.deep_every == 0;
-  if (!deep && passed_alike(chosen)) {
+  if (!deep && is_alike(passed_, open, chosen)) {
     ++coverage_.alike;
     return std::nullopt;
   }
   image_.mark();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
-  // Only what has hooks tells what it reads, and a second cut reads in other states.
-  const bool notes_reads = !deep && !open.empty() && subject_.heap == HeapKind::slab;
-  std::vector<std::pair<std::size_t, std::uint32_t>> read;
-  if (notes_reads) {
-    asked_.clear();
-    for (const Open& of : open) asked_.push_back(of.line);
-    watch_.ask_for(asked_, [&](LineNumber line) {
-      const auto at =
-          static_cast<std::size_t>(std::ranges::lower_bound(asked_, line) - asked_.begin());
-      read.emplace_back(at, chosen[at]);
-    });
-  }
-  Found found = judge(deep);
-  watch_.ask_no_more();
+  // A second cut reads in other states.
+  Found found = deep ? judge(true) : judge_and_note(open, chosen, passed_);
   image_.undo();
-  if (found)
-    describe(*found, open, chosen);
-  else if (notes_reads && read.size() < open.size())
-    passed_.push_back(std::move(read));
+  if (found) describe(*found, open, chosen);
   return found;
 }
 
-bool Explorer::passed_alike(const std::vector<std::uint32_t>& chosen) const {
-  return std::ranges::any_of(passed_, [&](const auto& read) {
-    return std::ranges::all_of(read,
-                               [&](const auto& line) { return chosen[line.first] == line.second; });
+Explorer::Found Explorer::judge_and_note(const std::vector<Open>& open,
+                                         const std::vector<std::uint32_t>& chosen, Passed& passed) {
+  // Only what has hooks tells what it reads.
+  if (open.empty() || subject_.heap != HeapKind::slab) return judge(false);
+  std::vector<Watch::Asked> asked;
+  for (const Open& of : open) asked.push_back({of.line, of.words});
+  std::vector<Read> reads;
+  watch_.ask_for(asked, [&](LineNumber line, Words words) {
+    const auto at = place_of(open, line);
+    reads.push_back({at, chosen[at], words});
+  });
+  Found found = judge(false);
+  watch_.ask_no_more();
+  if (!found) passed.push_back(std::move(reads));
+  return found;
+}
+
+bool Explorer::is_alike(const Passed& passed, const std::vector<Open>& open,
+                        const std::vector<std::uint32_t>& chosen) {
+  return std::ranges::any_of(passed, [&](const std::vector<Read>& reads) {
+    return std::ranges::all_of(reads, [&](const Read& read) {
+      const std::vector<Choice>& choices = open[read.place].choices;
+      const std::uint32_t now = chosen[read.place];
+      return now == read.chosen ||
+             (differing(choices[now].content, choices[read.chosen].content) & read.words) == 0;
+    });
   });
 }
 
@@ -389,7 +433,7 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
                         static_cast<std::uint32_t>(kept),
                         static_cast<std::uint32_t>(waiting.size() + 1),
                         {}};
-  const std::vector<Open> open = open_lines();
+  const std::vector<Open> open = open_lines(*model_);
   std::vector<std::uint32_t> chosen;
   for (const Open& of : open) {
     const auto given = std::ranges::find(lines, of.line, &LineState::line);

@@ -6,8 +6,9 @@
 //
 // Order of exploration at a point, each tried when the one before would exceed its budget:
 //   1. the product over all open lines;
-//   2. lazily: a line's content is chosen when recovery first touches it, depth-first over these
-//      choices, which covers the same behaviours with what recovery never reads left out;
+//   2. lazily: a line's content is chosen when recovery first reads a word of it that is not the
+//      same in all, depth-first over these choices, which covers the same behaviours with what
+//      recovery never reads left out;
 //   3. a linear set: all oldest, all newest, each line alone, all but one, every prefix.
 #pragma once
 
@@ -78,7 +79,7 @@ struct Coverage {
   std::uint64_t sampled = 0;    ///< linear set only
   std::uint64_t states = 0;     ///< judged, repeats left out
   std::uint64_t repeats = 0;
-  std::uint64_t alike = 0;          ///< of the states: they differ from another in what is not read
+  std::uint64_t alike = 0;          ///< of states and cuts: differ from another in what is not read
   std::uint64_t deep = 0;           ///< with continued workload and leak check
   std::uint64_t recovery_cuts = 0;  ///< states of a second cut
   void add(const Coverage& other);
@@ -102,7 +103,15 @@ class Explorer {
   struct Open {
     LineNumber line;
     std::vector<Choice> choices;
+    Words words;  ///< that are not the same in all choices
   };
+  /// Of a state that passed: what was read of an open line (its place among them).
+  struct Read {
+    std::size_t place;
+    std::uint32_t chosen;
+    Words words;
+  };
+  using Passed = std::vector<std::vector<Read>>;
   using Found = std::optional<Violation>;
 
   bool begin(const Recorded& run, unsigned threads);
@@ -118,10 +127,14 @@ class Explorer {
   /// Makes the state of these choices, judges it unless it was seen, and takes it back.
   [[nodiscard]] Found state(const std::vector<Open>& open,
                             const std::vector<std::uint32_t>& chosen);
-  [[nodiscard]] std::vector<Open> open_lines() const;
-  /// True when recovery and oracles would read the same as in a state of this point that passed.
-  [[nodiscard]] bool passed_alike(const std::vector<std::uint32_t>& chosen) const;
+  [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
+  /// True when recovery and oracles would read the same as in one of `passed`.
+  [[nodiscard]] static bool is_alike(const Passed& passed, const std::vector<Open>& open,
+                                     const std::vector<std::uint32_t>& chosen);
   [[nodiscard]] Found judge(bool deep);
+  /// Not deep; keeps what was read, for `is_alike`, if the state passes.
+  [[nodiscard]] Found judge_and_note(const std::vector<Open>& open,
+                                     const std::vector<std::uint32_t>& chosen, Passed& passed);
   void ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep);
   [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
@@ -150,10 +163,7 @@ class Explorer {
   std::uint32_t now_ = 0;
   std::uint32_t explored_event_ = 0;
   std::unordered_set<std::uint64_t> seen_;
-  /// Of states of this point that passed: the lines that were read, by place among the open ones,
-  /// and what was chosen for them.
-  std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> passed_;
-  std::vector<LineNumber> asked_;
+  Passed passed_;  ///< of this point
   std::vector<std::uint64_t> stamps_;
   std::vector<std::uint64_t> expected_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied

@@ -223,45 +223,53 @@ Explorer::Found Explorer::cut_recovery() {
 
 Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
   Found found;
-  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes) {
+  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes,
+                       const auto& judge) {
     if (left == 0) return;
     --left;
-    ++coverage_.recovery_cuts;
     image_.mark();
     for (const auto& [line, content] : changes) image_.write(line, content);
-    found = judge(false);
+    found = judge();
     image_.undo();
-    if (found) {
-      found->what = "after a second cut, inside recovery: " + found->what;
-      for (const auto& [line, content] : changes)
-        found->recovery_lines.push_back({line, 0, 0, content});
-    }
+    if (!found) return;
+    found->what = "after a second cut, inside recovery: " + found->what;
+    for (const auto& [line, content] : changes)
+      found->recovery_lines.push_back({line, 0, 0, content});
   };
   std::vector<std::pair<LineNumber, LineContent>> prefix;
   for (const Persistency::Buffered& change : model.buffered()) {
     prefix.emplace_back(change.line, change.content);
     if (change.torn) continue;
-    one(prefix);
+    ++coverage_.recovery_cuts;
+    one(prefix, [&] { return judge(false); });
     if (found) return found;
   }
   // Each line's prefixes with the other lines at their oldest, and at their newest.
-  const std::vector<LineNumber> lines = model.open_lines();
-  std::vector<std::pair<LineNumber, LineContent>> newest;
-  std::vector<std::vector<Choice>> choices;
-  for (const LineNumber line : lines) {
-    choices.push_back(model.choices(line));
-    newest.emplace_back(line, choices.back().back().content);
-  }
-  one(newest);
-  for (std::size_t i = 0; i < lines.size() && !found; ++i)
-    for (const Choice& choice : choices[i]) {
-      if (found) break;
-      one({{lines[i], choice.content}});
-      if (found || lines.size() == 1) continue;
-      auto others = newest;
-      others[i].second = choice.content;
-      one(others);
+  const std::vector<Open> open = open_lines(model);
+  Passed passed;
+  const auto choose = [&](const std::vector<std::uint32_t>& chosen) {
+    if (found || left == 0) return;
+    ++coverage_.recovery_cuts;
+    if (is_alike(passed, open, chosen)) {
+      ++coverage_.alike;
+      return;
     }
+    std::vector<std::pair<LineNumber, LineContent>> changes;
+    for (std::size_t i = 0; i < open.size(); ++i)
+      if (chosen[i] != 0) changes.emplace_back(open[i].line, open[i].choices[chosen[i]].content);
+    one(changes, [&] { return judge_and_note(open, chosen, passed); });
+  };
+  std::vector<std::uint32_t> oldest(open.size(), 0);
+  std::vector<std::uint32_t> newest;
+  for (const Open& of : open) newest.push_back(static_cast<std::uint32_t>(of.choices.size() - 1));
+  choose(newest);
+  for (std::size_t i = 0; i < open.size(); ++i)
+    for (std::uint32_t choice = 0; choice < open[i].choices.size(); ++choice)
+      for (const auto& others : {oldest, newest}) {
+        std::vector<std::uint32_t> chosen = others;
+        chosen[i] = choice;
+        choose(chosen);
+      }
   return found;
 }
 

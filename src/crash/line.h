@@ -14,6 +14,16 @@ inline constexpr std::size_t word_bytes = 8;
 /// The content of a line, as the eight words that are each failure-atomic.
 using LineContent = std::array<std::uint64_t, line_bytes / word_bytes>;
 
+/// Words of a line, a bit each.
+using Words = std::uint8_t;
+
+/// Words in which the contents differ.
+[[nodiscard]] constexpr Words differing(const LineContent& a, const LineContent& b) noexcept {
+  unsigned words = 0;
+  for (unsigned i = 0; i < a.size(); ++i) words |= static_cast<unsigned>(a[i] != b[i]) << i;
+  return static_cast<Words>(words);
+}
+
 /// Number of a line within the pool: offset / 64.
 using LineNumber = std::uint32_t;
 

@@ -30,7 +30,8 @@ Watch::Watch(Image& image, bool copies)
     : image_(image),
       source_(image.base(), image.bytes()),
       copies_(copies),
-      undecided_(image.lines() + 2, 0) {
+      unmet_words_(image.lines() + 2, 0),
+      overwritten_(image.lines() + 2, 0) {
   look_at(image.base(), image.bytes());
   if (copies) unmapped(nullptr);
   struct sigaction action {};
@@ -89,7 +90,7 @@ void Watch::hush() noexcept {
   constexpr std::uint64_t quiet_run = 1U << 16;
   steps_ += quiet_given_ - quiet_loads();
   quiet_given_ = quiet_run;
-  platform::Observer::hush(quiet_run, undecided_.data());
+  platform::Observer::hush(quiet_run, unmet_words_.data());
 }
 
 void Watch::end() {
@@ -100,16 +101,16 @@ void Watch::end() {
 
 void Watch::stop(Ending why) { siglongjmp(return_, static_cast<int>(why)); }
 
-void Watch::ask_for(const std::vector<LineNumber>& lines, std::function<void(LineNumber)> decide) {
+void Watch::ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Words)> meet) {
   ask_no_more();
   asked_ = lines;
-  for (const LineNumber line : asked_) undecided_[line] = 1;
-  decide_ = std::move(decide);
+  for (const Asked& asked : asked_) unmet_words_[asked.line] = asked.words;
+  meet_ = std::move(meet);
   asking_ = !asked_.empty();
 }
 
 void Watch::ask_no_more() {
-  for (const LineNumber line : asked_) undecided_[line] = 0;
+  for (const Asked& asked : asked_) unmet_words_[asked.line] = overwritten_[asked.line] = 0;
   asked_.clear();
   asking_ = false;
 }
@@ -119,19 +120,32 @@ Trace Watch::take_trace() {
   return std::move(source_.trace);
 }
 
-void Watch::meet_lines(std::uint32_t at, std::size_t bytes) {
-  const std::size_t last = std::min<std::size_t>(at + bytes, image_.bytes()) - 1;
-  for (std::size_t line = at / line_bytes; line <= last / line_bytes; ++line)
-    if (undecided_[line] != 0) {
-      undecided_[line] = 0;
-      decide_(static_cast<LineNumber>(line));
-    }
+void Watch::meet_lines(std::uint32_t at, std::size_t bytes, bool stores) {
+  const auto up_to = [](std::size_t words) { return (1U << words) - 1; };
+  const std::size_t end = std::min<std::size_t>(at + bytes, image_.bytes());
+  for (std::size_t from = at; from < end;) {
+    const std::size_t line = from / line_bytes;
+    const std::size_t begin = line * line_bytes;
+    const std::size_t to = std::min(end, begin + line_bytes);
+    Words& unmet = unmet_words_[line];
+    const unsigned touched =
+        up_to((to - begin + word_bytes - 1) / word_bytes) & ~up_to((from - begin) / word_bytes);
+    unsigned whole = 0;
+    if (stores)
+      whole = up_to((to - begin) / word_bytes) &
+              ~up_to((from - begin + word_bytes - 1) / word_bytes) & unmet;
+    const auto met = static_cast<Words>(unmet & touched & ~whole);
+    unmet = static_cast<Words>(unmet & ~touched);
+    overwritten_[line] = static_cast<Words>(overwritten_[line] | whole);
+    if (met != 0) meet_(static_cast<LineNumber>(line), met);
+    from = to;
+  }
 }
 
 void Watch::read(const void* address, std::size_t bytes, const void*) {
   count();
   hush();
-  if (asking_ && bytes != 0) meet_lines(source_.offset_of(address), bytes);
+  if (asking_ && bytes != 0) meet_lines(source_.offset_of(address), bytes, false);
 }
 
 void Watch::write(const void* address, std::size_t bytes, const void* pc) {
@@ -139,7 +153,7 @@ void Watch::write(const void* address, std::size_t bytes, const void* pc) {
   if (bytes == 0) return;
   const std::uint32_t at = source_.offset_of(address);
   if (recording_) source_.settle();
-  if (asking_) meet_lines(at, bytes);
+  if (asking_) meet_lines(at, bytes, true);
   change(at, bytes);
   if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::Access::plain);
 }
@@ -152,7 +166,7 @@ void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const vo
   }
   if (!source_.holds(address)) return;
   const std::uint32_t at = source_.offset_of(address);
-  if (asking_) meet_lines(at, bytes);
+  if (asking_) meet_lines(at, bytes, kind == Atomic::store);
   if (kind == Atomic::load) return hush();
   change(at, bytes);
   if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::access_of(kind));
@@ -183,7 +197,7 @@ void Watch::stream(const void* address, std::size_t bytes, const void* pc) {
   if (!source_.holds(address) || bytes == 0) return;
   const std::uint32_t at = source_.offset_of(address);
   if (recording_) source_.settle();
-  if (asking_) meet_lines(at, bytes);
+  if (asking_) meet_lines(at, bytes, true);
   change(at, bytes);
   if (recording_) source_.begin_stream(0, address, bytes, pc);
 }

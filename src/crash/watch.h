@@ -40,8 +40,15 @@ class Watch final : public platform::Observer {
     return static_cast<Ending>(stopped);
   }
 
-  /// Calls `decide(line)` before the first access to each of `lines`, until `run` ends.
-  void ask_for(const std::vector<LineNumber>& lines, std::function<void(LineNumber)> decide);
+  struct Asked {
+    LineNumber line;
+    Words words;
+  };
+  /// Calls `meet(line, words)` before any of these words of a line is first read, with those that
+  /// are, until `ask_no_more`. A word that is stored to as a whole is asked for no longer.
+  void ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Words)> meet);
+  /// Of a line that is asked for: the words that were stored to before anything read them.
+  [[nodiscard]] Words overwritten(LineNumber line) const { return overwritten_[line]; }
   void ask_no_more();
   /// Records stores, flushes and fences of the next runs into `trace`.
   void record(bool on);
@@ -86,7 +93,8 @@ class Watch final : public platform::Observer {
   /// A load that nobody waits for is only counted, a run of them at a time.
   void hush() noexcept;
   [[noreturn]] void stop(Ending why);
-  void meet_lines(std::uint32_t at, std::size_t bytes);
+  /// `stores`: without reading first.
+  void meet_lines(std::uint32_t at, std::size_t bytes, bool stores);
   void change(std::uint32_t at, std::size_t bytes) {
     if (!copies_) image_.touch(at, bytes);
   }
@@ -105,9 +113,10 @@ class Watch final : public platform::Observer {
   const std::byte* copy_ = nullptr;
   bool recording_ = false;
   bool asking_ = false;
-  std::vector<std::uint8_t> undecided_;  ///< by line
-  std::vector<LineNumber> asked_;
-  std::function<void(LineNumber)> decide_;
+  std::vector<Words> unmet_words_;  ///< of those asked for, by line
+  std::vector<Words> overwritten_;  ///< of those asked for, by line
+  std::vector<Asked> asked_;
+  std::function<void(LineNumber, Words)> meet_;
   std::vector<std::pair<const void*, std::size_t>> early_;  ///< flushed before `mapped`
   Mutation mutation_;
   Callers callers_;

@@ -3,6 +3,7 @@
 // replaying the log makes them agree. Media are believed in nothing: every offset is checked before
 // it is followed. Done again after a power cut, every step does the same.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "index/pactree/pactree.h"
@@ -48,6 +49,7 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
   const std::uint64_t commit = node.commit.load(std::memory_order_relaxed);
   if ((commit & ~full()) != 0) return corrupt("L1: a commit bit has no record");
   std::uint64_t kept = commit;
+  decltype(node.tag) tag{};
   for (std::uint64_t left = commit; left != 0; left &= left - 1) {
     const auto slot = static_cast<unsigned>(std::countr_zero(left));
     const RecordWords words = node.record(slot).load();
@@ -58,8 +60,9 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
       continue;
     }
     if (Result<void> marked = records_.mark(words); !marked) return marked;
-    node.fill_slot(slot, words, hash_of(records_.key_of(words)));  // L3
+    tag[slot] = fingerprint_from(hash_of(records_.key_of(words)));
   }
+  node.tag = tag;  // L3
   if (kept != commit) pm::store_persist(node.commit, kept);
   node.lock.reset();
   node.high.store(next == nullptr ? pactree::no_high : next->anchor.load().key,

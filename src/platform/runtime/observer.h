@@ -90,11 +90,11 @@ class Observer {
 
  protected:
   /// While installed: so many loads need no more than counting before `read` and `atomic` are
-  /// called for one again. `told_lines`, by line of the window, which begins one: not 0 where every
-  /// load must be told; two more than the window has are readable.
-  static void hush(std::uint64_t loads, const std::uint8_t* told_lines) noexcept {
+  /// called for one again. `told_words`: of each line of the window, which begins one, the words
+  /// whose every load must be told, a bit each; two lines more than the window has are readable.
+  static void hush(std::uint64_t loads, const std::uint8_t* told_words) noexcept {
     hooked_.quiet_loads = loads;
-    hooked_.told_lines = told_lines;
+    hooked_.told_words = told_words;
   }
   /// Of these, how many are left.
   [[nodiscard]] static std::uint64_t quiet_loads() noexcept { return hooked_.quiet_loads; }
@@ -103,15 +103,20 @@ class Observer {
   struct Hooked {
     Window window;  ///< of the observer installed, or everything
     std::uint64_t quiet_loads = 0;
-    const std::uint8_t* told_lines = nullptr;
+    const std::uint8_t* told_words = nullptr;
   };
   [[nodiscard, gnu::always_inline]] static bool is_told(std::uintptr_t at,
                                                         std::size_t bytes) noexcept {
     constexpr unsigned line_bits = 6;
-    const std::uintptr_t first = at >> line_bits;
-    const std::uintptr_t last = (at + bytes - 1) >> line_bits;
-    const bool is_long = bytes > 1U << line_bits && last > first + 1;
-    return is_long || (hooked_.told_lines[first] | hooked_.told_lines[last]) != 0;
+    constexpr unsigned word_bits = 3;
+    constexpr unsigned words_a_line = 1U << (line_bits - word_bits);
+    constexpr std::size_t most_bytes = 64;  // they touch 9 words of two lines, or fewer
+    if (bytes > most_bytes) return true;
+    const std::uint8_t* const told = hooked_.told_words + (at >> line_bits);
+    const unsigned words = told[0] | unsigned{told[1]} << words_a_line;
+    const auto first = static_cast<unsigned>(at >> word_bits) % words_a_line;
+    const auto count = static_cast<unsigned>((at % (1U << word_bits) + bytes - 1) >> word_bits) + 1;
+    return (words >> first & ((1U << count) - 1)) != 0;
   }
 
   Window window_;
