@@ -100,11 +100,9 @@ int main(int argc, char** argv) {
     for (const std::uint64_t entries : {4U, 32U}) {
       const Rate plain = rate(info, seconds, never, entries);
       const Rate deep = rate(info, seconds, 1, entries);
-      std::printf(
-          "%-10s %8llu %12.0f %12.0f %14.0f %16.0f
-          ", info.name.c_str(),
-          static_cast<unsigned long long>(entries),
-          plain.states, plain.recoveries, deep.states, deep.recoveries);
+      std::printf("%-10s %8llu %12.0f %12.0f %14.0f %16.0f\n", info.name.c_str(),
+                  static_cast<unsigned long long>(entries), plain.states, plain.recoveries,
+                  deep.states, deep.recoveries);
     }
   }
   std::printf("\n%-10s %12s %12s %8s\n", "index", "native ns", "hooked ns", "ratio");
