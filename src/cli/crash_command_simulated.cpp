@@ -39,6 +39,7 @@ struct Flags {
   std::string out;
   std::string replay;
   std::string mutate;
+  std::string place;
   bool reorder = false;
   bool smells = false;
   bool json = false;
@@ -66,6 +67,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--out", flags.out, "where to write the replay file of a finding");
   app.add_option("--replay", flags.replay, "show a finding again, step by step");
   app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
+  app.add_option(
+      "--place", flags.place,
+      "with --mutate: only those at places like this, FILE:LINE in FUNCTION or a part of it");
   app.add_flag("--reorder", flags.reorder,
                "the compiler may reorder plain stores to one line (atomic ones never)");
   app.add_flag("--smells", flags.smells, "report needless flushes and fences, too");
@@ -319,9 +323,10 @@ int mutate(const Flags& flags, crash::Plan plan) {
   if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
   std::string text;
-  const auto results = crash::mutate(plan, bench, places, [&](const crash::MutantResult& result) {
-    if (!flags.quiet) std::fprintf(stderr, "perdure: %s\n", crash::show(result).c_str());
-  });
+  const auto results =
+      crash::mutate(plan, bench, places, flags.place, [&](const crash::MutantResult& result) {
+        if (!flags.quiet) std::fprintf(stderr, "perdure: %s\n", crash::show(result).c_str());
+      });
   unsigned killed = 0;
   unsigned equivalent = 0;
   Json list = Json::array();

@@ -14,6 +14,7 @@ struct Evidence {
   bool met = false;
   bool locked_follows = true;  ///< E1
   bool same_line = true;       ///< E2
+  bool nothing_waits = true;   ///< E3
 };
 
 bool writes(const Event& event) {
@@ -72,7 +73,24 @@ bool same_line(const Trace& trace, std::size_t site) {
   return false;
 }
 
-void look(const Trace& trace, const Site& site, Mutation::Kind kind, Evidence& evidence) {
+// E3  a fence for which the thread has flushed, streamed or, under eADR, stored nothing since the
+// one
+//     before, or since its last locked instruction: it raises no floor. It is there for other
+//     threads.
+bool nothing_waits(const Trace& trace, std::size_t fence, Domain domain) {
+  for (std::size_t i = fence; i-- > 0;) {
+    const Event& event = trace[i];
+    if (event.thread != trace[fence].thread) continue;
+    if (event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) return true;
+    if (event.kind == Event::Kind::flush || event.kind == Event::Kind::stream ||
+        (event.kind == Event::Kind::store && domain == Domain::eadr))
+      return false;
+  }
+  return true;
+}
+
+void look(const Trace& trace, const Site& site, Mutation::Kind kind, Domain domain,
+          Evidence& evidence) {
   for (std::size_t i = 0; i < trace.size(); ++i) {
     if (trace[i].pc != site.pc) continue;
     const bool fence = trace[i].kind == Event::Kind::fence;
@@ -84,6 +102,7 @@ void look(const Trace& trace, const Site& site, Mutation::Kind kind, Evidence& e
       evidence.locked_follows = false;
     // A flush aimed elsewhere is one left out, and a needless one besides: fewer states, none new.
     if (!same_line(trace, i)) evidence.same_line = false;
+    if (!fence || !nothing_waits(trace, i, domain)) evidence.nothing_waits = false;
   }
 }
 
@@ -92,6 +111,9 @@ std::string argument(const Evidence& evidence) {
   if (evidence.locked_follows)
     return "a locked instruction of the same thread follows before it stores or returns: a fence, "
            "too";
+  if (evidence.nothing_waits)
+    return "the thread has flushed nothing since its last fence or locked instruction: it is there "
+           "for other threads";
   if (evidence.same_line)
     return "only the same line is stored to until its next flush and fence: its stores persist in "
            "order anyway";
@@ -127,6 +149,7 @@ std::string show(const MutantResult& result) {
 }
 
 std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
+                                 const std::string& part,
                                  const std::function<void(const MutantResult&)>& told) {
   // The sites first: a short exploration without a change, which must be clean.
   const Summary sound = explore_many(plan, bench, [](const Summary&) {});
@@ -151,9 +174,10 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
     for (const Mutation::Kind kind :
          {Mutation::Kind::drop, Mutation::Kind::retarget, Mutation::Kind::late}) {
       if (site.is_fence && kind != Mutation::Kind::drop) continue;
+      if (places.of(site.pc).show().find(part) == std::string::npos) continue;
       MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
       Evidence evidence;
-      for (const Trace& trace : traces) look(trace, site, kind, evidence);
+      for (const Trace& trace : traces) look(trace, site, kind, plan.domain, evidence);
       result.equivalent = argument(evidence);
       if (result.equivalent.empty()) {
         Plan changed = plan;

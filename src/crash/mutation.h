@@ -26,9 +26,10 @@ struct MutantResult {
 [[nodiscard]] std::string show(const MutantResult& result);
 
 /// All mutants of the plan's index at the sites its runs meet; each is explored as planned until it
-/// is killed. Sites are told apart by source line and kind where lines are known.
+/// is killed. Sites are told apart by source line and kind where lines are known. `part`: only of
+/// places whose text (file:line in function) holds it.
 [[nodiscard]] std::vector<MutantResult> mutate(
-    const Plan& plan, Bench& bench, Places& places,
+    const Plan& plan, Bench& bench, Places& places, const std::string& part,
     const std::function<void(const MutantResult&)>& told);
 
 }  // namespace perdure::crash

@@ -155,6 +155,7 @@ Recorder::~Recorder() = default;
 Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   run_ = {};
   exposed_ = 0;
+  unflushed_ = {};
   source_.trace.clear();
   next_preemption_ = 0;
   order_ = options_.schedule.order;
@@ -245,8 +246,9 @@ void Recorder::meet() {
 }
 
 void Recorder::raise_floors(Event::Kind kind, const void* pc) {
-  source_.add(kind, fibers_.running(), 0, 0, pc);
-  exposed_ &= static_cast<std::uint8_t>(~(1U << fibers_.running()));
+  const unsigned thread = fibers_.running();
+  source_.add(kind, thread, 0, 0, pc);
+  if (!unflushed_[thread]) exposed_ &= static_cast<std::uint8_t>(~(1U << thread));
 }
 
 void Recorder::expose() {
@@ -286,6 +288,7 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
   if (mutation.kind == Mutation::Kind::none) run_.steps.flushes.push_back(run_.steps.count);
   if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) {
     expose();
+    if (mutation.kind != Mutation::Kind::late) unflushed_[fibers_.running()] = at;
     if (mutation.kind == Mutation::Kind::drop) return;
     if (mutation.kind == Mutation::Kind::retarget) at = at >= line_bytes ? at - 64U : at + 64U;
     if (mutation.kind == Mutation::Kind::late) {
@@ -294,6 +297,8 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
       return;
     }
   }
+  for (auto& line : unflushed_)
+    if (line == at) line.reset();
   source_.add(Event::Kind::flush, fibers_.running(), at, static_cast<unsigned>(kind), pc);
 }
 

@@ -6,6 +6,7 @@
 // after that, so at most one store is ever open.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -162,7 +163,8 @@ class Recorder final : public platform::Observer {
   [[noreturn]] void give_up_transaction(std::uint32_t status);
   /// A fence or locked instruction.
   void raise_floors(Event::Kind kind, const void* pc);
-  /// From the mutated place to the thread's next fence preemptions matter.
+  /// From the mutated place to the thread's next fence preemptions matter; where a line was not
+  /// flushed, to the next one after it was.
   void expose();
   /// For what no transaction survives.
   void forbid_transaction();
@@ -184,6 +186,7 @@ class Recorder final : public platform::Observer {
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty
   std::vector<Event> postponed_;     ///< by a mutation
   std::uint8_t exposed_ = 0;         ///< bit t: thread t did without it, and has not fenced since
+  std::array<std::optional<std::uint32_t>, 8> unflushed_{};  ///< by thread: the line's offset
 };
 
 }  // namespace perdure::crash

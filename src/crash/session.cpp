@@ -65,11 +65,14 @@ std::uint32_t first_explored_event(const Program& program, const Recorder::Run& 
   return static_cast<std::uint32_t>(from);
 }
 
-// Free memory holds what was there before: whoever relies on zeros must write and flush them.
-void fill_with_garbage(std::span<std::byte> memory) {
+// Free memory holds what was there before: whoever relies on zeros must write and flush them. Small
+// numbers, of every other program, look like counts and versions.
+void fill_with_garbage(std::span<std::byte> memory, std::uint64_t seed) {
+  constexpr std::uint64_t small_ones = 16;
+  const bool small = mix64(seed) % 2 == 0;
   Rng garbage(1, 7);
   for (std::size_t i = 0; i + word_bytes <= memory.size(); i += word_bytes) {
-    const std::uint64_t word = garbage();
+    const std::uint64_t word = small ? garbage.below(small_ones) : garbage();
     std::memcpy(memory.data() + i, &word, word_bytes);
   }
 }
@@ -94,7 +97,7 @@ Verdict record(const Case& what, Bench& bench) {
   const std::size_t first_explored = 1 + program.preload.size();
 
   const bool foreign = what.subject.heap == HeapKind::pmdk;
-  if (!foreign) fill_with_garbage(bench.live().span());
+  if (!foreign) fill_with_garbage(bench.live().span(), program.universe);
   const Vocabulary vocabulary(program);
   auto instance = start_new(what.subject, vocabulary, bench.live());
   if (!instance) {

@@ -56,7 +56,7 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
   }
   auto* const node = pool.at<DataNode>(block.offset);
   node->format(entries, anchor.words);
-  pm::persist(node, bytes);
+  pm::persist(node, sizeof(DataNode));  // no commit bit is set: the records mean nothing (L1)
   records.publish(anchor);
   heap.publish({&block, 1});
   const auto give_back = [&] {

@@ -7,9 +7,10 @@
 // G1  an entry names a data node that is being linked (a split) or unlinked (a merge). Replaying it
 //     puts the node into the search layer if it is in the list, and takes it out if not; so it may
 //     be replayed any number of times.
-// G2  an entry is durable before the change it announces, and cleared, durably, after the search
-//     layer was changed durably. A node is freed by the replay of its merge, after all entries that
-//     name it are cleared.
+// G2  an entry is durable before the change it announces, and cleared after the search layer was
+//     changed durably. A node is freed by the replay of its merge, after all entries that name it
+//     are cleared. Entries that a power cut brings back name a node of the list, for which G1 does
+//     nothing, or are dismissed.
 // G3  entries are replayed by one thread at a time. Merges are replayed in the order of the log, so
 //     what an obsolete node's `prev` leads to lives as long as it can be found.
 // G4  a split whose replay finds no room stays in the log, and is tried again.
@@ -110,7 +111,7 @@ class SmoLog {
   static constexpr std::uint8_t ready = 2;
 
   void clear(std::uint64_t at) noexcept {
-    pm::store_persist(word_[at % entries], 0);
+    word_[at % entries].store(0, std::memory_order_release);
     state_[at % entries].store(done, std::memory_order_release);
   }
 
