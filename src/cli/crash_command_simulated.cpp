@@ -101,6 +101,8 @@ Result<double> seconds(const std::string& text) {
 Result<crash::Plan> plan_of(const Flags& flags) {
   crash::Plan plan;
   const std::string& name = flags.mutate.empty() ? flags.index : flags.mutate;
+  if (flags.mutate.empty() && !flags.place.empty())
+    return Error{ErrorCode::usage, "only mutants have a place", "--place", "give --mutate INDEX"};
   if (name.empty())
     return Error{ErrorCode::usage, "no index is given", "--index", "give one, see `list indexes`"};
   const auto found = crash::find_subject(name);
@@ -327,6 +329,9 @@ int mutate(const Flags& flags, crash::Plan plan) {
       crash::mutate(plan, bench, places, flags.place, [&](const crash::MutantResult& result) {
         if (!flags.quiet) std::fprintf(stderr, "perdure: %s\n", crash::show(result).c_str());
       });
+  if (results.empty())
+    return report({ErrorCode::usage, "no run meets a flush or fence at such a place",
+                   "--place " + flags.place, "give a part of FILE:LINE in FUNCTION"});
   unsigned killed = 0;
   unsigned equivalent = 0;
   Json list = Json::array();

@@ -101,3 +101,24 @@ def test_a_bad_choice_is_one_line(flag: str, value: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1 and flag in done.stderr
+
+
+def test_mutants_of_one_place() -> None:
+    done = crash("--mutate", "lbtree", "--place", "::commit", "--budget", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    mutants = json.loads(done.stdout)["mutants"]
+    assert mutants and all("::commit" in mutant["site"] for mutant in mutants)
+    assert all(mutant["verdict"] == "killed" for mutant in mutants)
+
+
+@pytest.mark.parametrize("flags", [("--index", "lbtree"), ("--mutate", "lbtree", "--budget", "1")])
+def test_a_place_without_a_mutant_is_one_line(flags: tuple[str, ...]) -> None:
+    done = crash(*flags, "--place", "nowhere")
+    assert done.returncode == 2
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and "--place" in done.stderr
+
+
+def test_so_many_states_are_enough_within_a_run() -> None:
+    done = crash("--index", "roart", "--states", "500", "--json")
+    assert done.returncode == 0, done.stderr
+    assert 500 <= json.loads(done.stdout)["coverage"]["states"] < 2500
