@@ -122,3 +122,12 @@ def test_so_many_states_are_enough_within_a_run() -> None:
     done = crash("--index", "roart", "--states", "500", "--json")
     assert done.returncode == 0, done.stderr
     assert 500 <= json.loads(done.stdout)["coverage"]["states"] < 2500
+
+
+def test_a_fence_with_nothing_to_wait_for_is_equivalent() -> None:
+    done = crash("--mutate", "dptree", "--place", "::rotate", "--budget", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    mutants = json.loads(done.stdout)["mutants"]
+    told = [mutant for mutant in mutants if "other threads" in mutant["why"]]
+    assert len(told) == 1  # that of the lock
+    assert told[0]["fence"] and told[0]["verdict"] == "equivalent"
