@@ -98,6 +98,24 @@ Result<double> seconds(const std::string& text) {
   return value;
 }
 
+Result<void> check_choices(const Flags& flags) {
+  struct Choice {
+    const char* flag;
+    const std::string& given;
+    std::vector<std::string> known;
+  };
+  const Choice choices[] = {{"--heap", flags.heap, {"slab", "pmdk"}},
+                            {"--domain", flags.domain, {"adr", "eadr"}},
+                            {"--transactions", flags.transactions, {"on", "off"}},
+                            {"--key-kind", flags.key_kind, {"integer", "bytes", "slots"}}};
+  for (const auto& [flag, given, known] : choices) {
+    const bool by_default = given.empty() && &given == &flags.key_kind;
+    if (!by_default && std::ranges::find(known, given) == known.end())
+      return not_one_of(given, flag, known);
+  }
+  return {};
+}
+
 Result<crash::Plan> plan_of(const Flags& flags) {
   crash::Plan plan;
   const std::string& name = flags.mutate.empty() ? flags.index : flags.mutate;
@@ -107,19 +125,8 @@ Result<crash::Plan> plan_of(const Flags& flags) {
     return Error{ErrorCode::usage, "no index is given", "--index", "give one, see `list indexes`"};
   const auto found = crash::find_subject(name);
   if (!found) return found.error();
-  const std::vector<std::string> heaps{"slab", "pmdk"};
-  if (std::ranges::find(heaps, flags.heap) == heaps.end())
-    return not_one_of(flags.heap, "--heap", heaps);
-  const std::vector<std::string> domains{"adr", "eadr"};
-  if (std::ranges::find(domains, flags.domain) == domains.end())
-    return not_one_of(flags.domain, "--domain", domains);
-  const std::vector<std::string> switches{"on", "off"};
-  if (std::ranges::find(switches, flags.transactions) == switches.end())
-    return not_one_of(flags.transactions, "--transactions", switches);
+  if (Result<void> chosen = check_choices(flags); !chosen) return chosen.error();
   plan.transactions = flags.transactions == "on";
-  const std::vector<std::string> kinds{"integer", "bytes", "slots"};
-  if (!flags.key_kind.empty() && std::ranges::find(kinds, flags.key_kind) == kinds.end())
-    return not_one_of(flags.key_kind, "--key-kind", kinds);
   plan.domain = flags.domain == "adr" ? crash::Domain::adr : crash::Domain::eadr;
   plan.key_kind = flags.key_kind == "bytes"   ? KeyKind::bytes
                   : flags.key_kind == "slots" ? KeyKind::slots
