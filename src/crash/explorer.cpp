@@ -280,10 +280,12 @@ Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) 
       if (depth[at] == 0) {
         if (met == path.size()) path.push_back({at, 0, 0});
         PERDURE_ASSERT(path[met].place == at);
-        LineContent content = open[at].choices[path[met].choice].content;
-        const LineContent now = image_.read(line);
-        for (unsigned i = 0; i < now.size(); ++i)
-          if ((watch_.overwritten(line) >> i & 1) != 0) content[i] = now[i];
+        // Words that recovery has stored to keep that.
+        const LineContent& decided = open[at].choices[path[met].choice].content;
+        const unsigned undecided = open[at].words & ~unsigned{watch_.overwritten(line)};
+        LineContent content = image_.read(line);
+        for (unsigned i = 0; i < content.size(); ++i)
+          if ((undecided >> i & 1) != 0) content[i] = decided[i];
         image_.write(line, content);
         depth[at] = ++met;
       }

@@ -54,6 +54,18 @@ TEST_P(ToyTest, TheRepairedTwinIsNotObjectedTo) {
   EXPECT_GT(summary.coverage.states, 1000U);
 }
 
+// What is usually the product's is left to recovery, which chooses a line's content as it reads.
+TEST_P(ToyTest, ContentsChosenLateSayTheSame) {
+  Plan sound = plan(true);
+  sound.most_states /= 4;
+  Plan broken = plan(false);
+  sound.bounds.product = broken.bounds.product = 0;
+  const Summary summary = run(sound, bench_);
+  EXPECT_FALSE(summary.violation.has_value())
+      << summary.violation->oracle << ": " << summary.violation->what;
+  EXPECT_TRUE(run(broken, bench_).violation.has_value());
+}
+
 INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
                          [](const auto& info) {
                            return std::string(name_of(static_cast<Defect>(info.param)));
