@@ -7,8 +7,7 @@
 //   lock_kept           a lock lies beside the data, is flushed with it, and recovery leaves it
 //                       (P-CLHT, Level hashing; Witcher)
 //   moved_in_two_steps  a record is deleted here before, or after, it is durable there, and
-//   recovery
-//                       does not tell which (Level hashing; Witcher)
+//                       recovery does not tell which (Level hashing; Witcher)
 //   log_without_fence   a log entry and its valid flag under one fence (PMDK examples; Agamotto)
 //   read_before_flush   a reader returns what its writer has not flushed yet (P-Masstree, P-ART;
 //                       Durinn)

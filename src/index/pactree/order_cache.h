@@ -11,8 +11,8 @@
 //     where a slow scan comes with an old order; so whoever sees it twice read one order between.
 // O2  a line is filled by whoever set `version` to `filling`: pinned, and after it read the node
 //     and validated its lock. Others go without meanwhile.
-// O3  a block that becomes a data node loses its line first. Whoever could fill it for the node that
-//     was there before has unpinned by then.
+// O3  a block that becomes a data node loses its line first. Whoever could fill it for the node
+//     before has unpinned by then.
 #pragma once
 
 #include <array>
