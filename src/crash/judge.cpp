@@ -265,8 +265,8 @@ Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
   choose(newest);
   for (std::size_t i = 0; i < open.size(); ++i)
     for (std::uint32_t choice = 0; choice < open[i].choices.size(); ++choice)
-      for (const auto& others : {oldest, newest}) {
-        std::vector<std::uint32_t> chosen = others;
+      for (const auto* const others : {&oldest, &newest}) {
+        std::vector<std::uint32_t> chosen = *others;
         chosen[i] = choice;
         choose(chosen);
       }

@@ -73,10 +73,8 @@ bool same_line(const Trace& trace, std::size_t site) {
   return false;
 }
 
-// E3  a fence for which the thread has flushed, streamed or, under eADR, stored nothing since the
-// one
-//     before, or since its last locked instruction: it raises no floor. It is there for other
-//     threads.
+// E3  a fence for which its thread has flushed, streamed or, under eADR, stored nothing since its
+//     last fence or locked instruction: it raises no floor, and is there for other threads.
 bool nothing_waits(const Trace& trace, std::size_t fence, Domain domain) {
   for (std::size_t i = fence; i-- > 0;) {
     const Event& event = trace[i];
