@@ -200,7 +200,9 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   options.path = has_path ? config.pool_path : "";
   options.heap = config.heap;
   options.bytes = site->bytes_;
-  options.huge_pages = config.huge_pages;
+  // Simulated time does not see this machine's pages: a scratch pool gets them as it is used.
+  options.huge_pages = config.huge_pages && !config.scratch_pool;
+  options.prefault = !config.scratch_pool;
   options.overwrite = config.force;
   options.parts = parts;
   options.nodes = nodes;

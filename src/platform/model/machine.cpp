@@ -93,7 +93,7 @@ void Machine::prefetch(unsigned core, PhysicalAddress address, PrefetchKind kind
   if (in_l1 == CacheTags::absent) state_->insert_l1(core, line, in_l2 & CacheTags::exclusive_bit);
   if (!writes || (in_l2 & CacheTags::exclusive_bit) != 0) return;
   const Fetch grant = state_->uncore.upgrade(state_->caches, c.physical, line, at);
-  own.l1.touch(line, CacheTags::exclusive_bit | (grant.dirty ? CacheTags::dirty_bit : 0));
+  own.l1.touch(line, CacheTags::exclusive_bit | (grant.taken.dirty ? CacheTags::dirty_bit : 0));
   own.l2.touch(line, CacheTags::exclusive_bit);
 }
 
@@ -268,8 +268,11 @@ void Machine::place_page(std::uint64_t page, PageHome home) {
 }
 
 void Machine::touch(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept {
-  state_->warm(core, address, bytes, writes);
+  const LineAddress last = (address + bytes - 1) >> 6;
+  for (LineAddress line = address >> 6; line <= last; ++line) state_->touch({line, core, writes});
 }
+
+void Machine::finish_touches() noexcept { state_->finish_touches(); }
 
 Counters Machine::counters() const {
   Counters result = state_->counters;

@@ -122,6 +122,7 @@ class Machine {
   /// Loading with the model off: tags only, no time; makes later misses what they would be
   /// (--warm).
   void touch(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
+  void finish_touches() noexcept;
 
   /// Everything since the start; subtract two for a phase.
   [[nodiscard]] Counters counters() const;

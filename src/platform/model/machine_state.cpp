@@ -158,37 +158,52 @@ Fetch Machine::State::bring(unsigned core, LineAddress line, Time at, bool write
   c.recent_wait = fetch.waited;
   c.fills.set(slot, {line, fetch.done, fetch.done + fetch.hold});
   c.latest_fill = std::max(c.latest_fill, fetch.done);
-  std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
-  if (fetch.dirty) flags |= CacheTags::dirty_bit;
+  const std::uint64_t flags = fetch.taken.flags();
   insert_l2(core, line, flags);
   insert_l1(core, line, flags & CacheTags::exclusive_bit);
-  if (fetch.pushed_out.dirty) evict_to_memory(core, fetch.pushed_out.line);
+  if (fetch.taken.pushed_out.dirty) evict_to_memory(core, fetch.taken.pushed_out.line);
   return fetch;
 }
 
-void Machine::State::warm(unsigned core, PhysicalAddress address, unsigned bytes,
-                          bool writes) noexcept {
+void Machine::State::touch(const Touch& touch) noexcept {
+  // The same again changes nothing.
+  if (touched_ != warmed_ && touches_[(touched_ - 1) % touches_waiting] == touch) return;
+  const PrivateCaches& own = caches[cores[touch.core].physical];
+  if (!own.l1.holds(touch.line)) {
+    own.l2.prefetch_on_host(touch.line);
+    uncore.prefetch_on_host(touch.line);
+    if (adjacent_line) uncore.prefetch_on_host(touch.line ^ 1);
+  }
+  if (touched_ - warmed_ == touches_waiting) warm(touches_[warmed_++ % touches_waiting]);
+  touches_[touched_++ % touches_waiting] = touch;
+}
+
+void Machine::State::finish_touches() noexcept {
+  while (warmed_ != touched_) warm(touches_[warmed_++ % touches_waiting]);
+}
+
+void Machine::State::warm(const Touch& touch) noexcept {
+  const auto [line, core, writes] = touch;
   const unsigned physical = cores[core].physical;
   PrivateCaches& own = caches[physical];
   constexpr std::uint64_t both = CacheTags::flag_bits;
-  const LineAddress last = (address + bytes - 1) >> 6;
-  for (LineAddress line = address >> 6; line <= last; ++line) {
-    const std::uint64_t had = own.l1.touch(line, 0);
-    if (had != CacheTags::absent && (!writes || (had & CacheTags::exclusive_bit) != 0)) {
-      own.l1.touch(line, writes ? CacheTags::dirty_bit : 0);
-      continue;
-    }
-    const std::uint64_t flags = uncore.take_quietly(caches, physical, line, writes);
-    const bool missed = !own.l2.holds(line);
-    if (missed)
-      put_in_l2(physical, line, flags);
-    else
-      own.l2.touch(line, flags);
-    own.l1.remove(line);
-    insert_l1(core, line, writes ? both : flags & CacheTags::exclusive_bit);
-    // A longer run's caches also hold what nobody asked for, and fewer dirty lines for it.
-    if (streamer || (adjacent_line && missed)) run_prefetchers(core, line, 0, missed, true);
+  const std::uint64_t had = own.l1.touch(line, 0);
+  if (had != CacheTags::absent && (!writes || (had & CacheTags::exclusive_bit) != 0)) {
+    own.l1.touch(line, writes ? CacheTags::dirty_bit : 0);
+    return;
   }
+  std::uint64_t flags = own.l2.touch(line, 0);
+  const bool missed = flags == CacheTags::absent;
+  if (missed || (writes && (flags & CacheTags::exclusive_bit) == 0))
+    flags = uncore.take(caches, physical, line, writes).flags();
+  if (missed)
+    put_in_l2(physical, line, flags);
+  else
+    own.l2.touch(line, flags);
+  own.l1.remove(line);
+  insert_l1(core, line, writes ? both : flags & CacheTags::exclusive_bit);
+  // A longer run's caches also hold what nobody asked for, and fewer dirty lines for it.
+  if (streamer || (adjacent_line && missed)) run_prefetchers(core, line, 0, missed, true);
 }
 
 Time Machine::State::load_line(unsigned core, LineAddress line, Time ready) {

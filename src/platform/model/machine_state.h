@@ -105,8 +105,16 @@ struct Machine::State {
   /// A line on its way out keeps its next version waiting, the longer the more were sent since.
   void wait_for_streamed(unsigned core, LineAddress line);
 
-  /// Tags only: no time, no traffic.
-  void warm(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept;
+  /// An access that moves tags only: no time, no traffic.
+  struct Touch {
+    LineAddress line = 0;
+    unsigned core = 0;
+    bool writes = false;
+    bool operator==(const Touch&) const = default;
+  };
+  void touch(const Touch& touch) noexcept;
+  void finish_touches() noexcept;
+  void warm(const Touch& touch) noexcept;
 
   static constexpr std::uint64_t position_unit = 64;
 
@@ -126,6 +134,11 @@ struct Machine::State {
   bool streamer, adjacent_line;
 
  private:
+  static constexpr unsigned touches_waiting = 16;
+  std::array<Touch, touches_waiting> touches_;  ///< a ring: the oldest is the next to go
+  std::uint64_t touched_ = 0;                   ///< how many came
+  std::uint64_t warmed_ = 0;                    ///< how many of them have gone
+
   [[nodiscard]] Time cycles(double count) const { return from_ns(count / platform.cpu.clock_ghz); }
 };
 

@@ -66,6 +66,7 @@ TEST_F(MachineTest, CachesWarmedHoldWhatThePrefetchersFetched) {
     platform.cpu.adjacent_line = prefetches;
     build();
     machine->touch(0, dram, 8, true);
+    machine->finish_touches();
     machine->load(0, dram + 64, 8, 0);
     EXPECT_EQ(machine->counters().l2_hits, prefetches ? 1U : 0U);
     EXPECT_EQ(machine->counters().llc_misses, prefetches ? 0U : 1U);

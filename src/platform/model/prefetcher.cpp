@@ -18,7 +18,7 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at, boo
   PrivateCaches& own = caches[c.physical];
   if (own.l2.holds(line)) return true;
   if (quietly) {
-    put_in_l2(c.physical, line, uncore.take_quietly(caches, c.physical, line, false));
+    put_in_l2(c.physical, line, uncore.take(caches, c.physical, line, false).flags());
     return true;
   }
   const unsigned slot = c.next_prefetch;
@@ -33,10 +33,8 @@ bool Machine::State::prefetch_line(unsigned core, LineAddress line, Time at, boo
   c.recent_wait = fetch.waited;
   c.prefetches.set(slot, {line, fetch.done, fetch.done});
   c.latest_prefetch = std::max(c.latest_prefetch, fetch.done);
-  std::uint64_t flags = fetch.exclusive ? CacheTags::exclusive_bit : 0;
-  if (fetch.dirty) flags |= CacheTags::dirty_bit;
-  insert_l2(core, line, flags);
-  if (fetch.pushed_out.dirty) evict_to_memory(core, fetch.pushed_out.line);
+  insert_l2(core, line, fetch.taken.flags());
+  if (fetch.taken.pushed_out.dirty) evict_to_memory(core, fetch.taken.pushed_out.line);
   return true;
 }
 

@@ -119,14 +119,14 @@ Uncore::Answer Uncore::read_memory(unsigned socket, LineAddress line, Time at, b
   return {back + link_latency_ / 2, read.waited + (sent - at) + (back - ready), read.hold};
 }
 
-Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
-                    bool writes, bool demand) {
+Taken Uncore::take(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
+                   bool writes) noexcept {
   const unsigned socket = cores[core].socket;
   const CoreSet others = holders.of(line).without(core);
-  Fetch result;
+  Taken result;
   result.exclusive = others.empty() || writes;
-  const bool held = !others.empty();
-  bool across = others.beyond(cores_of_socket_[socket]);
+  result.held = !others.empty();
+  result.across = others.beyond(cores_of_socket_[socket]);
   bool dirty = false;
   if (writes) {
     others.for_each([&](unsigned other) {
@@ -144,18 +144,31 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
       }
     });
   }
-  bool in_llc = false;
   for (unsigned at_socket = 0; at_socket < llc_.size(); ++at_socket) {
     if (llc_[at_socket].empty()) continue;
     const CacheTags::Victim found = llc_[at_socket].remove(line);
     if (!found.valid) continue;
-    in_llc = true;
-    across = across || (!held && at_socket != socket);
+    result.in_llc = true;
+    result.across = result.across || (!result.held && at_socket != socket);
     dirty = dirty || found.dirty;
     break;
   }
-  result.dirty = dirty && writes;
-  if (!held && !in_llc) {
+  // A reader gets a clean copy of what others hold: the dirty bytes stay in the LLC of its socket.
+  if (dirty && !writes && result.held) {
+    const CacheTags::Victim out = llc_[socket].insert(line, CacheTags::dirty_bit);
+    if (out.dirty) result.pushed_out = out;
+  } else {
+    result.dirty = dirty;
+  }
+  return result;
+}
+
+Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
+                    bool writes, bool demand) {
+  const unsigned socket = cores[core].socket;
+  Fetch result;
+  result.taken = take(cores, core, line, writes);
+  if (!result.taken.held && !result.taken.in_llc) {
     const Answer answer = read_memory(socket, line, at, writes, demand);
     result.done = answer.done;
     result.waited = answer.waited;
@@ -163,8 +176,8 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
     return result;
   }
   result.where = Where::llc;
-  result.done = at + llc_latency_ + (held ? snoop_ : 0);
-  if (across) {
+  result.done = at + llc_latency_ + (result.taken.held ? snoop_ : 0);
+  if (result.taken.across) {
     const unsigned other_socket = socket == 0 ? 1 : 0;
     const Time sent =
         cross(socket, at, message_, static_cast<std::uint64_t>(platform_.link.message_bytes));
@@ -173,48 +186,23 @@ Fetch Uncore::fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddres
     result.waited = (sent - at) + (back - sent - link_latency_ / 2);
     result.done += link_latency_ + result.waited;
   }
-  // A reader gets a clean copy: the dirty bytes stay in the LLC of its socket.
-  if (!writes && dirty) {
-    if (held) {
-      const CacheTags::Victim out = llc_[socket].insert(line, CacheTags::dirty_bit);
-      if (out.dirty) result.pushed_out = out;
-    } else {
-      result.dirty = true;
-      result.exclusive = true;
-    }
-  }
   return result;
 }
 
-std::uint64_t Uncore::take_quietly(std::vector<PrivateCaches>& cores, unsigned core,
-                                   LineAddress line, bool writes) noexcept {
-  const CoreSet others = holders.of(line).without(core);
-  bool dirty = false;
-  others.for_each([&](unsigned other) {
-    for (CacheTags* cache : {&cores[other].l1, &cores[other].l2})
-      if (writes)
-        cache->remove(line);
-      else
-        cache->clear_flags(line, CacheTags::flag_bits);
-    if (writes) holders.remove(line, other);
-  });
-  for (CacheTags& cache : llc_)
-    if (!cache.empty()) dirty = cache.remove(line).dirty || dirty;
-  return (writes || others.empty() ? CacheTags::exclusive_bit : 0) |
-         (dirty ? CacheTags::dirty_bit : 0);
-}
-
 Fetch Uncore::upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at) {
-  Fetch result = {at + llc_latency_, 0, 0, Where::llc, true, false, {}};
+  Fetch result;
+  result.done = at + llc_latency_;
+  result.where = Where::llc;
+  bool& dirty = result.taken.dirty;
   const CoreSet others = holders.of(line).without(core);
   bool across = false;
   others.for_each([&](unsigned other) {
-    result.dirty = cores[other].l1.remove(line).dirty || result.dirty;
-    result.dirty = cores[other].l2.remove(line).dirty || result.dirty;
+    dirty = cores[other].l1.remove(line).dirty || dirty;
+    dirty = cores[other].l2.remove(line).dirty || dirty;
     holders.remove(line, other);
     across = across || cores[other].socket != cores[core].socket;
   });
-  for (CacheTags& cache : llc_) result.dirty = cache.remove(line).dirty || result.dirty;
+  for (CacheTags& cache : llc_) dirty = cache.remove(line).dirty || dirty;
   if (!others.empty()) result.done += snoop_;
   if (across) {
     const Time sent = cross(cores[core].socket, at, message_,

@@ -31,14 +31,26 @@ struct PrivateCaches {
   unsigned threads = 0;
 };
 
+/// A line as it comes to a core, and what became of its copies.
+struct Taken {
+  bool exclusive = false;
+  bool dirty = false;              ///< came from a cache that had not written it back
+  bool held = false;               ///< others have it, or had until now
+  bool in_llc = false;             ///< an LLC had it until now
+  bool across = false;             ///< it comes from the other socket
+  CacheTags::Victim pushed_out{};  ///< a dirty line that the LLC lost over it
+
+  [[nodiscard]] std::uint64_t flags() const noexcept {
+    return (exclusive ? CacheTags::exclusive_bit : 0) | (dirty ? CacheTags::dirty_bit : 0);
+  }
+};
+
 struct Fetch {
   Time done = 0;
   Time waited = 0;  ///< of it, queueing
   Time hold = 0;    ///< so much later the line-fill buffer is free
   Where where = Where::memory;
-  bool exclusive = false;
-  bool dirty = false;              ///< came from an LLC that had not written it back
-  CacheTags::Victim pushed_out{};  ///< a dirty line that the LLC lost over it
+  Taken taken{};
 };
 
 class Uncore {
@@ -69,9 +81,9 @@ class Uncore {
   /// A victim of an L2 goes to the LLC; returns the dirty line that this pushed out, if any.
   CacheTags::Victim accept_victim(unsigned socket, CacheTags::Victim victim) noexcept;
 
-  /// Moves tags as `fetch` does, in no time and without traffic; returns the line's flags.
-  std::uint64_t take_quietly(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
-                             bool writes) noexcept;
+  /// The part of `fetch` that moves tags: no time, no traffic.
+  Taken take(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
+             bool writes) noexcept;
 
   /// Brings what a fetch of the line will look at into the cache of the machine that simulates.
   void prefetch_on_host(LineAddress line) const noexcept {

@@ -113,6 +113,7 @@ void Simulation::run(const std::function<void(unsigned thread)>& job) {
 }
 
 void Simulation::set_model(Model model) noexcept {
+  engine.machine->finish_touches();
   engine.timed = model == Model::on;
   engine.tags = model == Model::tags_only;
   engine.scheduler.reorder();

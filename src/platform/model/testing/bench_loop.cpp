@@ -135,6 +135,7 @@ void fill_caches(Run& run) {
                        : agent.next + run.setup.access_bytes;
       run.machine.touch(core, agent.base + offset, run.setup.access_bytes, true);
     }
+  run.machine.finish_touches();
 }
 
 }  // namespace
