@@ -46,9 +46,7 @@ template <class Keys>
 class Session {
  public:
   Session(const BenchConfig& config, Progress& progress)
-      : config_(config), progress_(progress), clock_(Clock::get()) {
-    for (unsigned n = 0; n < config.instances(); ++n) instances_.emplace_back(config, n);
-  }
+      : config_(config), progress_(progress), clock_(Clock::get()) {}
 
   Result<BenchResult> run() {
     auto result = go();
@@ -62,6 +60,8 @@ class Session {
     auto target = Target::start(config_);
     if (!target) return target.error();
     target_ = std::move(target).value();
+    // Where the target puts what its threads read, which under simulation is no matter of chance.
+    for (unsigned n = 0; n < config_.instances(); ++n) instances_.emplace_back(config_, n);
     if (auto opened = open_index(); !opened) return opened.error();
     if (!config_.reuse)
       if (auto loaded = load(); !loaded) return loaded.error();
