@@ -66,6 +66,11 @@ class IntegerScan {
  public:
   void clear() noexcept { records_.clear(); }
   void append(std::uint64_t key, std::uint64_t value) { records_.push_back({key, value}); }
+  /// So many more, to be filled by the caller.
+  [[nodiscard]] std::span<IntegerRecord> extend(std::size_t count) {
+    records_.resize(records_.size() + count);
+    return std::span(records_).last(count);
+  }
   void truncate(std::size_t size) { records_.resize(size); }
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   [[nodiscard]] IntegerRecord operator[](std::size_t i) const noexcept { return records_[i]; }

@@ -157,15 +157,23 @@ bool LbTree<Keys>::add_and_split(Leaf& leaf, Draft& draft, std::uint8_t fingerpr
   std::atomic<std::uint64_t>& unused = leaf.sibling[next.alternate()];
   unused.store(block.offset, std::memory_order_release);
   pm::flush(&unused, sizeof unused);
-  if constexpr (RecordStore<Keys>::has_blobs) {
-    std::array<Reservation, 2> both{block, draft.block};
-    commit({both.data(), goes_right ? 2U : 1U}, leaf.header[0], next.word_0);
-  } else {
-    commit({&block, 1}, leaf.header[0], next.word_0);
-  }
+  publish_split(block, goes_right ? blocks_of(draft) : std::span<Reservation>{}, leaf.header[0],
+                next.word_0);
   inner_.insert(records_.key_of(lowest), &right);
   if (!goes_right) add_with_room(leaf, draft, fingerprint);
   return true;
+}
+
+// The new leaf, and the blob of the record that went there.
+template <class Keys>
+void LbTree<Keys>::publish_split(const Reservation& leaf, std::span<Reservation> blob,
+                                 std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  std::array<Reservation, 2> blocks;
+  std::size_t count = 0;
+  if (publishes_) blocks[count++] = leaf;
+  if (!blob.empty()) blocks[count++] = blob.front();
+  if (count == 0) pm::fence();
+  commit(std::span(blocks).first(count), word, value);
 }
 
 // Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
@@ -203,7 +211,7 @@ void LbTree<Keys>::unlink_empty(Key key) {
     else
       at.lock->unlock_unchanged();
     if (!unlinked) continue;
-    epochs_.retire(heap_, offset_of(at.leaf), sizeof(Leaf));
+    if (publishes_) epochs_.retire(heap_, offset_of(at.leaf), sizeof(Leaf));
     return;
   }
 }

@@ -12,6 +12,7 @@ LbTree<Keys>::LbTree(const IndexPlace& place, std::uint64_t head)
     : pool_(*place.pool),
       heap_(place.pool->heap()),
       threads_(place.threads),
+      publishes_(place.options.get("as_published") == 0),
       records_(*place.pool, epochs_),
       locks_(place.options.get("lock_stripes"), place.huge_pages),
       first_(place.pool->template at<Leaf>(head)),
@@ -31,8 +32,8 @@ auto LbTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   leaf->format(null_offset);
   pm::persist(leaf, sizeof(Leaf));
   heap.publish({&block, 1});
-  Result<void> rooted =
-      create_index_root(*place.pool, place.root_name, root_kind, {}, block.offset);
+  Result<void> rooted = create_index_root(*place.pool, place.root_name, root_kind,
+                                          {place.options.get("as_published")}, block.offset);
   if (!rooted) {
     heap.free(block.offset, sizeof(Leaf));
     return rooted.error();
@@ -44,6 +45,12 @@ template <class Keys>
 auto LbTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
   const Result<IndexRoot> root = read_index_root(*place.pool, place.root_name, root_kind);
   if (!root) return root.error();
+  if (root.value().option[0] != 0)
+    return Error{ErrorCode::unsupported, "made with as_published=1, so its leaves are lost",
+                 place.pool->path(), "load it anew"};
+  Result<void> as_made = check_index_option(*place.pool, "as_published", root.value().option[0],
+                                            place.options.get("as_published"));
+  if (!as_made) return as_made.error();
   const std::uint64_t head = root.value().head;
   if (!lbtree::could_be_leaf(*place.pool, head))
     return lbtree::damaged(*place.pool, "the root leads to no leaf", head);
@@ -150,7 +157,13 @@ PERDURE_REGISTER_INDEX(
                                           " offset; rounded up to a power of two",
                            .fallback = lbtree::LeafLocks::default_stripes,
                            .least = 1,
-                           .most = lbtree::LeafLocks::most_stripes}},
+                           .most = lbtree::LeafLocks::most_stripes},
+                          {.name = "as_published",
+                           .description = "1: leaves that splits make are never published to the"
+                                          " heap, as in the public code; not recoverable",
+                           .fallback = 0,
+                           .least = 0,
+                           .most = 1}},
               .create_integer = LbTree<IntegerKeys>::create,
               .create_bytes = LbTree<ByteKeys>::create,
               .recover_integer = LbTree<IntegerKeys>::recover,

@@ -131,6 +131,8 @@ class LbTree final : public OrderedIndex<Keys> {
       return {};
   }
   void commit(std::span<Reservation> blocks, std::atomic<std::uint64_t>& word, std::uint64_t value);
+  void publish_split(const Reservation& leaf, std::span<Reservation> blob,
+                     std::atomic<std::uint64_t>& word, std::uint64_t value);
   void unlink_empty(Key key);
   [[nodiscard]] bool try_unlink(Key key, Leaf& leaf);
 
@@ -148,6 +150,7 @@ class LbTree final : public OrderedIndex<Keys> {
   Pool& pool_;
   Heap& heap_;
   const unsigned threads_;
+  const bool publishes_;  ///< leaves; not as the public code
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
   mutable lbtree::LeafLocks locks_;

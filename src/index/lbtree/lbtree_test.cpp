@@ -300,6 +300,43 @@ TEST(LbTree, RecoversAgainAndAgain) {
   }
 }
 
+// What the public code skips can be had, and what that costs is said.
+template <class Keys>
+void loses_unpublished_leaves(HeapKind heap) {
+  Store<Keys> store(heap, 64 << 20, {"as_published=1"});
+  Model<Keys> model;
+  Rng rng(31);
+  for (unsigned n = 0; n < 3000; ++n) model[random_key(Keys{}, rng)] = random_value(Keys{}, rng);
+  for (const auto& [key, value] : model) ASSERT_EQ(store.index().insert(key, value), Outcome::ok);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  for (const auto& [key, value] : model) ASSERT_EQ(store.index().remove(key), Outcome::ok);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), Model<Keys>{}));
+  const Result<void> recovered = store.crash();
+  ASSERT_FALSE(recovered.ok());
+  EXPECT_EQ(recovered.error().code, ErrorCode::unsupported);
+}
+
+// Else a leaf of the next split would be lost without a word.
+TEST(LbTree, RecoveryAsksForTheOptionItWasMadeWith) {
+  Integers store;
+  ASSERT_EQ(store.index().insert(1, 2), Outcome::ok);
+  IndexPlace place = store.place();
+  const std::vector<std::string> asked{"as_published=1"};
+  const auto options = IndexRegistry::options(store.info(), asked);
+  ASSERT_TRUE(options.ok());
+  place.options = *options;
+  auto other = recover_index<IntegerKeys>(store.info(), place);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ErrorCode::foreign);
+}
+
+TEST(LbTree, AsPublishedIsNotRecovered) {
+  for (const HeapKind heap : {HeapKind::slab, HeapKind::pmdk}) {
+    loses_unpublished_leaves<IntegerKeys>(heap);
+    loses_unpublished_leaves<ByteKeys>(heap);
+  }
+}
+
 TEST(LbTree, AnotherKindOfKeyIsForeign) {
   Integers store;
   IndexPlace place = store.place();
