@@ -63,6 +63,42 @@ __attribute__((target("avx512f"))) PERDURE_RACY_READ std::uint32_t match_subsets
   return low | high << 16;
 }
 
+namespace {
+
+template <unsigned blocks>
+__attribute__((target("avx512f"))) void rank_blocks(const std::int32_t* values, unsigned count,
+                                                    std::int32_t* ranks) noexcept {
+  const __m512i one = _mm512_set1_epi32(1);
+  __m512i mine[blocks];
+  __m512i rank[blocks];
+  for (unsigned b = 0; b < blocks; ++b) {
+    mine[b] = _mm512_loadu_si512(values + 16 * b);
+    rank[b] = _mm512_setzero_si512();
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const __m512i other = _mm512_set1_epi32(values[i]);
+    for (unsigned b = 0; b < blocks; ++b)
+      rank[b] =
+          _mm512_mask_add_epi32(rank[b], _mm512_cmpgt_epi32_mask(mine[b], other), rank[b], one);
+  }
+  for (unsigned b = 0; b < blocks; ++b) _mm512_storeu_si512(ranks + 16 * b, rank[b]);
+}
+
+}  // namespace
+
+void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks) noexcept {
+  switch ((count + 15) / 16) {
+    case 1:
+      return rank_blocks<1>(values, count, ranks);
+    case 2:
+      return rank_blocks<2>(values, count, ranks);
+    case 3:
+      return rank_blocks<3>(values, count, ranks);
+    default:
+      return rank_blocks<4>(values, count, ranks);
+  }
+}
+
 }  // namespace detail
 
 SimdLevel detect_simd_level() noexcept {

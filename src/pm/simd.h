@@ -31,6 +31,7 @@ extern bool has_pext;  ///< and the level is not sse2
                                                  std::uint32_t word) noexcept;
 [[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint32_t* keys,
                                                  std::uint32_t word) noexcept;
+void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks) noexcept;
 
 // Assembly, so that it is inlined into portable code: an operation on an index is held back by how
 // many instructions it has, because the next one overlaps with its misses only as far as the
@@ -189,6 +190,25 @@ template <unsigned n>
   unsigned i = 0;
   while (i < count && words[order >> (4 + 4 * i) & 15].load(std::memory_order_acquire) < limit) ++i;
   return i;
+}
+
+/// ranks[i]: how many of the first `count` values are below values[i], i < count. Values of 64 are
+/// read, ranks of 64 may be written. The caller's own memory: nobody changes it meanwhile.
+inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigned count,
+                             std::array<std::int32_t, 64>& ranks) noexcept {
+  if (detail::simd_level == SimdLevel::avx512)
+    return detail::rank_avx512(values.data(), count, ranks.data());
+  constexpr unsigned block = 16;
+  for (unsigned first = 0; first < count; first += block) {
+    std::array<std::int32_t, block> rank{};
+    std::array<std::int32_t, block> mine;
+    for (unsigned k = 0; k < block; ++k) mine[k] = values[first + k];
+    for (unsigned i = 0; i < count; ++i) {
+      const std::int32_t other = values[i];
+      for (unsigned k = 0; k < block; ++k) rank[k] += static_cast<std::int32_t>(other < mine[k]);
+    }
+    for (unsigned k = 0; k < block; ++k) ranks[first + k] = rank[k];
+  }
 }
 
 /// The bits of `word` that `mask` chooses, side by side at the low end, in their order.

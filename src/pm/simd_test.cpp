@@ -94,6 +94,21 @@ TEST_P(SimdTest, CountsAgreeWithScalarCode) {
   }
 }
 
+TEST_P(SimdTest, RanksAgreeWithScalarCode) {
+  Rng rng(13);
+  std::array<std::int32_t, 64> values;
+  std::array<std::int32_t, 64> ranks;
+  for (int round = 0; round < 3'000; ++round) {
+    for (auto& value : values)  // with ties in every other round
+      value = static_cast<std::int32_t>(round % 2 == 0 ? rng() : rng.below(40) - 20);
+    const auto count = static_cast<unsigned>(rng.below(65));
+    rank_by_counting(values, count, ranks);
+    for (unsigned i = 0; i < count; ++i)
+      ASSERT_EQ(ranks[i], std::count_if(values.begin(), values.begin() + count,
+                                        [&](std::int32_t other) { return other < values[i]; }));
+  }
+}
+
 TEST_P(SimdTest, ExtractedBitsAgreeWithScalarCode) {
   Rng rng(11);
   EXPECT_EQ(extract_bits(0b1011'0010, 0b1100'0110), 0b1001U);

@@ -31,11 +31,11 @@ bool OrderCache::find(std::uint64_t node, std::uint64_t word,
   if (lines_ == nullptr) return false;
   const Line& line = line_of(node);
   if (line.version.load(std::memory_order_acquire) != known_at(word)) return false;
-  for (unsigned i = 0; i * places_a_word < order.size(); ++i) {
+  for (unsigned i = 0; i * slots_a_word < order.size(); ++i) {
     std::uint64_t code = line.code[i].load(std::memory_order_acquire);
-    const std::size_t end = std::min<std::size_t>(order.size(), (i + 1) * places_a_word);
-    for (std::size_t r = i * places_a_word; r < end; ++r, code >>= place_bits)
-      order[r] = static_cast<std::uint8_t>(code & ((1U << place_bits) - 1));
+    const std::size_t end = std::min<std::size_t>(order.size(), (i + 1) * slots_a_word);
+    for (std::size_t r = i * slots_a_word; r < end; ++r, code >>= slot_bits)
+      order[r] = static_cast<std::uint8_t>(code & ((1U << slot_bits) - 1));
   }
   return line.version.load(std::memory_order_relaxed) == known_at(word);
 }
@@ -52,10 +52,10 @@ void OrderCache::keep(std::uint64_t node, std::uint64_t word,
     return;
   if (seen == untouched) filled_.fetch_add(1, std::memory_order_relaxed);
   // Released, so that whoever reads one of these sees `filling`, too.
-  for (unsigned i = 0; i * places_a_word < order.size(); ++i) {
+  for (unsigned i = 0; i * slots_a_word < order.size(); ++i) {
     std::uint64_t code = 0;
-    const std::size_t end = std::min<std::size_t>(order.size(), (i + 1) * places_a_word);
-    for (std::size_t r = end; r-- > i * places_a_word;) code = code << place_bits | order[r];
+    const std::size_t end = std::min<std::size_t>(order.size(), (i + 1) * slots_a_word);
+    for (std::size_t r = end; r-- > i * slots_a_word;) code = code << slot_bits | order[r];
     line.code[i].store(code, std::memory_order_release);
   }
   line.version.store(known_at(word), std::memory_order_release);

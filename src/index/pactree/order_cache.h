@@ -2,7 +2,7 @@
 // DRAM: the paper keeps it in the node, unpersisted, so that reading alone dirties media.
 //
 //   byte 0     8
-//        | version | code[7]: 10 places of 6 bits each |   one line a node
+//        | version | code[7]: 10 slots of 6 bits each |   one line a node
 //
 // The line of a node is found by the node's offset, so it can be asked for beside the node itself.
 //
@@ -40,8 +40,8 @@ class OrderCache {
     if (lines_ != nullptr) pm::prefetch(&line_of(node));
   }
 
-  /// Fills `order` with what was remembered of the node at `word`: order[r] is which of its
-  /// records, counted by slots, is the r-th smallest. False: nothing was.
+  /// Fills `order` with what was remembered of the node at `word`: order[r] is the slot of the r-th
+  /// smallest record. False: nothing was.
   [[nodiscard]] bool find(std::uint64_t node, std::uint64_t word,
                           std::span<std::uint8_t> order) const noexcept;
   /// Remembers it (O2), unless a later order is known.
@@ -60,8 +60,8 @@ class OrderCache {
   }
 
  private:
-  static constexpr unsigned place_bits = 6;
-  static constexpr unsigned places_a_word = 10;
+  static constexpr unsigned slot_bits = 6;
+  static constexpr unsigned slots_a_word = 10;
   static constexpr std::uint64_t untouched = 0;
   static constexpr std::uint64_t filling = 2;
   static constexpr std::uint64_t forgotten = 4;
@@ -71,7 +71,7 @@ class OrderCache {
     std::array<std::atomic<std::uint64_t>, 7> code;
   };
   static_assert(sizeof(Line) == pm::cache_line_bytes);
-  static_assert(7 * places_a_word >= max_entries && 1U << place_bits >= max_entries);
+  static_assert(7 * slots_a_word >= max_entries && 1U << slot_bits >= max_entries);
 
   /// O1: an unlocked word is even.
   [[nodiscard]] static constexpr std::uint64_t known_at(std::uint64_t word) noexcept {

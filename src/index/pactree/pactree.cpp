@@ -22,7 +22,8 @@ PacTree<Keys>::PacTree(const IndexPlace& place, const IndexRoot& root)
               return std::string(Path(anchor_of(*node_at(node))).text());
             }),
       log_(*place.pool, root.option[stored_log]),
-      has_worker_(place.options.get("workers") != 0) {}
+      has_worker_(place.options.get("workers") != 0),
+      scans_whole_(place.options.get("as_published") == 0) {}
 
 template <class Keys>
 PacTree<Keys>::~PacTree() {
@@ -175,6 +176,12 @@ PERDURE_REGISTER_INDEX(
                            .description = "1: a background thread replays the log; 0: the thread"
                                           " that wrote the entry, as always under simulation",
                            .fallback = pm::detail::instruction::simulated ? 0 : 1,
+                           .least = 0,
+                           .most = 1},
+                          {.name = "as_published",
+                           .description = "1: a scan counts key and value as two records, as in"
+                                          " the public code, and ends after half",
+                           .fallback = 0,
                            .least = 0,
                            .most = 1},
                           node_pools_option()},

@@ -79,7 +79,7 @@ class PacTree final : public OrderedIndex<Keys> {
  private:
   friend class PacTreePeer<Keys>;
   enum class Put : std::uint8_t { insert, upsert, update };
-  enum class Purpose : std::uint8_t { read, write };
+  enum class Purpose : std::uint8_t { read, scan, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
   /// A node, and its lock's word from a moment when the key that was asked for belonged to it.
@@ -159,6 +159,12 @@ class PacTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t take_entry(std::uint64_t entry);
 
   void ask_for_scan(const DataNode& node) const noexcept;
+  /// Records of a node in the order of their keys, as they were at one version.
+  struct InOrder {
+    std::array<RecordWords, pactree::max_entries> words;
+    unsigned count;
+  };
+  [[nodiscard]] bool read_in_order(const Entered& at, std::size_t most, InOrder& out);
 
   // Merging (merge.cpp). The caller is pinned.
   [[nodiscard]] bool is_sparse(const DataNode& node) const noexcept {
@@ -207,6 +213,7 @@ class PacTree final : public OrderedIndex<Keys> {
   mutable pactree::SmoLog log_;
   mutable pm::VersionLock replaying_;
   const bool has_worker_;
+  const bool scans_whole_;  ///< not as the public code
   std::atomic<std::uint32_t> announced_{0};
   std::atomic<bool> stopping_{false};
   std::thread worker_;
@@ -222,6 +229,8 @@ auto PacTree<Keys>::enter(Key key, std::uint64_t hash) const -> Entered {
   for (;;) {
     if constexpr (purpose == Purpose::write)
       pactree::prefetch_for_write(*node, hash, entries_);
+    else if constexpr (purpose == Purpose::scan)
+      ask_for_scan(*node);
     else
       pactree::prefetch(*node, hash, entries_);
     const std::uint64_t seen = node->lock.read_begin();

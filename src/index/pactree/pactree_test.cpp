@@ -187,6 +187,19 @@ TEST(PacTree, BulkLoadThatDoesNotFitLeavesNothing) {
 }
 
 // Each invariant that the check names is one that it finds.
+// What the public code leaves out can be had.
+TEST(PacTree, AsPublishedScansHalf) {
+  Store<IntegerKeys> store({"as_published=1"});
+  for (std::uint64_t key = 0; key < 300; ++key)
+    ASSERT_EQ(store.index().insert(key, ~key), Outcome::ok);
+  IntegerScan scan;
+  EXPECT_EQ(store.index().scan(7, 100, scan), 50U);
+  EXPECT_EQ(scan[49].key, 56U);
+  EXPECT_EQ(store.index().scan(7, 1, scan), 1U);
+  EXPECT_EQ(store.index().scan(7, 0, scan), 0U);
+  ASSERT_TRUE(succeeds(store.crash())) << "it is no matter of the layout";
+}
+
 TEST(PacTree, CheckNamesTheBrokenInvariant) {
   const auto names = [](const char* invariant, auto&& damage) {
     Store<IntegerKeys> store({"node_entries=4", "workers=0"});

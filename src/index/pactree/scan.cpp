@@ -1,5 +1,7 @@
 // PacTree's scan.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <span>
 
 #include "index/pactree/pactree.h"
@@ -14,54 +16,72 @@ void PacTree<Keys>::ask_for_scan(const DataNode& node) const noexcept {
   pactree::prefetch_records(node, entries_);
 }
 
-// Node by node along the list, each copied at one version. A node that changed under the copy, or
-// was merged away, is found again from the last key returned. The order of a node's records is
-// that which the last scan of this version found, if any.
+// False: the node has changed meanwhile. The order of its records is that which the last scan of
+// this version found, if any.
+template <class Keys>
+bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& out) {
+  const DataNode& node = *at.node;
+  const std::uint64_t commit = node.commit.load(std::memory_order_acquire);
+  const std::uint64_t offset = offset_of(&node);
+  const auto count = static_cast<unsigned>(std::popcount(commit));
+  out.count = static_cast<unsigned>(std::min<std::size_t>(count, most));
+  std::array<std::uint8_t, pactree::max_entries> slots;
+  if (orders_.find(offset, at.word, std::span(slots).first(out.count))) {
+    for (unsigned r = 0; r < out.count; ++r) out.words[r] = node.record(slots[r]).load();
+    return !pm::VersionLock::is_obsolete(at.word) && node.lock.validate(at.word);
+  }
+  LeafCopy copy;
+  std::array<std::uint8_t, pactree::max_entries> slot_of;
+  for (std::uint64_t left = commit; left != 0; left &= left - 1) {
+    slot_of[copy.count] = static_cast<std::uint8_t>(std::countr_zero(left));
+    copy.words[copy.count] = node.record(slot_of[copy.count]).load();
+    ++copy.count;
+  }
+  if (pm::VersionLock::is_obsolete(at.word) || !node.lock.validate(at.word)) return false;
+  sort_by_key(copy, records_);
+  for (unsigned r = 0; r < count; ++r) slots[r] = slot_of[copy.order[r]];
+  orders_.keep(offset, at.word, std::span(slots).first(count));
+  for (unsigned r = 0; r < out.count; ++r) out.words[r] = copy.words[copy.order[r]];
+  return true;
+}
+
+// Node by node along the list, each read at one version. A node that changed meanwhile, or was
+// merged away, is found again from the last key returned.
 template <class Keys>
 std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   out.clear();
+  if (!scans_whole_) count = (count + 1) / 2;
   if (count == 0) return 0;
   const std::uint64_t hash = hash_of(from);
   const Epochs::Guard guard(epochs_);
-  LeafCopy copy;
+  InOrder node;
   Key bound = from;
   bool beyond = false;  // records above `bound` only, not at it
   pm::Backoff backoff;
   bool behind_bound = false;  // a node whose records are all above `bound`
-  for (Entered at = enter<Purpose::read>(bound, hash);;) {
-    ask_for_scan(*at.node);
-    const std::uint64_t commit = at.node->commit.load(std::memory_order_acquire);
+  for (Entered at = enter<Purpose::scan>(bound, hash);;) {
     DataNode* const next = next_of(*at.node);
-    if (next != nullptr && static_cast<unsigned>(std::popcount(commit)) < count - out.size())
-      ask_for_scan(*next);
-    copy.count = 0;
-    for (std::uint64_t left = commit; left != 0; left &= left - 1)
-      copy.words[copy.count++] =
-          at.node->record(static_cast<unsigned>(std::countr_zero(left))).load();
-    if (pm::VersionLock::is_obsolete(at.word) || !at.node->lock.validate(at.word)) {
+    const std::size_t wanted = count - out.size();
+    if (next != nullptr && at.node->count() < wanted) ask_for_scan(*next);
+    if (!read_in_order(at, behind_bound ? wanted : pactree::max_entries, node)) {
       backoff.wait();
-      at = enter<Purpose::read>(bound, hash);
+      at = enter<Purpose::scan>(bound, hash);
       behind_bound = false;
       continue;
     }
-    const std::span order = std::span(copy.order).first(copy.count);
-    if (!orders_.find(offset_of(at.node), at.word, order)) {
-      sort_by_key(copy, records_);
-      orders_.keep(offset_of(at.node), at.word, order);
-    }
-    unsigned r = 0;
+    std::span<const RecordWords> found = std::span(node.words).first(node.count);
     if (!behind_bound) {
-      const auto is_before = [&](std::uint8_t place) {
-        const Key key = records_.key_of(copy.words[place]);
+      const auto is_before = [&](const RecordWords& words) {
+        const Key key = records_.key_of(words);
         return beyond ? !(bound < key) : key < bound;
       };
-      r = static_cast<unsigned>(std::ranges::partition_point(order, is_before) - order.begin());
+      const auto first = std::ranges::partition_point(found, is_before);
+      found = found.subspan(static_cast<std::size_t>(first - found.begin()));
     }
-    const auto end =
-        static_cast<unsigned>(std::min<std::size_t>(copy.count, r + count - out.size()));
-    if (r < end) {
-      for (; r < end; ++r) records_.append(copy.words[copy.order[r]], out);
-      bound = records_.key_of(copy.words[copy.order[end - 1]]);
+    found = found.first(std::min(found.size(), wanted));
+    if (!found.empty()) {
+      records_.append(found, out);
+      bound = records_.key_of(found.back());
       beyond = true;
     }
     if (out.size() == count || next == nullptr) return out.size();

@@ -2,7 +2,7 @@
 //
 // Sorting 45 records costs a comparison sort some 240 comparisons, half of them mispredicted. Here
 // each key is cut to the 25 bits in which this leaf's keys differ most, and its rank is the number
-// of smaller ones, counted four at a time. Keys that tie in those bits are noticed and sorted
+// of smaller ones, counted many at a time. Keys that tie in those bits are noticed and sorted
 // again.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "index/record/record_store.h"
+#include "pm/simd.h"
 
 namespace perdure {
 
@@ -28,7 +29,6 @@ struct LeafCopy {
 /// pinned).
 template <class Keys>
 void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
-  constexpr unsigned block = 16;
   constexpr unsigned kept_bits = 25;
   constexpr unsigned slot_bits = 6;
   const unsigned count = copy.count;
@@ -44,19 +44,11 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   std::array<std::int32_t, most_leaf_records> packed;
   for (unsigned i = 0; i < count; ++i)
     packed[i] = static_cast<std::int32_t>((copy.words[i].key - lowest) >> shift << slot_bits | i);
-  const unsigned padded = (count + block - 1) / block * block;
-  for (unsigned i = count; i < padded; ++i) packed[i] = 0;
-  for (unsigned first = 0; first < padded; first += block) {
-    std::array<std::int32_t, block> rank{};
-    std::array<std::int32_t, block> mine;
-    for (unsigned k = 0; k < block; ++k) mine[k] = packed[first + k];
-    for (unsigned i = 0; i < count; ++i) {
-      const std::int32_t other = packed[i];
-      for (unsigned k = 0; k < block; ++k) rank[k] += static_cast<std::int32_t>(other < mine[k]);
-    }
-    for (unsigned k = 0; k < block && first + k < count; ++k)
-      copy.order[static_cast<unsigned>(rank[k])] = static_cast<std::uint8_t>(first + k);
-  }
+  for (unsigned i = count; i < most_leaf_records; ++i) packed[i] = 0;
+  std::array<std::int32_t, most_leaf_records> rank;
+  pm::rank_by_counting(packed, count, rank);
+  for (unsigned i = 0; i < count; ++i)
+    copy.order[static_cast<unsigned>(rank[i])] = static_cast<std::uint8_t>(i);
   const auto less = [&](std::uint8_t a, std::uint8_t b) {
     return store.less(copy.words[a], copy.words[b]);
   };

@@ -117,6 +117,10 @@ class RecordStore<IntegerKeys> {
   [[nodiscard]] bool less(RecordWords a, RecordWords b) const noexcept { return a.key < b.key; }
   void read_value(RecordWords words, std::uint64_t& out) const noexcept { out = words.value; }
   void append(RecordWords words, IntegerScan& out) const { out.append(words.key, words.value); }
+  void append(std::span<const RecordWords> words, IntegerScan& out) const {
+    const std::span<IntegerRecord> records = out.extend(words.size());
+    for (std::size_t i = 0; i < words.size(); ++i) records[i] = {words[i].key, words[i].value};
+  }
   void prefetch(RecordWords) const noexcept {}
 
   [[nodiscard]] Result<void> mark(RecordWords) const { return {}; }
@@ -179,6 +183,9 @@ class RecordStore<ByteKeys> {
   void read_value(RecordWords words, std::string& out) const { out.assign(value_of(words)); }
   void append(RecordWords words, BytesScan& out) const {
     out.append(key_of(words), value_of(words));
+  }
+  void append(std::span<const RecordWords> words, BytesScan& out) const {
+    for (const RecordWords& record : words) append(record, out);
   }
   void prefetch(RecordWords words) const noexcept { pm::prefetch(pool_.base() + words.value); }
 
