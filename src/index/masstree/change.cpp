@@ -244,6 +244,9 @@ void Masstree<Keys>::add(Border& border, unsigned rank, const Step& step, Key ke
     if (reused) held.release_changed();  // B2
     return;
   }
+  // The split writes to it: the lock of the next operation would wait for the line.
+  if (const Border* const next = border.next.load(std::memory_order_relaxed); next != nullptr)
+    pm::prefetch_for_write(&next->prev);
   Growth growth(arena_, held);
   growth.prepare(border);
   split(border, rank, {step.slice, step.length, make_word(key, value)}, growth);
@@ -279,7 +282,7 @@ void Masstree<Keys>::split(Border& border, unsigned rank, const Entry& added, Gr
   Border& right = growth.take_border(all[middle].slice);
   for (unsigned i = middle; i <= n; ++i) right.insert(i - middle, all[i]);
   const bool goes_left = rank < middle;
-  for (unsigned i = n; i-- > middle - (goes_left ? 1 : 0);) border.erase(i);
+  border.keep_first(middle - (goes_left ? 1 : 0));
   if (goes_left) border.insert(rank, added);
 
   right.next.store(next, std::memory_order_relaxed);

@@ -27,6 +27,10 @@ TEST(Permutation, AgreesWithALineOfPlaces) {
   std::vector<unsigned> model;
   Rng rng(5, 0);
   for (unsigned step = 0; step < 5000; ++step) {
+    if (rng.below(16) == 0) {
+      model.resize(rng.below(model.size() + 1));
+      now.keep_first(static_cast<unsigned>(model.size()));
+    }
     const bool adds = model.empty() || (model.size() < masstree::width && rng.below(2) == 0);
     const auto rank = static_cast<unsigned>(rng.below(model.size() + (adds ? 1 : 0)));
     if (adds) {
@@ -58,6 +62,17 @@ TEST(Border, UsesFreshPlacesFirstAndSaysWhenOneWasInUseBefore) {
   EXPECT_TRUE(found);
   EXPECT_EQ(border.rank(border.order(), 20, 7, found), last);
   EXPECT_FALSE(found);
+}
+
+// B2: a reader may still hold the permutation in which they were in use.
+TEST(Border, PlacesThatASplitFreesWereInUseBefore) {
+  masstree::Border border(0);
+  for (unsigned i = 0; i < masstree::width; ++i) EXPECT_FALSE(border.insert(i, {i, 8, i}));
+  border.keep_first(7);
+  EXPECT_EQ(border.order().count(), 7U);
+  for (unsigned i = 7; i < masstree::width; ++i) EXPECT_TRUE(border.insert(i, {i, 8, i}));
+  for (unsigned i = 0; i < masstree::width; ++i)
+    EXPECT_EQ(border.entry(border.order().place(i)).slice, i);
 }
 
 TEST(Masstree, MakesLayersWhereKeysShareSlicesAndDropsThemAgain) {

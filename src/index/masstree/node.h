@@ -57,28 +57,33 @@ class Permutation {
   /// Puts the first free place at rank i and returns it.
   constexpr unsigned insert(unsigned i) noexcept {
     const unsigned free = place(count());
-    move(count(), i);
+    // Ranks i .. count - 1 move up by one; without a loop, whose length nobody foresees.
+    const std::uint64_t moved = below(count()) & ~below(i);
+    word_ = (word_ & ~(moved | at_rank(15, count()))) | (word_ & moved) << 4 | at_rank(free, i);
     ++word_;
     return free;
   }
   /// Frees the place at rank i and returns it.
   constexpr unsigned erase(unsigned i) noexcept {
     const unsigned freed = place(i);
-    move(i, width - 1);
+    const std::uint64_t kept = below(i);
+    word_ = (word_ & kept) | ((word_ & ~kept) >> 4 & ~kept) | at_rank(freed, width - 1);
     --word_;
     return freed;
   }
+  /// Frees the places from rank `kept` on; they stay in their order.
+  constexpr void keep_first(unsigned kept) noexcept {
+    PERDURE_ASSERT(kept <= count());
+    word_ = (word_ & ~std::uint64_t{15}) | kept;
+  }
 
  private:
-  /// Takes the nibble at rank `from` to rank `to`; those between move by one.
-  constexpr void move(unsigned from, unsigned to) noexcept {
-    const unsigned moved = place(from);
-    for (; from < to; ++from) set(from, place(from + 1));
-    for (; from > to; --from) set(from, place(from - 1));
-    set(to, moved);
+  /// The bits of the count and of ranks below i.
+  [[nodiscard]] static constexpr std::uint64_t below(unsigned i) noexcept {
+    return (std::uint64_t{1} << (4 + 4 * i)) - 1;
   }
-  constexpr void set(unsigned i, unsigned place) noexcept {
-    word_ = (word_ & ~(std::uint64_t{15} << (4 + 4 * i))) | std::uint64_t{place} << (4 + 4 * i);
+  [[nodiscard]] static constexpr std::uint64_t at_rank(std::uint64_t place, unsigned i) noexcept {
+    return place << (4 + 4 * i);
   }
 
   std::uint64_t word_ = 0;
@@ -156,6 +161,13 @@ struct Border : Node {
     words[place].store(entry.word, std::memory_order_release);
     permutation.store(now.word(), std::memory_order_release);
     return (reused >> place & 1) != 0;
+  }
+  /// Takes the entries from rank `kept` on out.
+  void keep_first(unsigned kept) noexcept {
+    Permutation now = order();
+    for (unsigned i = kept; i < now.count(); ++i) reused |= std::uint64_t{1} << now.place(i);
+    now.keep_first(kept);
+    permutation.store(now.word(), std::memory_order_release);
   }
   void erase(unsigned i) noexcept {
     Permutation now = order();
