@@ -71,6 +71,12 @@ struct BaseLeaf {
 };
 static_assert(sizeof(BaseLeaf) == 128);
 
+/// The slots of a set's records, in the order of their keys.
+struct LeafOrder {
+  std::array<std::uint8_t, BaseLeaf::most_entries> slot;
+  unsigned count = 0;
+};
+
 /// A base leaf of a tree whose leaves hold `entries` records: addresses inside it.
 class LeafView {
  public:
@@ -140,6 +146,14 @@ class LeafView {
     }
   }
 
+  [[nodiscard]] LeafOrder listed(unsigned which) const noexcept {
+    LeafOrder found;
+    each(which, [&](unsigned slot) {
+      found.slot[found.count++] = static_cast<std::uint8_t>(slot);
+      return true;
+    });
+    return found;
+  }
   /// Calls visit(slot) for the records of a set in key order, until it returns false.
   template <class Visit>
   void each(unsigned which, Visit&& visit) const {

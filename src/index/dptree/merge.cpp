@@ -92,15 +92,14 @@ void DpTree<Keys>::Merge::cancel() {
 }
 
 /// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
+/// Merges spend much of their time here: a change is looked for by halving, and the records between
+/// two are copied without a look at their keys.
 template <class Keys>
 std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
   const RecordStore<Keys>& records = tree_.records_;
-  // Merges spend much of their time here: no vector that looks for room with each record.
   items_.resize(tree_.leaf_entries_ + (plan.end - plan.begin));
   Item* out = items_.data();
   std::size_t added = 0;
-  auto change = changes_.begin() + static_cast<std::ptrdiff_t>(plan.begin);
-  const auto end = changes_.begin() + static_cast<std::ptrdiff_t>(plan.end);
   const auto add = [&](const Pending& pending) {
     if (pending.removal) return;
     if (added < plan.most) {
@@ -110,24 +109,43 @@ std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan,
       left_.push_back(static_cast<std::size_t>(&pending - changes_.data()));
     }
   };
-  if (base_.size() != 0) {
-    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-    view.each(view.current(base_.version), [&](unsigned slot) {
-      const RecordWords words = view.record(slot).load();
-      while (change != end && records.less(change->words, words)) add(*change++);
-      if (change == end || records.less(words, change->words)) {
-        *out++ = {words, slot, false};
-        return true;
-      }
-      const bool rewritten = !change->removal && change->words.value != words.value;
-      if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change->removal || rewritten))
-        dropped_.push_back(words);
-      if (!change->removal) *out++ = {change->words, slot, rewritten};
-      ++change;
-      return true;
-    });
+  if (base_.size() == 0) {
+    for (const Pending& change : changes_of(plan)) add(change);
+    items_.resize(static_cast<std::size_t>(out - items_.data()));
+    return added;
   }
-  while (change != end) add(*change++);
+  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+  const dptree::LeafOrder order = view.listed(view.current(base_.version));
+  unsigned at = 0;
+  const auto keep_until = [&](unsigned end) {
+    for (; at < end; ++at) *out++ = {view.record(order.slot[at]).load(), order.slot[at], false};
+  };
+  for (const Pending& change : changes_of(plan)) {
+    const auto is_below = [&](unsigned i) {
+      return records.less(view.record(order.slot[i]).load(), change.words);
+    };
+    unsigned first = at;  // that is not below the change
+    for (unsigned left = order.count - at; left > 1;) {
+      const unsigned half = left / 2;
+      first += is_below(first + half - 1) ? half : 0;
+      left -= half;
+    }
+    if (first < order.count && is_below(first)) ++first;
+    keep_until(first);
+    const bool present =
+        at < order.count && !records.less(change.words, view.record(order.slot[at]).load());
+    if (!present) {
+      add(change);
+      continue;
+    }
+    const unsigned slot = order.slot[at++];
+    const RecordWords words = view.record(slot).load();
+    const bool rewritten = !change.removal && change.words.value != words.value;
+    if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change.removal || rewritten))
+      dropped_.push_back(words);
+    if (!change.removal) *out++ = {change.words, slot, rewritten};
+  }
+  keep_until(order.count);
   items_.resize(static_cast<std::size_t>(out - items_.data()));
   return added;
 }
