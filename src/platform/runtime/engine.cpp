@@ -8,6 +8,21 @@ constinit thread_local SimulatedThread* current __attribute__((tls_model("local-
 Engine engine;
 std::uintptr_t IncompleteLoads::pool_base = 0;
 
+// The sum of the pool's base and a number that is no pointer may lie near any address: outside of a
+// pool it must not count, or it would show where the host has put other memory.
+Time IncompleteLoads::search(std::uintptr_t address, Time now, unsigned candidates) const noexcept {
+  Time ready = 0;
+  for (; candidates != 0; candidates &= candidates - 1) {
+    const Recent& recent = recent_[static_cast<unsigned>(__builtin_ctz(candidates))];
+    if (recent.ready <= now || recent.value < window) continue;
+    const bool points = address - recent.value < window;
+    const bool offset = pool_base != 0 && address - (recent.value + pool_base) < window &&
+                        engine.space.pool_region(reinterpret_cast<const void*>(address)) != nullptr;
+    if ((points || offset) && recent.ready > ready) ready = recent.ready;
+  }
+  return ready;
+}
+
 void add_region(const AddressSpace::Region& region) {
   engine.space.add(region);
   if (region.pool && engine.guarded) engine.guard.add(region);

@@ -77,18 +77,7 @@ class IncompleteLoads {
     }
     return found;
   }
-  [[nodiscard, gnu::always_inline]] Time search(std::uintptr_t address, Time now,
-                                                unsigned candidates) const noexcept {
-    Time ready = 0;
-    for (; candidates != 0; candidates &= candidates - 1) {
-      const Recent& recent = recent_[static_cast<unsigned>(__builtin_ctz(candidates))];
-      if (recent.ready <= now || recent.value < window) continue;
-      const bool points = address - recent.value < window;
-      const bool offset = pool_base != 0 && address - (recent.value + pool_base) < window;
-      if ((points || offset) && recent.ready > ready) ready = recent.ready;
-    }
-    return ready;
-  }
+  [[nodiscard]] Time search(std::uintptr_t address, Time now, unsigned candidates) const noexcept;
 
   const std::uint64_t* awaited_ = nullptr;
   Time ready_ = 0;

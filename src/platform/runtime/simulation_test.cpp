@@ -559,5 +559,36 @@ TEST(Dependence, AChaseCannotOverlapItsLoads) {
   });
 }
 
+// Each line holds, as an offset from the pool's base, where the next one lies that is read: in the
+// pool that is a pointer; behind its end it says nothing but where the host has put memory.
+TEST(Dependence, AnOffsetPointsIntoThePoolOnly) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    constexpr std::size_t count = 1 << 15;
+    constexpr std::size_t step = 21001;  // no two neighbours in one window
+    struct alignas(64) Node {
+      std::uint64_t next;
+    };
+    auto* const nodes =
+        static_cast<Node*>(mmap(nullptr, 2 * count * sizeof(Node), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    simulation.add_pool(nodes, count * sizeof(Node), MemoryKind::dram);
+    for (std::size_t half : {std::size_t{0}, count})
+      for (std::size_t i = 0; i < count; ++i)
+        nodes[half + i].next = (half + (i + step) % count) * sizeof(Node);
+    std::array<Time, 2> took{};
+    std::uint64_t sum = 0;
+    simulation.run([&](unsigned) {
+      for (const std::size_t half : {0, 1}) {
+        const Time begin = simulation.now();
+        for (std::size_t i = 0; i < 2000; ++i) sum += nodes[half * count + i * step % count].next;
+        took[half] = simulation.now() - begin;
+      }
+    });
+    EXPECT_NE(sum, 0U);
+    EXPECT_GT(took[0], 2 * took[1]);
+  });
+}
+
 }  // namespace
 }  // namespace perdure::platform
