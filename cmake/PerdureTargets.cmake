@@ -60,6 +60,11 @@ function(perdure_plugin folder)
   if(sources)
     perdure_objects(perdure_index_${name} "${sources}")
   endif()
+  # pmemobj_direct looks at thread-local storage of libpmemobj: in a library, by a call each time,
+  # unless the loader is told that both are there from the start. A program has it so anyway.
+  if(TARGET perdure_index_${name} AND folder MATCHES "/src/structure/")
+    target_compile_options(perdure_index_${name} PRIVATE -ftls-model=initial-exec)
+  endif()
   if(EXISTS "${folder}/CMakeLists.txt")
     add_subdirectory("${folder}")
   endif()
