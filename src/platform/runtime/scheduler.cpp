@@ -1,6 +1,8 @@
 #include "platform/runtime/scheduler.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -33,6 +36,29 @@ void save_exceptions(SimulatedThread& thread) noexcept {
 void restore_exceptions(const SimulatedThread& thread) noexcept {
   std::memcpy(exceptions, thread.exception_state.data(), sizeof thread.exception_state);
 }
+
+/// Threads made while it lives stay on the CPU that this one is on. One at a time has the baton,
+/// and waking the next is several times cheaper on the same CPU than on another.
+class OneCpu {
+ public:
+  OneCpu() noexcept {
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    changed_ = pthread_setaffinity_np(pthread_self(), sizeof one, &one) == 0;
+  }
+  ~OneCpu() {
+    if (changed_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+  }
+  OneCpu(const OneCpu&) = delete;
+  OneCpu& operator=(const OneCpu&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool changed_ = false;
+};
 
 // Jumps, and notes where the one was left that comes back.
 void jump(SimulatedThread& from, fcontext_t to) {
@@ -110,6 +136,7 @@ void Scheduler::run_fibers() {
 void Scheduler::run_threads() {
   std::latch done(1);
   std::vector<std::jthread> carriers;
+  std::optional<OneCpu> here(std::in_place);
   for (const auto& thread : threads_)
     carriers.emplace_back([&thread = *thread, &done] {
       thread.baton.acquire();
@@ -120,6 +147,7 @@ void Scheduler::run_threads() {
       engine.scheduler.finish(thread);
       done.wait();
     });
+  here.reset();
   SimulatedThread& first = thread_of(take_smallest());
   set_next_clock();
   first.baton.release();
