@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -136,18 +135,19 @@ void Scheduler::run_fibers() {
 void Scheduler::run_threads() {
   std::latch done(1);
   std::vector<std::jthread> carriers;
-  std::optional<OneCpu> here(std::in_place);
-  for (const auto& thread : threads_)
-    carriers.emplace_back([&thread = *thread, &done] {
-      thread.baton.acquire();
-      current = &thread;
-      SimulatedThread origin;
-      jump(origin, thread.context);
-      current = nullptr;
-      engine.scheduler.finish(thread);
-      done.wait();
-    });
-  here.reset();
+  {
+    const OneCpu here;
+    for (const auto& thread : threads_)
+      carriers.emplace_back([&thread = *thread, &done] {
+        thread.baton.acquire();
+        current = &thread;
+        SimulatedThread origin;
+        jump(origin, thread.context);
+        current = nullptr;
+        engine.scheduler.finish(thread);
+        done.wait();
+      });
+  }
   SimulatedThread& first = thread_of(take_smallest());
   set_next_clock();
   first.baton.release();
