@@ -1,19 +1,17 @@
 #include "platform/runtime/scheduler.h"
 
 #include <cxxabi.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <latch>
 #include <thread>
 #include <utility>
 
 #include "platform/runtime/engine.h"
+#include "platform/runtime/thread_storage.h"
 
 namespace perdure::platform::runtime {
 namespace {
@@ -26,7 +24,8 @@ using boost::context::detail::transfer_t;
 constexpr std::size_t stack_guard_bytes = 4096;
 
 // The C++ runtime keeps what is being caught per OS thread, here for the one that runs the fibers;
-// a fiber that leaves inside a catch block must find its own again.
+// a fiber that leaves inside a catch block must find its own again, unless it has an OS thread's
+// storage to itself.
 void* exceptions = nullptr;
 
 void save_exceptions(SimulatedThread& thread) noexcept {
@@ -36,29 +35,6 @@ void restore_exceptions(const SimulatedThread& thread) noexcept {
   std::memcpy(exceptions, thread.exception_state.data(), sizeof thread.exception_state);
 }
 
-/// Threads made while it lives stay on the CPU that this one is on. One at a time has the baton,
-/// and waking the next is several times cheaper on the same CPU than on another.
-class OneCpu {
- public:
-  OneCpu() noexcept {
-    const int cpu = sched_getcpu();
-    if (cpu < 0 || pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0) return;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    changed_ = pthread_setaffinity_np(pthread_self(), sizeof one, &one) == 0;
-  }
-  ~OneCpu() {
-    if (changed_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
-  }
-  OneCpu(const OneCpu&) = delete;
-  OneCpu& operator=(const OneCpu&) = delete;
-
- private:
-  cpu_set_t before_;
-  bool changed_ = false;
-};
-
 // Jumps, and notes where the one was left that comes back.
 void jump(SimulatedThread& from, fcontext_t to) {
   const transfer_t back = jump_fcontext(to, &from);
@@ -66,6 +42,40 @@ void jump(SimulatedThread& from, fcontext_t to) {
 }
 
 }  // namespace
+
+// Thread-local storage of an OS thread for every simulated one, with the thread carrier. The OS
+// threads themselves only wait, until all work is done: libraries give back what they keep per
+// thread (arenas of libpmemobj) when one exits. They exit one by one.
+class Scheduler::Storage {
+ public:
+  explicit Storage(Scheduler& scheduler) : scheduler_(scheduler) {
+    if (scheduler.carrier_ == CarrierKind::fibers) return;
+    scheduler.root_.storage = own_thread_storage();
+    for (const auto& thread : scheduler.threads_) {
+      owners_.emplace_back([&thread = *thread, &root = scheduler.root_] {
+        thread.storage = own_thread_storage();
+        current = &thread;
+        root.baton.release();
+        thread.baton.acquire();
+        current = nullptr;
+      });
+      scheduler.root_.baton.acquire();
+    }
+  }
+  ~Storage() {
+    if (owners_.empty()) return;
+    for (const auto& thread : scheduler_.threads_) {
+      thread->baton.release();
+      owners_[thread->number].join();
+    }
+  }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+ private:
+  Scheduler& scheduler_;
+  std::vector<std::thread> owners_;
+};
 
 void Scheduler::start(unsigned threads, CarrierKind carrier) {
   carrier_ = carrier;
@@ -98,10 +108,13 @@ void Scheduler::run(const std::function<void(unsigned)>& job) {
     insert(key_of(engine.timed ? thread->clock : thread->number, thread->number));
   }
   untimed_turn_ = threads_.size();
-  if (carrier_ == CarrierKind::fibers)
-    run_fibers();
-  else
-    run_threads();
+  {
+    const Storage storage(*this);
+    exceptions = abi::__cxa_get_globals();
+    SimulatedThread& first = thread_of(take_smallest());
+    set_next_clock();
+    switch_to(root_, first);
+  }
   running_ = false;
   meet();
   for (const auto& thread : threads_)
@@ -118,54 +131,12 @@ void Scheduler::meet() {
   }
 }
 
-void Scheduler::run_fibers() {
-  SimulatedThread& first = thread_of(take_smallest());
-  set_next_clock();
-  exceptions = abi::__cxa_get_globals();
-  save_exceptions(root_);
-  restore_exceptions(first);
-  current = &first;
-  jump(root_, first.context);
-  restore_exceptions(root_);
-}
-
-// Each OS thread waits for the baton before it does anything, and then works on the same stack as a
-// fiber would: so addresses are the same, too. None exits before all are done: libraries give back
-// what they keep per thread (arenas of libpmemobj) when one exits, and the system decides when.
-void Scheduler::run_threads() {
-  std::latch done(1);
-  std::vector<std::jthread> carriers;
-  {
-    const OneCpu here;
-    for (const auto& thread : threads_)
-      carriers.emplace_back([&thread = *thread, &done] {
-        thread.baton.acquire();
-        current = &thread;
-        SimulatedThread origin;
-        jump(origin, thread.context);
-        current = nullptr;
-        engine.scheduler.finish(thread);
-        done.wait();
-      });
-  }
-  SimulatedThread& first = thread_of(take_smallest());
-  set_next_clock();
-  first.baton.release();
-  root_.baton.acquire();
-  done.count_down();
-}
-
 struct FiberEntry {
   static void enter(transfer_t transfer) {
-    auto* from = static_cast<SimulatedThread*>(transfer.data);
-    from->context = transfer.fctx;
+    static_cast<SimulatedThread*>(transfer.data)->context = transfer.fctx;
     SimulatedThread& self = *current;
-    Scheduler& scheduler = engine.scheduler;
-    scheduler.call_job(self);
-    if (scheduler.carrier_ == CarrierKind::fibers)
-      scheduler.finish(self);
-    else
-      jump(self, from->context);
+    engine.scheduler.call_job(self);
+    engine.scheduler.finish(self);
     std::abort();  // nobody comes back to a fiber that has ended
   }
 };
@@ -192,13 +163,7 @@ void Scheduler::finish(SimulatedThread& thread) {
                      : std::min<Time>(thread.clock, waiting_.front() >> number_bits));
   SimulatedThread& next = last ? root_ : thread_of(take_smallest());
   set_next_clock();
-  if (carrier_ == CarrierKind::threads) {
-    next.baton.release();
-    return;
-  }
-  restore_exceptions(next);
-  current = last ? nullptr : &next;
-  jump(thread, next.context);
+  switch_to(thread, next);
 }
 
 void Scheduler::yield(SimulatedThread& thread) {
@@ -232,13 +197,12 @@ void Scheduler::enter(SimulatedThread& from, Key own_key) {
 
 void Scheduler::switch_to(SimulatedThread& from, SimulatedThread& to) {
   if (carrier_ == CarrierKind::threads) {
-    to.baton.release();
-    from.baton.acquire();
-    return;
+    use_thread_storage(to.storage);  // `current` lies there, and what is being caught
+  } else {
+    save_exceptions(from);
+    restore_exceptions(to);
+    current = &to == &root_ ? nullptr : &to;
   }
-  save_exceptions(from);
-  restore_exceptions(to);
-  current = &to;
   jump(from, to.context);
 }
 

@@ -66,14 +66,11 @@ class Scheduler {
   void enter(SimulatedThread& from, Key own_key);
   void switch_to(SimulatedThread& from, SimulatedThread& to);
   void finish(SimulatedThread& thread);
-  void after_switch(SimulatedThread& thread);
   void meet();
-  void run_fibers();
-  void run_threads();
   void call_job(SimulatedThread& thread) noexcept;
   void* prepare(SimulatedThread& thread);
-  static void fiber_main(void* thread);
   friend struct FiberEntry;
+  class Storage;
 
   CarrierKind carrier_ = CarrierKind::fibers;
   bool running_ = false;

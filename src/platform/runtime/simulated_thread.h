@@ -106,10 +106,11 @@ struct SimulatedThread {
 
   // carrier
   void* context = nullptr;     ///< where the fiber was left
+  void* storage = nullptr;     ///< thread-local, of its OS thread; null: it has none of its own
   std::byte* stack = nullptr;  ///< lowest usable byte
   std::byte* stack_top = nullptr;
   std::array<void*, 2> exception_state{};  ///< of the C++ runtime, which keeps it per OS thread
-  Baton baton;
+  Baton baton;                             ///< its OS thread waits for it
 };
 
 /// Null where no simulated thread runs.

@@ -1,9 +1,9 @@
 // Simulation: runs ordinary instrumented code as simulated threads on a Machine.
 //
-// One per process. Each simulated thread is a fiber (or, with the thread carrier, an OS thread
-// passing a baton); the one with the smallest virtual clock runs. Code compiled with the compiler's
-// access hooks calls in here at every load and store (hooks.cpp); the pm:: facade calls in for what
-// the hooks do not see (pm/simulated.h).
+// One per process. Each simulated thread is a fiber (with the thread carrier, one that has an OS
+// thread's thread-local storage to itself); the one with the smallest virtual clock runs. Code
+// compiled with the compiler's access hooks calls in here at every load and store (hooks.cpp); the
+// pm:: facade calls in for what the hooks do not see (pm/simulated.h).
 //
 // Physical pages are given out in the order of first touch, so nothing depends on where the host
 // puts memory.

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -189,6 +190,38 @@ TEST(Simulation, BothCarriersGiveTheSameClocksAndCounters) {
   const std::string fibers = measure(Carrier::fibers);
   EXPECT_GT(fibers.size(), 8U);
   EXPECT_EQ(fibers, measure(Carrier::threads));
+}
+
+struct PerThread {
+  static inline std::vector<unsigned> ended;
+  unsigned number = 0, turns = 0;
+  ~PerThread() { ended.push_back(number); }
+};
+thread_local PerThread own;
+
+TEST(Simulation, WithTheThreadCarrierEachThreadHasThreadLocalStorage) {
+  in_process([] {
+    constexpr unsigned threads = 5;
+    own.number = threads;
+    Simulation& simulation = start(options_for(threads, Carrier::threads));
+    for (unsigned run = 0; run < 2; ++run) {
+      PerThread::ended.clear();
+      simulation.run([](unsigned thread) {
+        EXPECT_EQ(own.turns, 0U) << "of an earlier run";
+        own.number = thread;
+        errno = static_cast<int>(thread);
+        for (unsigned i = 0; i < 100; ++i) {
+          ++own.turns;
+          pm::pause();
+          EXPECT_EQ(own.number, thread);
+          EXPECT_EQ(errno, static_cast<int>(thread));
+          EXPECT_EQ(own.turns, i + 1);
+        }
+      });
+      EXPECT_EQ(own.number, threads) << "the caller's changed";
+      EXPECT_EQ(PerThread::ended, (std::vector<unsigned>{0, 1, 2, 3, 4}));
+    }
+  });
 }
 
 TEST(Simulation, EventsComeWhenNoClockIsBelowThem) {
