@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "driver/worker.h"
@@ -81,7 +81,7 @@ class SortedRecords<IntegerKeys> {
   std::vector<IntegerRecord> records_;
 };
 
-/// Those with text, which lies in one piece.
+/// Those with text.
 template <class Keys>
 class SortedTexts {
  public:
@@ -90,7 +90,7 @@ class SortedTexts {
   [[nodiscard]] const std::vector<Record>& records() const noexcept { return records_; }
 
  private:
-  std::string text_;
+  std::vector<std::unique_ptr<char[]>> texts_;
   std::vector<Record> records_;
 };
 template <>

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,7 @@ class StepBuffer<Keys> {
     return stream.fill(block_);
   }
   [[nodiscard]] const Step* data() const noexcept { return block_.steps().data(); }
+  [[nodiscard]] std::unique_ptr<char[]> take_text() { return block_.take_text(); }
 
  private:
   workload::TextBlock<Step> block_;

@@ -29,6 +29,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/rng.h"
@@ -74,6 +75,10 @@ class TextBlock {
   TextBlock(const Workload& workload, std::size_t steps, std::size_t arena_bytes);
 
   [[nodiscard]] std::span<const Step> steps() const noexcept { return {steps_.data(), size_}; }
+  /// The memory that the keys and values of the steps lie in; the next fill() has its own.
+  [[nodiscard]] std::unique_ptr<char[]> take_text() {
+    return std::exchange(arena_, std::unique_ptr<char[]>(new char[arena_bytes_]));
+  }
 
  private:
   friend class OperationStream;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "platform/runtime/observer.h"
+
 namespace perdure::platform::runtime {
 
 constinit thread_local SimulatedThread* current __attribute__((tls_model("local-exec"))) = nullptr;
@@ -33,6 +35,11 @@ void remove_region(const void* base) {
   for (const auto& thread : engine.scheduler.threads()) thread->loads.forget();
   if (engine.guarded) engine.guard.remove(base);
   engine.space.remove(base);
+}
+
+void Engine::choose_hooks() noexcept {
+  const bool turns = !scheduler.running() || scheduler.others_wait();
+  Observer::hook_simulation(timed || tags || guarded || transactions.any() || turns);
 }
 
 void Engine::poll_untimed(SimulatedThread& thread) {

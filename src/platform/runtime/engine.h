@@ -61,6 +61,10 @@ struct Engine {
   /// A locked operation: always an ordering point.
   void locked(SimulatedThread& thread, const void* address, std::size_t bytes, const void* site);
 
+  /// To be called when something that it looks at has changed: hooks of accesses are passed over
+  /// while the model is off and nobody else can run, as when one thread loads an index.
+  void choose_hooks() noexcept;
+
   /// With the model off: before an atomic operation, so that a loop that waits for another thread
   /// does not keep it from running.
   void poll_untimed(SimulatedThread& thread);

@@ -36,6 +36,12 @@ class Observer {
   static Observer* install(Observer* observer) noexcept;
   [[nodiscard]] static Observer* installed() noexcept { return installed_; }
 
+  /// Without an observer: whether hooks of accesses tell the simulation anything.
+  static void hook_simulation(bool hooked) noexcept {
+    hooked_.window.bytes = hooked ? ~std::uintptr_t{0} : 0;
+    hooked_.window.all_atomics = hooked;
+  }
+
   // The hooks' fast path, which the observer installed decides about.
   /// False: nobody wants to know of a plain access here.
   [[nodiscard, gnu::always_inline]] static bool is_hooked(const void* address) noexcept {

@@ -113,9 +113,11 @@ void Scheduler::run(const std::function<void(unsigned)>& job) {
     exceptions = abi::__cxa_get_globals();
     SimulatedThread& first = thread_of(take_smallest());
     set_next_clock();
+    engine.choose_hooks();
     switch_to(root_, first);
   }
   running_ = false;
+  engine.choose_hooks();
   meet();
   for (const auto& thread : threads_)
     if (thread->failure != nullptr) std::rethrow_exception(std::exchange(thread->failure, nullptr));
@@ -163,6 +165,7 @@ void Scheduler::finish(SimulatedThread& thread) {
                      : std::min<Time>(thread.clock, waiting_.front() >> number_bits));
   SimulatedThread& next = last ? root_ : thread_of(take_smallest());
   set_next_clock();
+  engine.choose_hooks();
   switch_to(thread, next);
 }
 

@@ -29,6 +29,8 @@ class Scheduler {
   /// Runs `job` on every thread, from this OS thread. Rethrows the first failure by number.
   void run(const std::function<void(unsigned)>& job);
   [[nodiscard]] bool running() const noexcept { return running_; }
+  /// Simulated threads beside the one that runs are not at their end.
+  [[nodiscard]] bool others_wait() const noexcept { return !waiting_.empty(); }
 
   /// The smallest clock among those that wait, and events; the largest time when there is none.
   [[nodiscard]] Time next_clock() const noexcept { return next_clock_; }

@@ -116,6 +116,7 @@ void Simulation::set_model(Model model) noexcept {
   engine.machine->finish_touches();
   engine.timed = model == Model::on;
   engine.tags = model == Model::tags_only;
+  engine.choose_hooks();
   engine.scheduler.reorder();
 }
 

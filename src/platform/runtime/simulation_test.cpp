@@ -227,6 +227,27 @@ TEST(Transactions, UndoWhatAnAbortedOneWrote) {
   });
 }
 
+// The model off and nobody else to run, hooks are passed over, but not inside a transaction.
+TEST(Transactions, UndoWhatOneWroteWithTheModelOff) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    simulation.set_model(Simulation::Model::off);
+    Line line;
+    simulation.run([&](unsigned) {
+      for (std::uint64_t i = 1; i < 4; ++i) {
+        EXPECT_FALSE(pm::elide(2, [&] {
+          line.word.store(i, std::memory_order_relaxed);
+          pm::abort_transaction();
+        }));
+        EXPECT_EQ(line.word.load(), 0U);
+      }
+    });
+    simulation.set_model(Simulation::Model::on);
+    simulation.run([&](unsigned) { line.word.store(1); });
+    EXPECT_GT(simulation.hooked_accesses(), 0U);
+  });
+}
+
 TEST(Transactions, ConflictsLeaveNoUpdateOut) {
   for (const Carrier carrier : {Carrier::fibers, Carrier::threads}) {
     in_process([carrier] {

@@ -168,6 +168,7 @@ std::uint32_t Transactions::begin(SimulatedThread& thread, std::byte* frame,
   }
   thread.transaction = &mine;
   ++under_way_;
+  engine.choose_hooks();
   return started;
 }
 
@@ -181,6 +182,7 @@ void Transactions::commit(SimulatedThread& thread) {
   leave_lines(thread.number, mine);
   thread.transaction = nullptr;
   --under_way_;
+  engine.choose_hooks();
 }
 
 void Transactions::abort(SimulatedThread& thread, AbortCause cause) {
@@ -200,6 +202,7 @@ void Transactions::undo(SimulatedThread& victim, AbortCause cause) {
   mine.cause = cause;
   victim.loads.forget();
   --under_way_;
+  engine.choose_hooks();
 }
 
 void Transactions::resume(SimulatedThread& thread) {
