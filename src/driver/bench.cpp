@@ -473,6 +473,10 @@ class Session {
     Result<void> closed;
     target_->run_alone(Accounting::off, [&] {
       workers_.clear();
+      // A simulation's process ends with it: what keeps nothing need not be taken apart.
+      const IndexClass kind = config_.index.index_class;
+      if (Target::simulates && (kind == IndexClass::in_memory || kind == IndexClass::volatile_pm))
+        for (Instance<Keys>& each : instances_) static_cast<void>(each.index.release());
       instances_.clear();
       if (site_) closed = site_->close();
     });
