@@ -71,7 +71,7 @@ def cli(environment: dict[str, str]) -> Cli:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
 
     return run

@@ -39,7 +39,7 @@ def sim(*arguments: str, prefix: tuple[str, ...] = (), **changed: Any) -> Any:
     environment = {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **changed.pop("env", {})}
     return subprocess.run(
         [*prefix, str(SIM), *arguments],
-        capture_output=True, text=True, check=False, timeout=120, env=environment, **changed,
+        capture_output=True, text=True, check=False, timeout=300, env=environment, **changed,
     )  # fmt: skip
 
 
