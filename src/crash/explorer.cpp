@@ -1,6 +1,7 @@
 #include "crash/explorer.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/assert.h"
 
@@ -16,14 +17,6 @@ std::uint64_t product_of(const Lines& open, std::uint64_t most) {
     if (product > most) return most + 1;
   }
   return product;
-}
-
-/// Of a line among `open`, which ascend.
-template <class Lines>
-std::size_t place_of(const Lines& open, LineNumber line) {
-  return static_cast<std::size_t>(
-      std::ranges::lower_bound(open, line, {}, [](const auto& of) { return of.line; }) -
-      open.begin());
 }
 
 /// The next combination in mixed radix; false when all are through.
@@ -56,7 +49,8 @@ Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& 
       image_(image),
       watch_(watch),
       domain_(domain),
-      bounds_(bounds) {}
+      bounds_(bounds),
+      known_(image) {}
 
 bool Explorer::begin(const Recorded& run, unsigned threads) {
   PERDURE_ASSERT(run.before.size() == image_.bytes());
@@ -67,6 +61,7 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
   created_ = creating_ = false;
   running_ = 0;
   now_ = 0;
+  window_end_ = 0;
   seen_.clear();
   return true;
 }
@@ -85,8 +80,10 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
   std::size_t points = run.trace.size();
   for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
     now_ = event;
-    if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0)
+    if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0) {
+      if (event >= window_end_) open_window(event);
       if (Found found = point(event)) return found;
+    }
     if (event == run.trace.size() || coverage_.states >= bounds_.states || deadline_passed()) break;
     if (Found found = step(event)) return found;
   }
@@ -154,13 +151,42 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   return std::nullopt;
 }
 
+// A window holds several operations, because what one leaves behind is what the next one begins
+// with. More lines would all have to be told from each other wherever they are read.
+void Explorer::open_window(std::uint32_t begin) {
+  constexpr std::size_t most_lines = 128;
+  constexpr unsigned most_returns = 6;
+  Known::Varying varying;
+  for (const Open& open : open_lines(*model_)) varying[open.line] |= open.bytes;
+  for (const Persistency::Buffered& waiting : model_->buffered())
+    varying[waiting.line] |= differing(image_.read(waiting.line), waiting.content);
+  std::set<std::uint16_t> asked;
+  const auto ask_for = [&](std::uint32_t number) {
+    const Operation& operation = run_->operations[number];
+    if (operation.action != Action::create && operation.action != Action::scan &&
+        operation.action != Action::load)
+      asked.insert(operation.key);
+  };
+  for (const std::uint32_t open : history_->open()) ask_for(open);
+  std::uint32_t event = begin;
+  for (unsigned returns = 0; event < run_->trace.size() && returns < most_returns; ++event) {
+    if (varying.size() >= most_lines && event > begin) break;
+    const Event& next = run_->trace[event];
+    Known::vary(varying, next);
+    if (next.kind == Event::Kind::call) ask_for(next.at);
+    if (next.kind == Event::Kind::ret) ++returns;
+  }
+  window_end_ = event + 1;  // the point before `event` is one of them
+  known_.begin(varying);
+  questions_.clear();
+  if (bounds_.lookups) questions_.assign(asked.begin(), asked.end());
+}
+
 std::vector<Explorer::Open> Explorer::open_lines(const Persistency& model) {
   std::vector<Open> open;
   for (const LineNumber line : model.open_lines()) {
-    Open of{line, model.choices(line), 0};
-    for (const Choice& choice : of.choices)
-      of.words |= differing(of.choices.front().content, choice.content);
-    if (of.choices.size() > 1) open.push_back(std::move(of));
+    const Open of{line, model.choices(line), model.undecided(line)};
+    if (of.choices.size() > 1) open.push_back(of);
   }
   return open;
 }
@@ -168,7 +194,6 @@ std::vector<Explorer::Open> Explorer::open_lines(const Persistency& model) {
 Explorer::Found Explorer::point(std::uint32_t event) {
   ++coverage_.points;
   buffer_.reset();
-  passed_.clear();
   const std::vector<Open> open = open_lines(*model_);
   Found found;
   if (domain_ == Domain::eadr) {
@@ -246,71 +271,6 @@ Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
   return std::nullopt;
 }
 
-Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) {
-  struct Branch {
-    std::size_t place;
-    std::uint32_t choice;
-    Words read;                                            ///< with this choice, in all runs
-    std::vector<std::pair<std::uint32_t, Words>> tried{};  ///< choices before it
-  };
-  std::vector<Branch> path;
-  const auto next_choice = [&](Branch& branch) {
-    const std::vector<Choice>& choices = open[branch.place].choices;
-    branch.tried.emplace_back(branch.choice, branch.read);
-    branch.read = 0;
-    while (++branch.choice < choices.size()) {
-      const LineContent& content = choices[branch.choice].content;
-      if (std::ranges::none_of(branch.tried, [&](const auto& tried) {
-            return (differing(choices[tried.first].content, content) & tried.second) == 0;
-          }))
-        return true;
-      ++coverage_.states;
-      ++coverage_.alike;
-    }
-    return false;
-  };
-  std::vector<Watch::Asked> asked;
-  for (const Open& of : open) asked.push_back({of.line, of.words});
-  std::vector<std::size_t> depth(open.size());  // 1 + the line's place in the path
-  for (std::uint64_t runs = 0; runs < bounds_.lazy; ++runs) {
-    std::size_t met = 0;
-    std::ranges::fill(depth, 0);
-    watch_.ask_for(asked, [&](LineNumber line, Words words) {
-      const auto at = place_of(open, line);
-      if (depth[at] == 0) {
-        if (met == path.size()) path.push_back({at, 0, 0});
-        PERDURE_ASSERT(path[met].place == at);
-        // Words that recovery has stored to keep that.
-        const LineContent& decided = open[at].choices[path[met].choice].content;
-        const unsigned undecided = open[at].words & ~unsigned{watch_.overwritten(line)};
-        LineContent content = image_.read(line);
-        for (unsigned i = 0; i < content.size(); ++i)
-          if ((undecided >> i & 1) != 0) content[i] = decided[i];
-        image_.write(line, content);
-        depth[at] = ++met;
-      }
-      path[depth[at] - 1].read |= words;
-    });
-    ++coverage_.states;
-    Found found = judge(false);
-    watch_.ask_no_more();
-    std::vector<std::uint32_t> chosen(open.size(), 0);
-    for (const Branch& branch : path) chosen[branch.place] = branch.choice;
-    if (found) {
-      describe(*found, open, chosen);
-      return found;
-    }
-    if (runs % bounds_.deep_every == 0)
-      if (Found deep = state(open, chosen)) return deep;
-    while (!path.empty() && !next_choice(path.back())) path.pop_back();
-    if (path.empty()) {
-      finished = true;
-      return std::nullopt;
-    }
-  }
-  return std::nullopt;
-}
-
 // eADR: every prefix of the store buffer, with every choice of streamed words on top.
 Explorer::Found Explorer::buffered(const std::vector<Open>&) {
   const auto waiting = model_->buffered();
@@ -322,7 +282,6 @@ Explorer::Found Explorer::buffered(const std::vector<Open>&) {
     buffer_ = LineState{
         LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
     const std::vector<Open> open = open_lines(*model_);
-    passed_.clear();
     found =
         product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
   }
@@ -342,47 +301,14 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
     return std::nullopt;
   }
   const bool deep = coverage_.states++ % bounds_.deep_every == 0;
-  if (!deep && is_alike(passed_, open, chosen)) {
-    ++coverage_.alike;
-    return std::nullopt;
-  }
   image_.mark();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
   // A second cut reads in other states.
-  Found found = deep ? judge(true) : judge_and_note(open, chosen, passed_);
+  Found found = deep ? judge(true) : judge_unless(known_);
   image_.undo();
   if (found) describe(*found, open, chosen);
   return found;
-}
-
-Explorer::Found Explorer::judge_and_note(const std::vector<Open>& open,
-                                         const std::vector<std::uint32_t>& chosen, Passed& passed) {
-  // Only what has hooks tells what it reads.
-  if (open.empty() || subject_.heap != HeapKind::slab) return judge(false);
-  std::vector<Watch::Asked> asked;
-  for (const Open& of : open) asked.push_back({of.line, of.words});
-  std::vector<Read> reads;
-  watch_.ask_for(asked, [&](LineNumber line, Words words) {
-    const auto at = place_of(open, line);
-    reads.push_back({at, chosen[at], words});
-  });
-  Found found = judge(false);
-  watch_.ask_no_more();
-  if (!found) passed.push_back(std::move(reads));
-  return found;
-}
-
-bool Explorer::is_alike(const Passed& passed, const std::vector<Open>& open,
-                        const std::vector<std::uint32_t>& chosen) {
-  return std::ranges::any_of(passed, [&](const std::vector<Read>& reads) {
-    return std::ranges::all_of(reads, [&](const Read& read) {
-      const std::vector<Choice>& choices = open[read.place].choices;
-      const std::uint32_t now = chosen[read.place];
-      return now == read.chosen ||
-             (differing(choices[now].content, choices[read.chosen].content) & read.words) == 0;
-    });
-  });
 }
 
 Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
@@ -398,7 +324,7 @@ void Explorer::describe(Violation& violation, const std::vector<Open>& open,
                         const std::vector<std::uint32_t>& chosen) const {
   if (buffer_ && buffer_->choice + 1 < buffer_->choices) violation.lines.push_back(*buffer_);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const auto& choices = open[i].choices;
+    const std::span<const Choice> choices = open[i].choices;
     if (chosen[i] + 1 == choices.size()) continue;
     const Choice& choice = choices[chosen[i]];
     LineState line{open[i].line, chosen[i], static_cast<std::uint32_t>(choices.size()),
@@ -418,6 +344,10 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
                                              std::uint32_t event,
                                              const std::vector<LineState>& lines) {
   begin(run, threads);
+  // Every key that a window may have asked for.
+  questions_.clear();
+  for (std::uint16_t key = 0; bounds_.lookups && key < vocabulary_.keys(); ++key)
+    questions_.push_back(key);
   for (std::uint32_t i = 0; i < event && i < run.trace.size(); ++i) {
     now_ = i;
     if (Found found = step(i)) return found;

@@ -6,7 +6,7 @@
 //
 // Order of exploration at a point, each tried when the one before would exceed its budget:
 //   1. the product over all open lines;
-//   2. lazily: a line's content is chosen when recovery first reads a word of it that is not the
+//   2. lazily: a line's content is chosen when recovery first reads a byte of it that is not the
 //      same in all, depth-first over these choices, which covers the same behaviours with what
 //      recovery never reads left out;
 //   3. a linear set: all oldest, all newest, each line alone, all but one, every prefix.
@@ -15,12 +15,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "crash/history.h"
 #include "crash/image.h"
+#include "crash/known.h"
 #include "crash/layout.h"
 #include "crash/persistency.h"
 #include "crash/recorder.h"
@@ -102,17 +104,11 @@ class Explorer {
  private:
   struct Open {
     LineNumber line;
-    std::vector<Choice> choices;
-    Words words;  ///< that are not the same in all choices
+    std::span<const Choice> choices;
+    Bytes bytes;  ///< that are not the same in all choices
   };
-  /// Of a state that passed: what was read of an open line (its place among them).
-  struct Read {
-    std::size_t place;
-    std::uint32_t chosen;
-    Words words;
-  };
-  using Passed = std::vector<std::vector<Read>>;
   using Found = std::optional<Violation>;
+  class Lazily;
 
   bool begin(const Recorded& run, unsigned threads);
   /// Applies one event to model and history; a violation of the live run itself ends it.
@@ -128,20 +124,22 @@ class Explorer {
   [[nodiscard]] Found state(const std::vector<Open>& open,
                             const std::vector<std::uint32_t>& chosen);
   [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
-  /// True when recovery and oracles would read the same as in one of `passed`.
-  [[nodiscard]] static bool is_alike(const Passed& passed, const std::vector<Open>& open,
-                                     const std::vector<std::uint32_t>& chosen);
+  /// From this point on states that passed are remembered, up to some later one.
+  void open_window(std::uint32_t event);
   [[nodiscard]] Found judge(bool deep);
-  /// Not deep; keeps what was read, for `is_alike`, if the state passes.
-  [[nodiscard]] Found judge_and_note(const std::vector<Open>& open,
-                                     const std::vector<std::uint32_t>& chosen, Passed& passed);
+  /// Not deep, and only where `known` knows of no state that came to what is allowed here.
+  [[nodiscard]] Found judge_unless(Known& known);
+  [[nodiscard]] bool is_allowed(const Known::Outcome& outcome) const;
+  [[nodiscard]] bool may_be_known() const;
+  /// Of the state judged last, which passed.
+  [[nodiscard]] Known::Outcome outcome() const;
   void ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep);
   [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
   [[nodiscard]] std::string go_on(Instance& instance, std::uint64_t seed);
   [[nodiscard]] std::string reopen(std::uint64_t live_blocks);
   [[nodiscard]] Found cut_recovery();
-  [[nodiscard]] Found cut_here(Persistency& model, unsigned& left);
+  [[nodiscard]] Found cut_here(Persistency& model, Known& known, unsigned& left);
   [[nodiscard]] Found violated(std::string oracle, std::string what) const;
   void describe(Violation& violation, const std::vector<Open>& open,
                 const std::vector<std::uint32_t>& chosen) const;
@@ -163,8 +161,11 @@ class Explorer {
   std::uint32_t now_ = 0;
   std::uint32_t explored_event_ = 0;
   std::unordered_set<std::uint64_t> seen_;
-  Passed passed_;  ///< of this point
+  Known known_;                           ///< of this window
+  std::uint32_t window_end_ = 0;          ///< event: the window's last point is before it
+  std::vector<std::uint16_t> questions_;  ///< keys that oracles look up: those in flight, at least
   std::vector<std::uint64_t> stamps_;
+  bool absent_ = false;  ///< the state judged last holds no index
   std::vector<std::uint64_t> expected_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;

@@ -43,6 +43,35 @@ Explorer::Found Explorer::judge(bool deep) {
   return cut_recovery();
 }
 
+bool Explorer::is_allowed(const Known::Outcome& outcome) const {
+  if (outcome.absent) return !created_;
+  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
+    if (!history_->allows(key, outcome.stamps[key])) return false;
+  return true;
+}
+
+// Only what has hooks tells what it reads, and what may be torn hangs on more than contents.
+bool Explorer::may_be_known() const {
+  return subject_.heap == HeapKind::slab && subject_.info->tearing == Tearing::nothing;
+}
+
+Known::Outcome Explorer::outcome() const {
+  return {absent_, absent_ ? std::vector<std::uint64_t>{} : stamps_};
+}
+
+Explorer::Found Explorer::judge_unless(Known& known) {
+  if (!may_be_known()) return judge(false);
+  if (const Known::Outcome* const found = known.find(); found != nullptr && is_allowed(*found)) {
+    ++coverage_.alike;
+    return std::nullopt;
+  }
+  known.follow(watch_);
+  Found found = judge(false);
+  known.unfollow(watch_);
+  if (!found) known.learn(outcome());
+  return found;
+}
+
 void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep) {
   const auto failed = [&](const char* which, std::string why) {
     oracle = which;
@@ -53,6 +82,7 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
     if (!may_tear(Tearing::structure)) failed("recovery", recovered.problem);
     return;
   }
+  absent_ = recovered.absent;
   if (recovered.absent) {
     if (created_) failed("durable linearizability", "the index is gone");
     return;
@@ -101,14 +131,9 @@ std::string Explorer::compare(Instance& instance) {
     if (!history_->allows(key, stamps_[key]) &&
         !(stamps_[key] == bad_stamp && may_tear(Tearing::values, key)))
       return told(key, stamps_[key]);
-  if (!bounds_.lookups) return {};
-  for (const std::uint32_t open : history_->open()) {
-    const Operation& operation = run_->operations[open];
-    if (operation.action == Action::create || operation.action == Action::scan ||
-        operation.action == Action::load)
-      continue;
-    const std::uint64_t found = instance.lookup(operation.key);
-    if (found != stamps_[operation.key]) return "by lookup, " + told(operation.key, found);
+  for (const std::uint16_t key : questions_) {
+    const std::uint64_t found = instance.lookup(key);
+    if (found != stamps_[key]) return "by lookup, " + told(key, found);
   }
   return {};
 }
@@ -191,6 +216,10 @@ Explorer::Found Explorer::cut_recovery() {
   unsigned left = bounds_.recrash_states;
   Found found;
   image_.mark();
+  Known::Varying varying;
+  for (const Event& event : trace) Known::vary(varying, event);
+  Known known(image_);
+  known.begin(varying);
   Persistency model(image_, image_.lines(), domain_, 1, bounds_.reorder);
   for (std::uint32_t i = 0; i < trace.size() && left > 0 && !found; ++i) {
     const Event& event = trace[i];
@@ -203,34 +232,35 @@ Explorer::Found Explorer::cut_recovery() {
         model.stream(0, event.at, event.value, i);
         break;
       case Event::Kind::flush:
-        if (model.flush_raises(event.at / line_bytes, flush)) found = cut_here(model, left);
+        if (model.flush_raises(event.at / line_bytes, flush)) found = cut_here(model, known, left);
         model.flush(0, event.at / line_bytes, flush);
         break;
       case Event::Kind::fence:
       case Event::Kind::locked:
         // A fence of nobody: libpmemobj has opened the pool, and what it did for that is trusted.
-        if (event.pc != nullptr && model.fence_raises(0)) found = cut_here(model, left);
+        if (event.pc != nullptr && model.fence_raises(0)) found = cut_here(model, known, left);
         model.fence(0);
         break;
       default:
         break;
     }
   }
-  if (!found && left > 0) found = cut_here(model, left);
+  if (!found && left > 0) found = cut_here(model, known, left);
   image_.undo();
   return found;
 }
 
-Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
+Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& left) {
   Found found;
-  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes,
-                       const auto& judge) {
+  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes) {
     if (left == 0) return;
-    --left;
+    ++coverage_.recovery_cuts;
+    const std::uint64_t alike = coverage_.alike;
     image_.mark();
     for (const auto& [line, content] : changes) image_.write(line, content);
-    found = judge();
+    found = judge_unless(known);
     image_.undo();
+    if (coverage_.alike == alike) --left;
     if (!found) return;
     found->what = "after a second cut, inside recovery: " + found->what;
     for (const auto& [line, content] : changes)
@@ -240,24 +270,17 @@ Explorer::Found Explorer::cut_here(Persistency& model, unsigned& left) {
   for (const Persistency::Buffered& change : model.buffered()) {
     prefix.emplace_back(change.line, change.content);
     if (change.torn) continue;
-    ++coverage_.recovery_cuts;
-    one(prefix, [&] { return judge(false); });
+    one(prefix);
     if (found) return found;
   }
   // Each line's prefixes with the other lines at their oldest, and at their newest.
   const std::vector<Open> open = open_lines(model);
-  Passed passed;
   const auto choose = [&](const std::vector<std::uint32_t>& chosen) {
     if (found || left == 0) return;
-    ++coverage_.recovery_cuts;
-    if (is_alike(passed, open, chosen)) {
-      ++coverage_.alike;
-      return;
-    }
     std::vector<std::pair<LineNumber, LineContent>> changes;
     for (std::size_t i = 0; i < open.size(); ++i)
       if (chosen[i] != 0) changes.emplace_back(open[i].line, open[i].choices[chosen[i]].content);
-    one(changes, [&] { return judge_and_note(open, chosen, passed); });
+    one(changes);
   };
   std::vector<std::uint32_t> oldest(open.size(), 0);
   std::vector<std::uint32_t> newest;

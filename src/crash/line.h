@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,18 +11,41 @@ namespace perdure::crash {
 
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t word_bytes = 8;
+inline constexpr std::uint32_t words_a_line = line_bytes / word_bytes;
 
 /// The content of a line, as the eight words that are each failure-atomic.
 using LineContent = std::array<std::uint64_t, line_bytes / word_bytes>;
 
-/// Words of a line, a bit each.
-using Words = std::uint8_t;
+/// Bytes of a line, a bit each.
+using Bytes = std::uint64_t;
 
-/// Words in which the contents differ.
-[[nodiscard]] constexpr Words differing(const LineContent& a, const LineContent& b) noexcept {
-  unsigned words = 0;
-  for (unsigned i = 0; i < a.size(); ++i) words |= static_cast<unsigned>(a[i] != b[i]) << i;
-  return static_cast<Words>(words);
+/// Bytes [from, from + count) of a line.
+[[nodiscard]] constexpr Bytes bytes_at(std::size_t from, std::size_t count) noexcept {
+  const Bytes low = count >= line_bytes ? ~Bytes{0} : (Bytes{1} << count) - 1;
+  return low << from;
+}
+/// Those of a word.
+[[nodiscard]] constexpr Bytes bytes_of_word(Bytes bytes, std::size_t word) noexcept {
+  return bytes >> word * word_bytes & bytes_at(0, word_bytes);
+}
+/// All bits of these bytes of a word.
+[[nodiscard]] constexpr std::uint64_t bits_of(Bytes bytes) noexcept {
+  std::uint64_t bits = 0;
+  for (unsigned i = 0; i < word_bytes; ++i)
+    if ((bytes >> i & 1) != 0) bits |= std::uint64_t{0xff} << 8 * i;
+  return bits;
+}
+
+/// Bytes in which the contents differ.
+[[nodiscard]] constexpr Bytes differing(const LineContent& a, const LineContent& b) noexcept {
+  Bytes bytes = 0;
+  for (unsigned word = 0; word < a.size(); ++word)
+    for (std::uint64_t left = a[word] ^ b[word]; left != 0;) {
+      const auto byte = static_cast<unsigned>(std::countr_zero(left)) / 8;
+      bytes |= Bytes{1} << (word * word_bytes + byte);
+      left &= ~(std::uint64_t{0xff} << 8 * byte);
+    }
+  return bytes;
 }
 
 /// Number of a line within the pool: offset / 64.

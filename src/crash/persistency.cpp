@@ -88,6 +88,7 @@ void Persistency::store(unsigned thread, std::uint64_t at, unsigned size, std::u
   Line& of = line_of(line);
   if (of.steps.empty()) open_.push_back(line);
   of.steps.push_back(step);
+  of.is_known = false;
 }
 
 void Persistency::stream(unsigned thread, std::uint64_t at, std::uint64_t value,
@@ -99,6 +100,7 @@ void Persistency::stream(unsigned thread, std::uint64_t at, std::uint64_t value,
   of.steps.push_back({event, 0, 0, static_cast<std::uint8_t>(thread),
                       static_cast<std::uint8_t>(at % line_bytes / word_bytes), true, false,
                       ~std::uint64_t{0}, value});
+  of.is_known = false;
   threads_[thread].streamed.push_back(line);
 }
 
@@ -119,8 +121,10 @@ void Persistency::fence(unsigned thread) {
   order(thread);
   drain(mine);
   for (const LineNumber line : mine.streamed) {
-    for (Step& step : line_of(line).steps)
+    Line& of = line_of(line);
+    for (Step& step : of.steps)
       if (step.streamed && step.thread == thread) step.durable = true;
+    of.is_known = false;
     raise(line, 0);
   }
   mine.streamed.clear();
@@ -145,6 +149,7 @@ void Persistency::raise(LineNumber line, std::uint64_t upto) {
   Line& of = line_of(line);
   if (of.steps.empty()) return;
   of.certain = std::max(of.certain, upto);
+  of.is_known = false;
   LineContent content = media_.read(line);
   std::size_t done = 0;
   for (; done < of.steps.size(); ++done) {
@@ -206,19 +211,36 @@ std::vector<std::uint64_t> Persistency::early_ones(std::span<const Step> cached,
   return subsets_of(std::min(length, 63U));
 }
 
-std::vector<Choice> Persistency::choices(LineNumber line) const {
-  std::vector<Choice> all;
-  const std::span<const Step> steps = this->steps(line);
+std::span<const Choice> Persistency::choices(LineNumber line) const {
+  const Line* const of = find(line);
+  if (of == nullptr) return {};
+  know_choices(line, *of);
+  return of->choices;
+}
+
+Bytes Persistency::undecided(LineNumber line) const {
+  const Line* const of = find(line);
+  if (of == nullptr) return 0;
+  know_choices(line, *of);
+  return of->undecided;
+}
+
+void Persistency::know_choices(LineNumber line, const Line& of) const {
   const LineContent floor = media_.read(line);
+  if (of.is_known && of.floor == floor) return;
+  of.is_known = true;
+  of.floor = floor;
+  std::vector<Choice>& all = of.choices;
+  all.clear();
+  const std::span<const Step> steps = of.steps;
   unsigned streams = 0;
   std::uint32_t certain = 0;
   std::vector<Step> cached;
-  const Line* const of = find(line);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].streamed)
       streams += steps[i].durable ? 0 : 1;
     else
-      cached.push_back(steps[i]), certain += of->first + i < of->certain ? 1 : 0;
+      cached.push_back(steps[i]), certain += of.first + i < of.certain ? 1 : 0;
   }
   const std::vector<std::uint64_t> subsets = subsets_of(streams);
   for (std::uint32_t kept = certain; kept <= cached.size(); ++kept) {
@@ -244,7 +266,8 @@ std::vector<Choice> Persistency::choices(LineNumber line) const {
   for (const Step& step : steps) apply(step, last);
   const auto newest = std::ranges::find(all, last, &Choice::content);
   if (newest != all.end() && newest != all.begin()) std::rotate(newest, newest + 1, all.end());
-  return all;
+  of.undecided = 0;
+  for (const Choice& choice : all) of.undecided |= differing(all.front().content, choice.content);
 }
 
 std::vector<Persistency::Buffered> Persistency::buffered() const {

@@ -94,8 +94,11 @@ class Persistency {
 
   /// Lines with more than one possible content, ascending.
   [[nodiscard]] std::vector<LineNumber> open_lines() const;
-  /// ADR: the contents a line may have, the floor first, the newest last; distinct.
-  [[nodiscard]] std::vector<Choice> choices(LineNumber line) const;
+  /// ADR: the contents a line may have, the floor first, the newest last; distinct. Valid until the
+  /// line or its floor changes.
+  [[nodiscard]] std::span<const Choice> choices(LineNumber line) const;
+  /// The bytes in which they differ.
+  [[nodiscard]] Bytes undecided(LineNumber line) const;
   /// eADR: a store that waits in the store buffer.
   struct Buffered {
     LineNumber line;
@@ -112,6 +115,11 @@ class Persistency {
     std::vector<Step> steps;
     std::uint64_t first = 0;    ///< number of steps.front() among all the line ever had
     std::uint64_t certain = 0;  ///< cached steps before this number are on media
+    // Made when asked for, because lines that are stored to and never flushed stay open.
+    mutable bool is_known = false;  ///< the choices, for this floor
+    mutable LineContent floor{};
+    mutable std::vector<Choice> choices;
+    mutable Bytes undecided = 0;
   };
   struct Captured {
     LineNumber line;
@@ -132,6 +140,7 @@ class Persistency {
   [[nodiscard]] const Line* find(LineNumber line) const;
   void raise(LineNumber line, std::uint64_t upto);
   void drain(Thread& thread);
+  void know_choices(LineNumber line, const Line& of) const;
   /// Which of the steps from number `kept` on may be there before the others of their run (M5).
   [[nodiscard]] static std::vector<std::uint64_t> early_ones(std::span<const Step> cached,
                                                              std::size_t kept, std::size_t certain);

@@ -281,7 +281,7 @@ TEST_F(CopyTest, ALineThatIsNotFlushedMayHoldOldAndNew) {
   each([&](const Way& way, std::size_t at, Source source) {
     for (LineNumber line = first(at); line <= last(way, at); ++line) {
       copy(way, at, source, line);
-      const std::vector<Choice> choices = model_->choices(line);
+      const auto choices = model_->choices(line);
       ASSERT_GE(choices.size(), 2U);
       EXPECT_EQ(choices.front().content, image_.read(line));
       EXPECT_NE(choices.front().content, now(line));

@@ -30,7 +30,7 @@ Watch::Watch(Image& image, bool copies)
     : image_(image),
       source_(image.base(), image.bytes()),
       copies_(copies),
-      unmet_words_(image.lines() + 2, 0),
+      unmet_(image.lines() + 2, 0),
       overwritten_(image.lines() + 2, 0) {
   look_at(image.base(), image.bytes());
   if (copies) unmapped(nullptr);
@@ -90,7 +90,7 @@ void Watch::hush() noexcept {
   constexpr std::uint64_t quiet_run = 1U << 16;
   steps_ += quiet_given_ - quiet_loads();
   quiet_given_ = quiet_run;
-  platform::Observer::hush(quiet_run, unmet_words_.data());
+  platform::Observer::hush(quiet_run, unmet_.data());
 }
 
 void Watch::end() {
@@ -101,16 +101,16 @@ void Watch::end() {
 
 void Watch::stop(Ending why) { siglongjmp(return_, static_cast<int>(why)); }
 
-void Watch::ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Words)> meet) {
+void Watch::ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Bytes)> meet) {
   ask_no_more();
   asked_ = lines;
-  for (const Asked& asked : asked_) unmet_words_[asked.line] = asked.words;
+  for (const Asked& asked : asked_) unmet_[asked.line] = asked.bytes;
   meet_ = std::move(meet);
   asking_ = !asked_.empty();
 }
 
 void Watch::ask_no_more() {
-  for (const Asked& asked : asked_) unmet_words_[asked.line] = overwritten_[asked.line] = 0;
+  for (const Asked& asked : asked_) unmet_[asked.line] = overwritten_[asked.line] = 0;
   asked_.clear();
   asking_ = false;
 }
@@ -121,23 +121,16 @@ Trace Watch::take_trace() {
 }
 
 void Watch::meet_lines(std::uint32_t at, std::size_t bytes, bool stores) {
-  const auto up_to = [](std::size_t words) { return (1U << words) - 1; };
   const std::size_t end = std::min<std::size_t>(at + bytes, image_.bytes());
   for (std::size_t from = at; from < end;) {
     const std::size_t line = from / line_bytes;
-    const std::size_t begin = line * line_bytes;
-    const std::size_t to = std::min(end, begin + line_bytes);
-    Words& unmet = unmet_words_[line];
-    const unsigned touched =
-        up_to((to - begin + word_bytes - 1) / word_bytes) & ~up_to((from - begin) / word_bytes);
-    unsigned whole = 0;
+    const std::size_t to = std::min(end, (line + 1) * line_bytes);
+    const Bytes touched = unmet_[line] & bytes_at(from % line_bytes, to - from);
+    unmet_[line] &= ~touched;
     if (stores)
-      whole = up_to((to - begin) / word_bytes) &
-              ~up_to((from - begin + word_bytes - 1) / word_bytes) & unmet;
-    const auto met = static_cast<Words>(unmet & touched & ~whole);
-    unmet = static_cast<Words>(unmet & ~touched);
-    overwritten_[line] = static_cast<Words>(overwritten_[line] | whole);
-    if (met != 0) meet_(static_cast<LineNumber>(line), met);
+      overwritten_[line] |= touched;
+    else if (touched != 0)
+      meet_(static_cast<LineNumber>(line), touched);
     from = to;
   }
 }

@@ -42,13 +42,13 @@ class Watch final : public platform::Observer {
 
   struct Asked {
     LineNumber line;
-    Words words;
+    Bytes bytes;
   };
-  /// Calls `meet(line, words)` before any of these words of a line is first read, with those that
-  /// are, until `ask_no_more`. A word that is stored to as a whole is asked for no longer.
-  void ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Words)> meet);
-  /// Of a line that is asked for: the words that were stored to before anything read them.
-  [[nodiscard]] Words overwritten(LineNumber line) const { return overwritten_[line]; }
+  /// Calls `meet(line, bytes)` before any of these bytes of a line is first read, with those that
+  /// are, until `ask_no_more`. A byte that is stored to is asked for no longer.
+  void ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Bytes)> meet);
+  /// Of a line that is asked for: the bytes that were stored to before anything read them.
+  [[nodiscard]] Bytes overwritten(LineNumber line) const { return overwritten_[line]; }
   void ask_no_more();
   /// Records stores, flushes and fences of the next runs into `trace`.
   void record(bool on);
@@ -113,10 +113,10 @@ class Watch final : public platform::Observer {
   const std::byte* copy_ = nullptr;
   bool recording_ = false;
   bool asking_ = false;
-  std::vector<Words> unmet_words_;  ///< of those asked for, by line
-  std::vector<Words> overwritten_;  ///< of those asked for, by line
+  std::vector<Bytes> unmet_;        ///< of those asked for, by line
+  std::vector<Bytes> overwritten_;  ///< of those asked for, by line
   std::vector<Asked> asked_;
-  std::function<void(LineNumber, Words)> meet_;
+  std::function<void(LineNumber, Bytes)> meet_;
   std::vector<std::pair<const void*, std::size_t>> early_;  ///< flushed before `mapped`
   Mutation mutation_;
   Callers callers_;

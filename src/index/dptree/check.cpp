@@ -51,11 +51,12 @@ Result<void> DpTree<Keys>::check_buffer(const Buffer& tree,
       result = broken(pool_, "F3: entries do not ascend");
     else if (!tree.may_have(hash_of(records_.key_of(words))))
       result = broken(pool_, "F2: the filter denies a key");
-    if (!removal) blobs.insert(words.value);
+    if (RecordStore<Keys>::has_blobs && !removal) blobs.insert(words.value);
     last = words;
   });
   if (result && entries != tree.count()) return broken(pool_, "F1: entries are miscounted");
-  for (const RecordWords words : tree.garbage()) blobs.insert(words.value);
+  if (RecordStore<Keys>::has_blobs)
+    for (const RecordWords words : tree.garbage()) blobs.insert(words.value);
   return result;
 }
 
@@ -90,7 +91,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
         result = broken(pool_, "B3: a fingerprint is not its key's");
       else if (base.find(key) != leaf)
         result = broken(pool_, "M1: a key is in another leaf");
-      blobs.insert(words.value);
+      if (RecordStore<Keys>::has_blobs) blobs.insert(words.value);
       last = words;
       return result.ok();
     });

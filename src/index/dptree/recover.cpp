@@ -45,6 +45,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
   std::bitset<dptree::BaseLeaf::most_entries> seen;
   if (count > leaf_entries_) return detail::corrupt_record("B2: a leaf is overfull", offset, pool_);
   bool is_first = true;
+  unsigned live = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const unsigned slot = view.order(which)[i].load(std::memory_order_relaxed);
     if (slot >= leaf_entries_ || seen[slot])
@@ -61,11 +62,11 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
     if (is_first) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
     is_first = false;
     last = words;
-    ++base.records;
+    ++live;
   }
-  for (unsigned slot = 0; slot < dptree::BaseLeaf::most_entries; ++slot)
-    if (set.has(slot) && !seen[slot])
-      return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
+  base.records += live;
+  if (set.records() != live)
+    return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
   if (is_first) base.empty_leaves.push_back(offset);
   return {};
 }

@@ -3,7 +3,7 @@
 // Sorting 45 records costs a comparison sort some 240 comparisons, half of them mispredicted. Here
 // each key is cut to the 25 bits in which this leaf's keys differ most, and its rank is the number
 // of smaller ones, counted many at a time. Keys that tie in those bits are noticed and sorted
-// again.
+// again. Of a few records none of this is worth its beginning.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,19 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   constexpr unsigned kept_bits = 25;
   constexpr unsigned slot_bits = 6;
   const unsigned count = copy.count;
-  if (count == 0) return;
+  const auto less = [&](std::uint8_t a, std::uint8_t b) {
+    return store.less(copy.words[a], copy.words[b]);
+  };
+  constexpr unsigned few = 6;
+  if (count <= few) {
+    for (unsigned i = 0; i < count; ++i) {
+      unsigned at = i;
+      for (; at > 0 && less(static_cast<std::uint8_t>(i), copy.order[at - 1]); --at)
+        copy.order[at] = copy.order[at - 1];
+      copy.order[at] = static_cast<std::uint8_t>(i);
+    }
+    return;
+  }
   std::uint64_t lowest = ~std::uint64_t{0};
   std::uint64_t highest = 0;
   for (unsigned i = 0; i < count; ++i) {
@@ -49,9 +61,6 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   pm::rank_by_counting(packed, count, rank);
   for (unsigned i = 0; i < count; ++i)
     copy.order[static_cast<unsigned>(rank[i])] = static_cast<std::uint8_t>(i);
-  const auto less = [&](std::uint8_t a, std::uint8_t b) {
-    return store.less(copy.words[a], copy.words[b]);
-  };
   const auto end = copy.order.begin() + count;
   if (!std::is_sorted(copy.order.begin(), end, less)) std::sort(copy.order.begin(), end, less);
 }

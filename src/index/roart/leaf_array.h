@@ -25,6 +25,7 @@
 
 #include "index/roart/opening_lock.h"
 #include "pm/pm.h"
+#include "pm/simd.h"
 #include "pool/heap.h"
 
 namespace perdure::roart {
@@ -97,6 +98,15 @@ struct LeafArray {
     for (unsigned i = 0; i < most_entries; ++i)
       if (slot(i)) return false;
     return true;
+  }
+  /// Calls visit(place, slot) for each record, also where none may be.
+  template <class Visit>
+  void each(Visit&& visit) const noexcept {
+    for (unsigned line = 0; line < most_entries; line += line_slots) {
+      if (pm::count_up_to<line_slots>(&word[line], 0) == line_slots) continue;
+      for (unsigned i = line; i < line + line_slots; ++i)
+        if (const Slot here = slot(i)) visit(i, here);
+    }
   }
 
   /// Before anything leads to the array: it has room.

@@ -55,11 +55,10 @@ Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const KeyPath
   std::uint64_t records = 0;
   std::array<LeafArray::Found, LeafArray::most_entries> used;
   unsigned count = 0;
-  for (unsigned i = 0; i < LeafArray::most_entries; ++i)
-    if (const Slot slot = array.slot(i)) {
-      used[count++] = {i, slot};
-      if (pool_.contains(slot.offset(), sizeof(LeafRecord))) records_.prefetch(slot.offset());
-    }
+  array.each([&](unsigned i, Slot slot) {
+    used[count++] = {i, slot};
+    if (pool_.contains(slot.offset(), sizeof(LeafRecord))) records_.prefetch(slot.offset());
+  });
   for (const auto& [i, slot] : std::span(used).first(count)) {
     if (i >= entries_) return corrupt("A1: a slot beyond the last is used", offset);
     if (Result<void> sane = records_.check(slot.offset()); !sane) return sane.error();

@@ -29,9 +29,15 @@ template <std::size_t bytes>
     write_outside(address, bytes, pc);
 }
 
-template <std::size_t bytes>
+[[gnu::noinline]] void leave_function() {
+  // A helper thread may end here: its last store must not be forgotten with it.
+  if (engine.guarded) engine.guard.settle();
+  if (engine.profiled && current != nullptr) engine.profile.leave(*current);
+}
+
+template <std::size_t bytes, bool aligned = true>
 [[gnu::always_inline]] inline void read(const void* address) {
-  if (Observer::is_hooked(address) && !Observer::is_quiet(address, bytes))
+  if (Observer::is_hooked(address) && !Observer::is_quiet<aligned>(address, bytes))
     tell_read<bytes>(address, __builtin_return_address(0));
 }
 
@@ -69,10 +75,10 @@ void __tsan_write4(void* a) { write<4>(a); }
 void __tsan_write8(void* a) { write<8>(a); }
 void __tsan_write16(void* a) { write<16>(a); }
 
-void __tsan_unaligned_read2(void* a) { read<2>(a); }
-void __tsan_unaligned_read4(void* a) { read<4>(a); }
-void __tsan_unaligned_read8(void* a) { read<8>(a); }
-void __tsan_unaligned_read16(void* a) { read<16>(a); }
+void __tsan_unaligned_read2(void* a) { read<2, false>(a); }
+void __tsan_unaligned_read4(void* a) { read<4, false>(a); }
+void __tsan_unaligned_read8(void* a) { read<8, false>(a); }
+void __tsan_unaligned_read16(void* a) { read<16, false>(a); }
 void __tsan_unaligned_write2(void* a) { write<2>(a); }
 void __tsan_unaligned_write4(void* a) { write<4>(a); }
 void __tsan_unaligned_write8(void* a) { write<8>(a); }
@@ -88,10 +94,10 @@ void __tsan_volatile_write2(void* a) { write<2>(a); }
 void __tsan_volatile_write4(void* a) { write<4>(a); }
 void __tsan_volatile_write8(void* a) { write<8>(a); }
 void __tsan_volatile_write16(void* a) { write<16>(a); }
-void __tsan_unaligned_volatile_read2(void* a) { read<2>(a); }
-void __tsan_unaligned_volatile_read4(void* a) { read<4>(a); }
-void __tsan_unaligned_volatile_read8(void* a) { read<8>(a); }
-void __tsan_unaligned_volatile_read16(void* a) { read<16>(a); }
+void __tsan_unaligned_volatile_read2(void* a) { read<2, false>(a); }
+void __tsan_unaligned_volatile_read4(void* a) { read<4, false>(a); }
+void __tsan_unaligned_volatile_read8(void* a) { read<8, false>(a); }
+void __tsan_unaligned_volatile_read16(void* a) { read<16, false>(a); }
 void __tsan_unaligned_volatile_write2(void* a) { write<2>(a); }
 void __tsan_unaligned_volatile_write4(void* a) { write<4>(a); }
 void __tsan_unaligned_volatile_write8(void* a) { write<8>(a); }
@@ -124,10 +130,7 @@ void __tsan_func_entry(void*) {
 }
 
 void __tsan_func_exit() {
-  // A helper thread may end here: its last store must not be forgotten with it.
-  if (engine.guarded) [[unlikely]]
-    engine.guard.settle();
-  if (engine.profiled && current != nullptr) [[unlikely]]
-    engine.profile.leave(*current);
+  if (engine.guarded || engine.profiled) [[unlikely]]
+    perdure::platform::runtime::leave_function();
 }
 }

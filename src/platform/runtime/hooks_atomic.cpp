@@ -59,7 +59,7 @@ template <class Word>
 template <class Word>
 [[gnu::always_inline]] inline Word load(const volatile Word* at) {
   const auto* const address = const_cast<const Word*>(at);
-  if (Observer::is_hooked_atomic(address) && !Observer::is_quiet(address, sizeof *at))
+  if (Observer::is_hooked_atomic(address) && !Observer::is_quiet<true>(address, sizeof *at))
     return told_load(at, __builtin_return_address(0));
   return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }

@@ -51,13 +51,16 @@ class Observer {
   [[nodiscard, gnu::always_inline]] static bool is_hooked_atomic(const void* address) noexcept {
     return hooked_.window.holds(address) || hooked_.window.all_atomics;
   }
-  /// True for a load that needed no more than counting, which is done.
+  /// True for a load that needed no more than counting, which is done. `within_line`: it is known
+  /// not to cross the end of a line.
+  template <bool within_line = false>
   [[nodiscard, gnu::always_inline]] static bool is_quiet(const void* address,
                                                          std::size_t bytes) noexcept {
-    if (hooked_.quiet_loads == 0) return false;
+    const std::uint64_t left = hooked_.quiet_loads;
+    if (left == 0) return false;
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address) - hooked_.window.base;
-    if (at < hooked_.window.bytes && is_told(at, bytes)) return false;
-    --hooked_.quiet_loads;
+    if (at < hooked_.window.bytes && is_told<within_line>(at, bytes)) return false;
+    hooked_.quiet_loads = left - 1;
     return true;
   }
 
@@ -96,11 +99,11 @@ class Observer {
 
  protected:
   /// While installed: so many loads need no more than counting before `read` and `atomic` are
-  /// called for one again. `told_words`: of each line of the window, which begins one, the words
-  /// whose every load must be told, a bit each; two lines more than the window has are readable.
-  static void hush(std::uint64_t loads, const std::uint8_t* told_words) noexcept {
+  /// called for one again. `told_bytes`: of each line of the window, which begins one, the bytes
+  /// whose every load must be told, a bit each; one line more than the window has is readable.
+  static void hush(std::uint64_t loads, const std::uint64_t* told_bytes) noexcept {
     hooked_.quiet_loads = loads;
-    hooked_.told_words = told_words;
+    hooked_.told_bytes = told_bytes;
   }
   /// Of these, how many are left.
   [[nodiscard]] static std::uint64_t quiet_loads() noexcept { return hooked_.quiet_loads; }
@@ -109,20 +112,20 @@ class Observer {
   struct Hooked {
     Window window;  ///< of the observer installed, or everything
     std::uint64_t quiet_loads = 0;
-    const std::uint8_t* told_words = nullptr;
+    const std::uint64_t* told_bytes = nullptr;
   };
+  template <bool within_line>
   [[nodiscard, gnu::always_inline]] static bool is_told(std::uintptr_t at,
                                                         std::size_t bytes) noexcept {
-    constexpr unsigned line_bits = 6;
-    constexpr unsigned word_bits = 3;
-    constexpr unsigned words_a_line = 1U << (line_bits - word_bits);
-    constexpr std::size_t most_bytes = 64;  // they touch 9 words of two lines, or fewer
-    if (bytes > most_bytes) return true;
-    const std::uint8_t* const told = hooked_.told_words + (at >> line_bits);
-    const unsigned words = told[0] | unsigned{told[1]} << words_a_line;
-    const auto first = static_cast<unsigned>(at >> word_bits) % words_a_line;
-    const auto count = static_cast<unsigned>((at % (1U << word_bits) + bytes - 1) >> word_bits) + 1;
-    return (words >> first & ((1U << count) - 1)) != 0;
+    constexpr std::size_t line_bytes = 64;
+    if (bytes > line_bytes) return true;
+    const std::uint64_t* const told = hooked_.told_bytes + at / line_bytes;
+    const std::uint64_t touched =
+        bytes == line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << bytes) - 1;
+    const std::size_t from = at % line_bytes;
+    if ((told[0] & touched << from) != 0) return true;
+    if (within_line || from + bytes <= line_bytes) return false;
+    return (told[1] & touched >> (line_bytes - from)) != 0;
   }
 
   Window window_;
