@@ -154,8 +154,8 @@ Explorer::Found Explorer::step(std::uint32_t number) {
 // A window holds several operations, because what one leaves behind is what the next one begins
 // with. More lines would all have to be told from each other wherever they are read.
 void Explorer::open_window(std::uint32_t begin) {
-  constexpr std::size_t most_lines = 128;
-  constexpr unsigned most_returns = 6;
+  constexpr std::size_t most_lines = 512;
+  constexpr unsigned most_returns = 12;
   Known::Varying varying;
   for (const Open& open : open_lines(*model_)) varying[open.line] |= open.bytes;
   for (const Persistency::Buffered& waiting : model_->buffered())

@@ -1,12 +1,14 @@
 // The lock word of ROART's nodes and arrays on media: pm::VersionLock with the number of the
 // opening that the word is of.
 //
-//   bit 63     47        1          0
-//      | opening | version | obsolete | locked |
+//   bit 63            62        47        1          0
+//      | being taken over | opening | version | obsolete | locked |
 //
-// K1  a word is of the opening whose number it carries. Of one of before it says nothing but that:
-//     whoever wants the lock takes the word over, locked and of now, and first repairs and marks
-//     what it guards. Until then nobody of this opening has changed that.
+// K1  a word is of the opening whose number it carries. Of one of before it says nothing but that,
+//     and nothing else of it is read: whoever wants the lock puts the number of now in the number's
+//     place, marked as being taken over, which one of several can, then a whole word, locked. Then
+//     it repairs and marks what the lock guards. Until then nobody of this opening has changed
+//     that. A word that a power cut left marked is of before, like any other.
 // K2  numbers are durable before a word carries them (restart.h), so no word is of a later opening.
 //     Where they come round, all words are set, durably, before anyone is served.
 // K3  obsolete and of now: unlinked for good; the memory is freed after a grace period.
@@ -26,12 +28,18 @@ class OpeningLock {
   static constexpr std::uint64_t obsolete_bit = 2;
   static constexpr std::uint64_t version_step = 4;
   static constexpr unsigned opening_shift = 48;
+  static constexpr std::uint16_t taking_over = 0x8000;
+  static constexpr std::uint16_t most_openings = taking_over;  ///< their numbers are below it
 
   /// Unlocked and of this opening.
   explicit OpeningLock(std::uint16_t opening) noexcept : word_(first_word(opening)) {}
 
   [[nodiscard]] std::uint64_t peek() const noexcept {
     return word_.load(std::memory_order_acquire);
+  }
+  /// The number alone, marked or not.
+  [[nodiscard]] std::uint16_t opening() const noexcept {
+    return number().load(std::memory_order_acquire);
   }
   [[nodiscard]] static bool is_locked(std::uint64_t word) noexcept {
     return (word & locked_bit) != 0;
@@ -56,13 +64,21 @@ class OpeningLock {
       if (is_obsolete(peek())) return false;
     }
   }
-  /// K1: takes over `word`, which is of before; false if somebody else did. Never waits.
-  [[nodiscard]] bool take_over(std::uint64_t word, std::uint16_t opening) noexcept {
-    PERDURE_ASSERT(opening_of(word) != opening);
-    return change(word, first_word(opening) | locked_bit);
+  /// K1: takes over a word of the opening `before`; false if somebody else did. Never waits.
+  [[nodiscard]] bool take_over(std::uint16_t before, std::uint16_t opening) noexcept {
+    PERDURE_ASSERT(before != opening && before != (opening | taking_over));
+    if (!number().compare_exchange_strong(before, opening | taking_over, std::memory_order_acquire,
+                                          std::memory_order_relaxed))
+      return false;
+    word_.store(first_word(opening) | locked_bit, std::memory_order_release);
+    return true;
   }
   /// Undoes `take_over`.
-  void give_back(std::uint64_t word) noexcept { word_.store(word, std::memory_order_release); }
+  void give_back(std::uint16_t before) noexcept {
+    word_.store(first_word(before), std::memory_order_release);
+  }
+  /// For tests: whatever an opening of before may have left.
+  void put(std::uint64_t word) noexcept { word_.store(word, std::memory_order_release); }
 
   void unlock() noexcept { word_.store(next_word(), std::memory_order_release); }
   /// Releases without a change.
@@ -92,6 +108,12 @@ class OpeningLock {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     PERDURE_ASSERT(is_locked(word));
     return (word & ~below_opening) | ((word - locked_bit + version_step) & below_opening);
+  }
+  /// The upper end of the word. Little-endian, as media are.
+  [[nodiscard]] std::atomic_ref<std::uint16_t> number() const noexcept {
+    constexpr unsigned at = opening_shift / 16;
+    auto* const word = const_cast<std::atomic<std::uint64_t>*>(&word_);
+    return std::atomic_ref<std::uint16_t>(reinterpret_cast<std::uint16_t*>(word)[at]);
   }
   [[nodiscard]] bool change(std::uint64_t from, std::uint64_t to) noexcept {
     return word_.compare_exchange_strong(from, to, std::memory_order_acquire,

@@ -28,8 +28,8 @@ Result<bool> Roart<Keys>::open_early(std::string_view root_name, std::uint64_t r
     return corrupt("T1: the root is no block of the heap", root);
   if (root_->kind != Kind::n4 || root_->level != 0)
     return corrupt("T1: the root is not at level 0", root);
-  if (const std::uint64_t word = root_->lock.peek();
-      roart::OpeningLock::opening_of(word) == opening_ || !root_->lock.take_over(word, opening_))
+  if (const std::uint16_t before = root_->lock.opening();
+      !is_of_before(before) || !root_->lock.take_over(before, opening_))
     return corrupt("K2: the root is of a later opening", root);
   if (const Result<void> marked = mark_children(*root_); !marked) return marked.error();
   root_->lock.unlock_unchanged();

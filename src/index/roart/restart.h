@@ -3,7 +3,7 @@
 //   byte 0        8            16       64
 //        | opening | high water | unused |
 //
-// O1  `opening` holds how often the tree was opened, sealed (pool/sealed_word.h); its lower 16 bits
+// O1  `opening` holds how often the tree was opened, sealed (pool/sealed_word.h); its lower 15 bits
 //     are the number that locks carry (opening_lock.h). It is durable before any lock does.
 // O2  `high_water` is the heap's (pool/heap.h).
 #pragma once

@@ -19,7 +19,7 @@ Roart<Keys>::Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t
       heap_(place.pool->heap()),
       threads_(place.threads),
       entries_(static_cast<unsigned>(place.options.get("leaf_entries"))),
-      opening_(static_cast<std::uint16_t>(openings)),
+      opening_(static_cast<std::uint16_t>(openings % roart::OpeningLock::most_openings)),
       has_restart_(root.option[stored_restart] != null_offset),
       root_(pool_.at<Node>(root.head)),
       records_(*place.pool, epochs_),

@@ -134,6 +134,15 @@ class Roart final : public OrderedIndex<Keys> {
     return (array.lock.peek() &
             (roart::OpeningLock::locked_bit | roart::OpeningLock::obsolete_bit)) == 0;
   }
+  /// The same before the walk has ended: what nobody of this opening has touched is as durable as
+  /// media are.
+  [[nodiscard]] bool is_settled_early(const LeafArray& array) const noexcept {
+    return array.lock.opening() != opening_ || is_settled(array);
+  }
+  /// K1, of a lock's number.
+  [[nodiscard]] bool is_of_before(std::uint16_t number) const noexcept {
+    return number != opening_ && number != (opening_ | roart::OpeningLock::taking_over);
+  }
 
   /// An integer's path is a byte for the root and its own.
   static constexpr unsigned deepest_level =

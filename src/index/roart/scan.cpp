@@ -62,7 +62,7 @@ class Roart<Keys>::Collector {
       bound_ = item_[taken - 1].key;  // pinned: it stays readable
       past_bound_ = true;
     }
-    if (is_settled(array)) return true;
+    if (checked ? tree_.is_settled_early(array) : is_settled(array)) return true;
     for (unsigned i = 0; i < taken; ++i) tree_.records_.flush(item_[i].offset);  // A3
     pm::persist(array.word.data(), sizeof array.word);
     return true;

@@ -97,9 +97,9 @@ Result<void> Roart<Keys>::mark_children(Node& node) const {
     if (!is_node && !entry.is_array()) return corrupt("N3: an entry is of no kind", at);
     if (!heap_.mark(at, is_node ? Node::bytes_of(entry.kind()) : sizeof(LeafArray)))
       return corrupt("N4: an entry leads to no block of the heap, or to another's", at);
-    const std::uint64_t word = is_node ? node_at(entry)->lock.peek() : array_at(entry)->lock.peek();
-    if (roart::OpeningLock::opening_of(word) == opening_)
-      return corrupt("T7: a child was touched before its node", at);
+    const std::uint16_t number =
+        is_node ? node_at(entry)->lock.opening() : array_at(entry)->lock.opening();
+    if (!is_of_before(number)) return corrupt("T7: a child was touched before its node", at);
   }
   return {};
 }
@@ -131,12 +131,12 @@ template <class PathKeys>
 bool Roart<Keys>::touch(const Node& above, Entry entry, const KeyPath<PathKeys>& path) const {
   roart::OpeningLock& lock = entry.is_array() ? array_at(entry)->lock : node_at(entry)->lock;
   for (pm::Backoff backoff;; backoff.wait()) {
-    const std::uint64_t word = lock.peek();
-    if (roart::OpeningLock::opening_of(word) == opening_) {
-      if (!roart::OpeningLock::is_locked(word)) return true;
+    const std::uint16_t before = lock.opening();
+    if (before == opening_) {
+      if (!roart::OpeningLock::is_locked(lock.peek())) return true;
     } else if (is_damaged()) {
       return false;
-    } else if (lock.take_over(word, opening_)) {
+    } else if (is_of_before(before) && lock.take_over(before, opening_)) {
       Result<void> done;
       if (entry.is_array()) {
         const Entry after = above.next(entry.symbol() + 1);
@@ -152,7 +152,7 @@ bool Roart<Keys>::touch(const Node& above, Entry entry, const KeyPath<PathKeys>&
         return true;
       }
       note_damage(done.error());
-      lock.give_back(word);
+      lock.give_back(before);
       return false;
     }
   }
@@ -200,7 +200,7 @@ Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
     });
     if (is_damaged()) break;
     if (found.slot) records_.read_value(found.slot.offset(), value);
-    if (!is_settled(array)) {  // A3; a lock of before that was held costs only time
+    if (!is_settled_early(array)) {  // A3
       if (found.slot) records_.flush(found.slot.offset());
       pm::persist(array.word.data(), sizeof array.word);
     }
