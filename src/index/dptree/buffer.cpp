@@ -10,15 +10,16 @@ BloomFilter::BloomFilter(std::uint64_t keys)
       words_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {}
 
 template <class Keys>
-Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-                     std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity)
+Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs,
+                     ChunkReserve& reserve, bool huge_pages, std::uint64_t anchor,
+                     std::uint64_t generation, std::uint64_t capacity)
     : pool_(pool),
       records_(records),
       anchor_(anchor),
       generation_(generation),
       capacity_(capacity),
       filter_(capacity),
-      leaves_(huge_pages),
+      leaves_(reserve),
       first_(new_leaf()),
       inner_(epochs, {.entries = 15, .huge_pages = huge_pages}, first_) {}
 

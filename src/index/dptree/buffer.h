@@ -82,8 +82,8 @@ class Buffer {
     Found found;
   };
 
-  Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-         std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
+  Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, ChunkReserve& reserve,
+         bool huge_pages, std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
 
   /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
   /// what is in no leaf yet frees nothing where it is removed.

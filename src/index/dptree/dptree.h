@@ -157,6 +157,8 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
+  [[nodiscard]] std::optional<BasePlace> find_in_leaf(const LeafView& view, unsigned which, Key key,
+                                                      std::uint64_t hash) const;
   /// The words of the record under the front tree; false: absent.
   [[nodiscard]] bool find_below(const Aim& aim, Key key, std::uint64_t hash,
                                 RecordWords& found) const;
@@ -224,6 +226,7 @@ class DpTree final : public OrderedIndex<Keys> {
   const std::uint64_t buffer_entries_;
   const std::uint64_t merge_percent_;
   const bool huge_pages_;
+  ChunkReserve leaf_memory_;  ///< of buffers that are gone
   dptree::Anchor& anchor_;
   Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
