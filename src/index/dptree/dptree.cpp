@@ -109,20 +109,15 @@ auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
   return {&trees, leaf};
 }
 
-// One fingerprint in 256 misleads, so of 200 records most of one; all are asked for at once.
+// One fingerprint in 256 misleads, so of 200 records most of one.
 template <class Keys>
 auto DpTree<Keys>::find_in_leaf(const LeafView& view, unsigned which, Key key,
                                 std::uint64_t hash) const -> std::optional<BasePlace> {
-  const Slots matches = view.candidates(which, fingerprint_from(hash));
-  for (unsigned word = 0; word < view.words(); ++word) {
-    for (std::uint64_t match = matches[word]; match != 0; match &= match - 1) {
-      const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(match));
-      RecordWords words;
-      if (view.read(which, slot, words) && records_.matches(words, key))
-        return BasePlace{view, which, slot, words};
-    }
-  }
-  return std::nullopt;
+  const auto found = view.find(which, fingerprint_from(hash), [&](const RecordWords& words) {
+    return records_.matches(words, key);
+  });
+  if (!found) return std::nullopt;
+  return BasePlace{view, which, found->first, found->second};
 }
 
 template <class Keys>
@@ -134,8 +129,8 @@ auto DpTree<Keys>::find_in_base(const Aim& aim, Key key, std::uint64_t hash) con
 }
 
 template <class Keys>
-bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
-                              RecordWords& found) const {
+inline bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
+                                     RecordWords& found) const {
   const Snapshot& trees = *aim.trees;
   if (trees.middle != nullptr) {
     const auto entry = trees.middle->find(key, hash);
@@ -144,8 +139,12 @@ bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
       return entry.is_put();
     }
   }
-  const auto place = find_in_base(aim, key, hash);
-  if (place) found = place->words;
+  if (aim.leaf == null_offset) return false;
+  const LeafView view = leaf_at(aim.leaf);
+  const auto place =
+      view.find(view.current(trees.base->version), fingerprint_from(hash),
+                [&](const RecordWords& words) { return records_.matches(words, key); });
+  if (place) found = place->second;
   return place.has_value();
 }
 

@@ -23,6 +23,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "index/record/record_store.h"
 #include "pm/pm.h"
@@ -136,6 +138,31 @@ class LeafView {
         pm::prefetch(&record(64 * word + static_cast<unsigned>(std::countr_zero(left))));
     }
     return found;
+  }
+  /// Calls is_it(words) for the records whose fingerprint is this one, until it says yes; the slot
+  /// and the words of that one. Most often there is one record, or none: it is looked at without a
+  /// branch on which word of fingerprints it is in, and the last one arrives meanwhile.
+  template <class IsIt>
+  [[nodiscard]] [[gnu::always_inline]] std::optional<std::pair<unsigned, RecordWords>> find(
+      unsigned which, std::uint8_t wanted, IsIt&& is_it) const {
+    const LeafSet& from = set(which);
+    Slots found{};
+    unsigned first = 0;
+    unsigned last = 0;
+    for (unsigned word = words(); word-- > 0;) {
+      found[word] = match(word, wanted) & from.bitmap[word].load(std::memory_order_acquire);
+      first = found[word] != 0 ? word : first;
+    }
+    for (unsigned word = 1; word < words(); ++word) last = found[word] != 0 ? word : last;
+    if (found[first] == 0) return std::nullopt;
+    pm::prefetch(&record(64 * last + 63 - static_cast<unsigned>(std::countl_zero(found[last]))));
+    for (unsigned word = first; word <= last; ++word)
+      for (std::uint64_t left = found[word]; left != 0; left &= left - 1) {
+        const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(left));
+        const RecordWords words = record(slot).load();
+        if (from.has(slot) && is_it(words)) return std::pair(slot, words);  // B2
+      }
+    return std::nullopt;
   }
   [[nodiscard]] unsigned words() const noexcept {
     return static_cast<unsigned>(rounded(entries_) / 64);
