@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -209,6 +210,15 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
     }
     for (unsigned k = 0; k < block; ++k) ranks[first + k] = rank[k];
   }
+}
+
+/// How many bits are set. Without an instruction for it portable code calls a function.
+[[nodiscard]] inline unsigned count_bits(std::uint64_t word) noexcept {
+  if (!detail::has_pext) return static_cast<unsigned>(std::popcount(word));
+  std::uint64_t count = 0;
+  // As assembly, so that it is inlined into code for processors without it.
+  asm("popcnt %1, %0" : "=r"(count) : "rm"(word) : "cc");
+  return static_cast<unsigned>(count);
 }
 
 /// The bits of `word` that `mask` chooses, side by side at the low end, in their order.

@@ -109,6 +109,18 @@ TEST_P(SimdTest, RanksAgreeWithScalarCode) {
   }
 }
 
+TEST_P(SimdTest, CountedBitsAgreeWithScalarCode) {
+  Rng rng(12);
+  EXPECT_EQ(count_bits(0), 0U);
+  EXPECT_EQ(count_bits(~std::uint64_t{0}), 64U);
+  for (int round = 0; round < 20'000; ++round) {
+    const std::uint64_t word = rng() & rng();
+    unsigned bits = 0;
+    for (unsigned i = 0; i < 64; ++i) bits += word >> i & 1;
+    ASSERT_EQ(count_bits(word), bits);
+  }
+}
+
 TEST_P(SimdTest, ExtractedBitsAgreeWithScalarCode) {
   Rng rng(11);
   EXPECT_EQ(extract_bits(0b1011'0010, 0b1100'0110), 0b1001U);

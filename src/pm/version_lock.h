@@ -69,6 +69,14 @@ class VersionLock {
     }
   }
 
+  /// Takes the lock where no other thread may at this time: without a locked instruction, which
+  /// would wait for all flushes before it. For readers it is as any other.
+  void lock_alone() noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    PERDURE_ASSERT((word & (locked_bit | obsolete_bit)) == 0);
+    word_.store(word | locked_bit, std::memory_order_release);
+  }
+
   /// Inside `elide` only: takes the lock with plain stores, or aborts the transaction.
   void lock_in_transaction() noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);

@@ -3,12 +3,15 @@
 //
 // A node stands for a run of leaves whose separators share their first `depth` bytes, and leads on
 // by the next one. It is one cache line: a bit for each byte that a child has, and before each word
-// of bits how many there are; the children lie side by side, each with the first leaf under it,
-// and behind the last one the leaf where the node's run ends.
+// of bits how many there are; the first leaves of the children lie side by side, and behind the
+// last one the leaf where the node's run ends. A child with a handful of leaves has no node: its
+// separators are compared, which costs no more misses than one of them, and no branch that nobody
+// can predict. So evenly spread keys need two levels of nodes, and these few lines.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -26,6 +29,7 @@ class IntegerSeparators {
   class Probe {
    public:
     explicit Probe(std::uint64_t key) noexcept : key_(key) {}
+    [[nodiscard]] std::uint64_t word() const noexcept { return key_; }
     [[nodiscard]] static std::uint32_t size() noexcept { return sizeof(std::uint64_t); }
     [[nodiscard]] std::uint8_t byte(std::uint32_t i) const noexcept {
       return static_cast<std::uint8_t>(key_ >> (56 - 8 * i));
@@ -43,11 +47,23 @@ class IntegerSeparators {
   };
 
   void add(std::uint64_t key, std::uint64_t leaf) { entries_.push_back({key, leaf}); }
+  /// So many are compared rather than told apart by a node: two cache lines.
+  static constexpr std::uint32_t few = 8;
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] Probe probe(std::size_t i) const noexcept { return Probe(entries_[i].key); }
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept { return entries_[i].key; }
-  [[nodiscard]] bool is_above(std::size_t i, Probe key) const noexcept {
-    return key.compare(probe(i), sizeof(std::uint64_t)) < 0;
+  /// How many from `first` up to `end` are not above `key`. Most often there are two at most, which
+  /// are counted without a branch; those behind `end` are above it.
+  [[nodiscard]] std::uint32_t up_to(std::uint32_t first, std::uint32_t end,
+                                    Probe key) const noexcept {
+    const std::uint32_t last = static_cast<std::uint32_t>(entries_.size()) - 1;
+    const auto counts = [&](std::uint32_t i) -> std::uint32_t {
+      return static_cast<std::uint32_t>(i < end) &
+             static_cast<std::uint32_t>(entries_[std::min(i, last)].key <= key.word());
+    };
+    std::uint32_t count = counts(first) + counts(first + 1);
+    for (std::uint32_t i = first + 2; i < end; ++i) count += counts(i);
+    return count;
   }
   [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return entries_.capacity() * sizeof(Entry); }
@@ -89,8 +105,13 @@ class TextSeparators {
     const std::size_t end = i + 1 < entries_.size() ? entries_[i + 1].begin : text_.size();
     return std::string_view(text_).substr(entries_[i].begin, end - entries_[i].begin);
   }
-  [[nodiscard]] bool is_above(std::size_t i, Probe key) const noexcept {
-    return key.compare(probe(i), ~std::uint32_t{0}) < 0;
+  static constexpr std::uint32_t few = 1;  // each has its text elsewhere
+  [[nodiscard]] std::uint32_t up_to(std::uint32_t first, std::uint32_t end,
+                                    Probe key) const noexcept {
+    std::uint32_t count = 0;
+    while (first + count < end && key.compare(probe(first + count), ~std::uint32_t{0}) >= 0)
+      ++count;
+    return count;
   }
   [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
@@ -115,7 +136,8 @@ class RadixTree {
   /// The last separator that is not above `key`; the first where all are. There is one at least.
   [[nodiscard]] std::size_t find(const Separators& separators, Probe key) const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(Child);
+    return nodes_.capacity() * sizeof(Node) +
+           (first_leaves_.capacity() + child_nodes_.capacity()) * sizeof(std::uint32_t);
   }
 
  private:
@@ -123,23 +145,21 @@ class RadixTree {
     std::uint32_t first;
     std::uint32_t last;
     std::uint32_t depth;
-    std::uint32_t children;              ///< where in `children_`
+    std::uint32_t children;              ///< where in `first_leaves_`
     std::array<std::uint64_t, 4> bits;   ///< a child has this byte
     std::array<std::uint8_t, 4> before;  ///< bits in the words before
+    std::uint32_t nodes;                 ///< where in `child_nodes_`; `none`: no child has a node
     bool ends_here;                      ///< the first separator is `depth` bytes long
   };
   static_assert(sizeof(Node) == 64);
-  struct Child {
-    std::uint32_t first;  ///< leaf
-    std::uint32_t node;   ///< no_node: that leaf alone
-  };
-  static constexpr std::uint32_t no_node = 0;  // the root is nobody's child
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   std::uint32_t build_range(const Separators& separators, std::uint32_t first, std::uint32_t end,
                             std::uint32_t depth);
 
   std::vector<Node> nodes_;
-  std::vector<Child> children_;
+  std::vector<std::uint32_t> first_leaves_;  ///< of children
+  std::vector<std::uint32_t> child_nodes_;   ///< `none`: its leaves are compared
 };
 
 /// One version of the base tree: its leaves in key order.

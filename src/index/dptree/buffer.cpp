@@ -10,35 +10,29 @@ BloomFilter::BloomFilter(std::uint64_t keys)
       words_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {}
 
 template <class Keys>
-Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-                     std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity)
+Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs,
+                     ChunkReserve& reserve, bool huge_pages, std::uint64_t anchor,
+                     std::uint64_t generation, std::uint64_t capacity)
     : pool_(pool),
       records_(records),
       anchor_(anchor),
       generation_(generation),
       capacity_(capacity),
       filter_(capacity),
-      leaves_(huge_pages),
+      leaves_(reserve),
       first_(new_leaf()),
       inner_(epochs, {.entries = 15, .huge_pages = huge_pages}, first_) {}
 
 template <class Keys>
-auto Buffer<Keys>::enter(Key key) const -> Entered {
-  for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = inner_.find(key, [](void* found) {
-      auto* const leaf = static_cast<Leaf*>(found);
-      leaf->prefetch();
-      return Entered{leaf, leaf->lock.peek()};
-    });
-    if (!pm::VersionLock::is_locked(at.word)) return at;
-  }
+auto Buffer<Keys>::reenter(Key key) const -> Entered {
+  return enter(key);
 }
 
 template <class Keys>
 auto Buffer<Keys>::find(Key key, std::uint64_t hash) const -> Found {
   if (!filter_.may_have(hash)) return {};  // F2
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = enter(key);
+    const Entered at = reenter(key);
     pm::ReadAttempt stable(at.leaf->lock, at.word);
     const LeafPosition position = search(*at.leaf, key, stable);
     const Found found{position.present ? at.leaf->entry(position.rank).word : 0};
@@ -46,43 +40,26 @@ auto Buffer<Keys>::find(Key key, std::uint64_t hash) const -> Found {
   }
 }
 
+// Before the log record is flushed, not when the entry is set: what a split locks would wait for
+// the flush. The right half is whole before anything leads to it, and locked where it is to take
+// the entry. Ascending keys leave full leaves.
 template <class Keys>
-auto Buffer<Keys>::lock(Key key, Entered at) -> Position {
-  for (pm::Backoff backoff;; backoff.wait(), at = enter(key)) {
-    if (!at.leaf->lock.try_upgrade(at.word)) continue;
-    const LeafPosition position = search(*at.leaf, key, [] { return true; });
-    return {at.leaf, position, {position.present ? at.leaf->entry(position.rank).word : 0}};
-  }
-}
-
-// The right half of a split is whole before anything leads to it. Ascending keys leave full leaves.
-template <class Keys>
-void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t word) {
+void Buffer<Keys>::split(Position& position, Key key) {
   Leaf& leaf = *position.leaf;
   const unsigned rank = position.at.rank;
-  const Entry entry{RecordStore<Keys>::key_word(key), word};
-  if (position.at.present) {
-    leaf.set_word(rank, word);
-    leaf.lock.unlock();
-    return;
-  }
-  if (leaf.count() < Leaf::entries) {
-    leaf.insert_at(rank, entry);
-    leaf.lock.unlock();
-    return;
-  }
   const bool ascending = leaf.next() == nullptr && rank == Leaf::entries;
   const unsigned middle = ascending ? Leaf::entries : Leaf::entries / 2;
   Leaf& right = *new_leaf();
   leaf.split(middle, right);
-  if (rank > middle || ascending)
-    right.insert_at(rank - middle, entry);
-  else
-    leaf.insert_at(rank, entry);
+  const bool goes_right = rank > middle || ascending;
+  if (goes_right) right.lock.lock_alone();
   right.set_next(leaf.next());
   leaf.set_next(&right);
-  inner_.insert(key_of(right.entry(0)), &right);
+  inner_.insert(ascending ? key : key_of(right.entry(0)), &right);
+  if (!goes_right) return;
   leaf.lock.unlock();
+  position.leaf = &right;
+  position.at.rank = rank - middle;
 }
 
 /// Adds the entries of a leaf, as they are while its lock has this word. False: that has changed.
@@ -106,7 +83,7 @@ void Buffer<Keys>::prefetch_behind(const Batch& batch, unsigned first) const noe
 template <class Keys>
 void Buffer<Keys>::collect(Key from, bool inclusive, Batch& out) const {
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = enter(from);
+    const Entered at = reenter(from);
     out.count = 0;
     if (copy_leaf(*at.leaf, at.word, out)) break;
   }

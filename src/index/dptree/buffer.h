@@ -7,7 +7,8 @@
 // F1  an entry exists <=> the log has a record of its key; its record is durable before the entry
 //     changes, and both under the lock of the leaf that covers the key.
 // F2  the filter's bits of a key are set before its entry exists, and never cleared.
-// F3  leaves are chained in key order, and split under their lock.
+// F3  leaves are chained in key order, and split under their lock. The last one may be empty, where
+//     its first change found no room in the log.
 // F4  `garbage` holds the blobs of the log that the entries no longer lead to.
 #pragma once
 
@@ -30,11 +31,10 @@ class BloomFilter {
  public:
   /// For `keys` keys at 10 to 20 bits each: 2 in 100 absent keys pass, or fewer.
   explicit BloomFilter(std::uint64_t keys);
+  /// One caller at a time: no locked instruction.
   void add(std::uint64_t hash) noexcept {
     std::atomic<std::uint64_t>& word = words_[place(hash)];
-    const std::uint64_t bits = bits_of(hash);
-    if ((word.load(std::memory_order_relaxed) & bits) != bits)
-      word.fetch_or(bits, std::memory_order_release);
+    word.store(word.load(std::memory_order_relaxed) | bits_of(hash), std::memory_order_release);
   }
   [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept {
     const std::uint64_t bits = bits_of(hash);
@@ -82,8 +82,8 @@ class Buffer {
     Found found;
   };
 
-  Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, bool huge_pages,
-         std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
+  Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, ChunkReserve& reserve,
+         bool huge_pages, std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
 
   /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
   /// what is in no leaf yet frees nothing where it is removed.
@@ -102,7 +102,8 @@ class Buffer {
   /// True when it has `times` as many entries as it is meant for, or twice as many changes, or as
   /// many bytes of blobs.
   [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
-    return count() >= times * capacity_ || changes() >= 2 * times * capacity_ ||
+    if (count() >= times * capacity_ || changes() >= 2 * times * capacity_) return true;
+    return RecordStore<Keys>::has_blobs &&
            blob_bytes_.load(std::memory_order_relaxed) * pool_bytes_per_blob_byte >=
                times * pool_.bytes();
   }
@@ -113,8 +114,8 @@ class Buffer {
       sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
     };
     add(changes_, 1);
-    if (is_new) add(count_, 1);
-    if (blob_bytes != 0) add(blob_bytes_, blob_bytes);
+    add(count_, is_new ? 1 : 0);
+    if constexpr (RecordStore<Keys>::has_blobs) add(blob_bytes_, blob_bytes);
   }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
@@ -134,16 +135,23 @@ class Buffer {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
   };
-  [[nodiscard]] Entered enter(Key key) const;
+  [[nodiscard]] [[gnu::always_inline]] Entered enter(Key key) const;
   /// Locks the leaf that covers `key`, at best the one that `enter` has found, and says where the
   /// key is or would be.
-  [[nodiscard]] Position lock(Key key, Entered at);
-  [[nodiscard]] Position lock(Key key) { return lock(key, enter(key)); }
-  /// Lets searches pass for a key that an entry is about to be set for (F2).
+  [[nodiscard]] [[gnu::always_inline]] Position lock(Key key, Entered at);
+  [[nodiscard]] Position lock(Key key) { return lock(key, reenter(key)); }
+  /// Makes sure that the leaf of a locked position has room for an entry of `key`; the position may
+  /// be in another leaf then.
+  void make_room(Position& position, Key key) {
+    if (!position.at.present && position.leaf->count() == Leaf::entries) split(position, key);
+  }
+  /// Lets searches pass for a key that an entry is about to be set for (F2). One caller at a time.
   void admit(std::uint64_t hash) noexcept { filter_.add(hash); }
-  /// Sets the entry of an admitted key at a locked position; releases the leaf.
-  void set(const Position& position, Key key, std::uint64_t word);
+  /// Sets the entry of an admitted key at a locked position that has room; releases the leaf.
+  [[gnu::always_inline]] void set(const Position& position, Key key, std::uint64_t word);
   void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
+  /// The same after `make_room`, which may have moved entries away.
+  void abandon(const Position& position) noexcept { position.leaf->lock.unlock(); }
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
   /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
@@ -186,6 +194,8 @@ class Buffer {
         RecordStore<Keys>::key_word(key), key, [this](const Entry& entry) { return key_of(entry); },
         stable);
   }
+  [[nodiscard]] Entered reenter(Key key) const;
+  void split(Position& position, Key key);
   [[nodiscard]] Leaf* new_leaf() { return new (leaves_.allocate(sizeof(Leaf))) Leaf; }
 
   Pool& pool_;
@@ -205,6 +215,43 @@ class Buffer {
   pm::VersionLock garbage_lock_;
   std::vector<RecordWords> garbage_;
 };
+
+template <class Keys>
+inline auto Buffer<Keys>::enter(Key key) const -> Entered {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = inner_.find(key, [](void* found) {
+      auto* const leaf = static_cast<Leaf*>(found);
+      leaf->prefetch();
+      return Entered{leaf, leaf->lock.peek()};
+    });
+    if (!pm::VersionLock::is_locked(at.word)) return at;
+  }
+}
+
+// The search comes first: it reads the line of the lock's word as a whole, and would wait until
+// that is written, and so for all flushes before. What it finds holds, as the lock is had at its
+// version.
+template <class Keys>
+inline auto Buffer<Keys>::lock(Key key, Entered at) -> Position {
+  for (pm::Backoff backoff;; backoff.wait(), at = reenter(key)) {
+    pm::ReadAttempt stable(at.leaf->lock, at.word);
+    const LeafPosition position = search(*at.leaf, key, stable);
+    const Found found{position.present ? at.leaf->entry(position.rank).word : 0};
+    if (!stable()) continue;
+    if (!at.leaf->lock.try_upgrade(at.word)) continue;
+    return {at.leaf, position, found};
+  }
+}
+
+template <class Keys>
+inline void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t word) {
+  Leaf& leaf = *position.leaf;
+  if (position.at.present)
+    leaf.set_word(position.at.rank, word);
+  else
+    leaf.insert_at(position.at.rank, {RecordStore<Keys>::key_word(key), word});
+  leaf.lock.unlock();
+}
 
 extern template class Buffer<IntegerKeys>;
 extern template class Buffer<ByteKeys>;

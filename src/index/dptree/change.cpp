@@ -29,7 +29,8 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) 
 // that can be the answer; below it nothing is changed while this thread is a writer (D2), merges
 // keep what there is.
 template <class Keys>
-auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks) -> Target {
+inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks)
+    -> Target {
   Target target;
   if (!asks) {
     target.position = front.lock(key);
@@ -46,31 +47,44 @@ auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool 
   return target;
 }
 
+/// A slot for the log record of a change, which is counted; null: the log has no room. The position
+/// is ready for its entry then.
 template <class Keys>
-std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind) {
+inline LogRecord* DpTree<Keys>::take_slot(Buffer& front, typename Buffer::Position& position,
+                                          Key key, std::uint64_t hash, std::uint64_t blob_bytes) {
+  front.make_room(position, key);
+  LogRecord* const record = tail_.take([&] {
+    front.count_change(!position.found.any(), blob_bytes);
+    front.admit(hash);
+  });
+  if (record == nullptr) front.abandon(position);
+  return record;
+}
+
+template <class Keys>
+inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind,
+                                     bool& cares) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  const Target target = lock_target(front, key, hash, kind != Put::upsert);
-  const auto& [position, present, below] = target;
+  Target target = lock_target(front, key, hash, kind != Put::upsert);
+  auto& [position, present, below] = target;
   if (kind != Put::upsert && present == (kind == Put::insert)) {
     front.release(position);
     return present ? Outcome::exists : Outcome::not_found;
   }
   Draft draft;
-  const auto count = [&] {
-    std::uint64_t blob_bytes = 0;
-    if constexpr (RecordStore<Keys>::has_blobs) blob_bytes = draft.block.bytes;
-    front.count_change(!position.found.any(), blob_bytes);
-  };
-  LogRecord* const record = records_.draft(key, value, draft) ? tail_.take(count) : nullptr;
-  if (record == nullptr) {
-    if constexpr (RecordStore<Keys>::has_blobs)
-      if (draft.block) records_.cancel(draft);
+  if (!records_.draft(key, value, draft)) {
     front.release(position);
-    return std::nullopt;
+    return Outcome::out_of_space;
   }
-  front.admit(hash);
+  std::uint64_t blob_bytes = 0;
+  if constexpr (RecordStore<Keys>::has_blobs) blob_bytes = draft.block.bytes;
+  LogRecord* const record = take_slot(front, position, key, hash, blob_bytes);
+  if (record == nullptr) {
+    records_.cancel(draft);
+    return Outcome::out_of_space;
+  }
   log_put(*record, draft, front.seal());
   if constexpr (RecordStore<Keys>::has_blobs)
     if (position.found.is_put()) {
@@ -78,6 +92,7 @@ std::optional<Outcome> DpTree<Keys>::try_put(Key key, Value value, std::uint64_t
       front.discard(old.value, old.key);
     }
   front.set(position, key, pool_.offset_of(record));
+  cares = wants_care(front);
   return Outcome::ok;
 }
 
@@ -87,10 +102,10 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   const std::uint64_t hash = hash_of(key);
   for (;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
-    if (const std::optional<Outcome> outcome = try_put(key, value, hash, kind)) {
-      if (*outcome == Outcome::ok) merge_if_full();
-      return *outcome;
-    }
+    bool cares = false;
+    const Outcome outcome = try_put(key, value, hash, kind, cares);
+    if (cares) merge_if_full();
+    if (outcome != Outcome::out_of_space) return outcome;
     if (!make_room(merges)) return Outcome::out_of_space;
   }
 }
@@ -98,26 +113,26 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
 // A byte string's removal leads to the blob that goes, which has the key and stays as long as the
 // log does (D5): so a removal needs no room but its slot.
 template <class Keys>
-std::optional<Outcome> DpTree<Keys>::try_remove(Key key, std::uint64_t hash) {
+Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& cares) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  const Target target = lock_target(front, key, hash, true);
-  const auto& [position, present, below] = target;
-  const auto count = [&] { front.count_change(!position.found.any(), 0); };
-  LogRecord* const record = present ? tail_.take(count) : nullptr;
-  if (record == nullptr) {
+  Target target = lock_target(front, key, hash, true);
+  auto& [position, present, below] = target;
+  if (!present) {
     front.release(position);
-    return present ? std::nullopt : std::optional(Outcome::not_found);
+    return Outcome::not_found;
   }
+  LogRecord* const record = take_slot(front, position, key, hash, 0);
+  if (record == nullptr) return Outcome::out_of_space;
   const RecordWords words =
       position.found.any() ? front.record_of(position.found.word)->words() : below;
-  front.admit(hash);
   record->key.store(words.key, std::memory_order_release);  // D3
   record->value.store(words.value, std::memory_order_release);
   pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
   front.set(position, key, pool_.offset_of(record) | Buffer::removal_bit);
+  cares = wants_care(front);
   return Outcome::ok;
 }
 
@@ -128,10 +143,10 @@ Outcome DpTree<Keys>::remove(Key key) {
   const std::uint64_t hash = hash_of(key);
   for (;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
-    if (const std::optional<Outcome> outcome = try_remove(key, hash)) {
-      if (*outcome == Outcome::ok) merge_if_full();
-      return *outcome;
-    }
+    bool cares = false;
+    const Outcome outcome = try_remove(key, hash, cares);
+    if (cares) merge_if_full();
+    if (outcome != Outcome::out_of_space) return outcome;
     if (!make_room(merges)) return remove_in_place(key, hash);
   }
 }

@@ -20,6 +20,7 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       buffer_entries_(place.options.get("buffer_entries")),
       merge_percent_(place.options.get("merge_percent")),
       huge_pages_(place.huge_pages),
+      leaf_memory_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
       tail_(*place.pool, log_entries),
@@ -92,7 +93,7 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
 template <class Keys>
 auto DpTree<Keys>::new_buffer(std::uint64_t generation, std::uint64_t capacity)
     -> std::unique_ptr<Buffer> {
-  return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, huge_pages_,
+  return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, leaf_memory_, huge_pages_,
                                   pool_.offset_of(&anchor_), generation, capacity);
 }
 
@@ -108,35 +109,28 @@ auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
   return {&trees, leaf};
 }
 
-// One fingerprint in 256 misleads, so of 200 records most of one; all are asked for at once.
+// One fingerprint in 256 misleads, so of 200 records most of one.
+template <class Keys>
+auto DpTree<Keys>::find_in_leaf(const LeafView& view, unsigned which, Key key,
+                                std::uint64_t hash) const -> std::optional<BasePlace> {
+  const auto found = view.find(which, fingerprint_from(hash), [&](const RecordWords& words) {
+    return records_.matches(words, key);
+  });
+  if (!found) return std::nullopt;
+  return BasePlace{view, which, found->first, found->second};
+}
+
 template <class Keys>
 auto DpTree<Keys>::find_in_base(const Aim& aim, Key key, std::uint64_t hash) const
     -> std::optional<BasePlace> {
   if (aim.leaf == null_offset) return std::nullopt;
   const LeafView view = leaf_at(aim.leaf);
-  const unsigned which = view.current(aim.trees->base->version);
-  const std::uint8_t fingerprint = fingerprint_from(hash);
-  Slots matches{};
-  for (unsigned word = 0; word < view.words(); ++word) {
-    matches[word] = view.match(word, fingerprint) &
-                    view.set(which).bitmap[word].load(std::memory_order_acquire);
-    for (std::uint64_t match = matches[word]; match != 0; match &= match - 1)
-      pm::prefetch(&view.record(64 * word + static_cast<unsigned>(std::countr_zero(match))));
-  }
-  for (unsigned word = 0; word < view.words(); ++word) {
-    for (std::uint64_t match = matches[word]; match != 0; match &= match - 1) {
-      const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(match));
-      RecordWords words;
-      if (view.read(which, slot, words) && records_.matches(words, key))
-        return BasePlace{view, which, slot, words};
-    }
-  }
-  return std::nullopt;
+  return find_in_leaf(view, view.current(aim.trees->base->version), key, hash);
 }
 
 template <class Keys>
-bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
-                              RecordWords& found) const {
+inline bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
+                                     RecordWords& found) const {
   const Snapshot& trees = *aim.trees;
   if (trees.middle != nullptr) {
     const auto entry = trees.middle->find(key, hash);
@@ -145,8 +139,12 @@ bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash,
       return entry.is_put();
     }
   }
-  const auto place = find_in_base(aim, key, hash);
-  if (place) found = place->words;
+  if (aim.leaf == null_offset) return false;
+  const LeafView view = leaf_at(aim.leaf);
+  const auto place =
+      view.find(view.current(trees.base->version), fingerprint_from(hash),
+                [&](const RecordWords& words) { return records_.matches(words, key); });
+  if (place) found = place->second;
   return place.has_value();
 }
 
@@ -189,7 +187,8 @@ std::uint64_t DpTree<Keys>::dram_bytes() const {
   const Epochs::Guard guard(epochs_);
   const Snapshot& trees = snapshot();
   return sizeof *this + trees.base->bytes() + trees.front->dram_bytes() +
-         (trees.middle == nullptr ? 0 : trees.middle->dram_bytes()) + epochs_.retired_dram_bytes();
+         (trees.middle == nullptr ? 0 : trees.middle->dram_bytes()) + epochs_.retired_dram_bytes() +
+         leaf_memory_.dram_bytes();
 }
 
 template class DpTree<IntegerKeys>;

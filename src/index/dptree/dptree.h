@@ -157,19 +157,30 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
+  [[nodiscard]] std::optional<BasePlace> find_in_leaf(const LeafView& view, unsigned which, Key key,
+                                                      std::uint64_t hash) const;
   /// The words of the record under the front tree; false: absent.
-  [[nodiscard]] bool find_below(const Aim& aim, Key key, std::uint64_t hash,
-                                RecordWords& found) const;
+  [[nodiscard]] [[gnu::always_inline]] bool find_below(const Aim& aim, Key key, std::uint64_t hash,
+                                                       RecordWords& found) const;
   [[nodiscard]] bool find_pinned(Key key, std::uint64_t hash, RecordWords& found) const;
   /// The same without the front tree, for a writer, under whom that stays.
   [[nodiscard]] bool find_below_front(Aim aim, Key key, std::uint64_t hash,
                                       RecordWords& found) const;
 
-  // Changing (change.cpp). Nothing: the log has no room.
-  [[nodiscard]] Target lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks);
+  // Changing (change.cpp). Outcomes come in a register: one that was put together in memory is read
+  // when all flushes before have drained. Inlined by force: a change overlaps with the one before
+  // as far as the reorder buffer reaches.
+  [[nodiscard]] [[gnu::always_inline]] Target lock_target(Buffer& front, Key key,
+                                                          std::uint64_t hash, bool asks);
+  [[nodiscard]] [[gnu::always_inline]] dptree::LogRecord* take_slot(
+      Buffer& front, typename Buffer::Position& position, Key key, std::uint64_t hash,
+      std::uint64_t blob_bytes);
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
-  [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, std::uint64_t hash, Put kind);
-  [[nodiscard]] std::optional<Outcome> try_remove(Key key, std::uint64_t hash);
+  /// `out_of_space`: the log has no room. `cares`: there may be something to do for
+  /// `merge_if_full`.
+  [[nodiscard]] [[gnu::always_inline]] Outcome try_put(Key key, Value value, std::uint64_t hash,
+                                                       Put kind, bool& cares);
+  [[nodiscard]] Outcome try_remove(Key key, std::uint64_t hash, bool& cares);
   void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
@@ -177,6 +188,12 @@ class DpTree final : public OrderedIndex<Keys> {
 
   // When to merge (schedule.cpp).
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
+  /// After a change: true when there may be something to do for `merge_if_full`. The caller is
+  /// pinned.
+  [[nodiscard]] bool wants_care(const Buffer& front) const noexcept {
+    const bool may_collect = !has_worker_ && front.changes() % changes_before_collecting == 0;
+    return may_collect || front.is_full(1);
+  }
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
   /// there were `merges`.
@@ -224,6 +241,7 @@ class DpTree final : public OrderedIndex<Keys> {
   const std::uint64_t buffer_entries_;
   const std::uint64_t merge_percent_;
   const bool huge_pages_;
+  ChunkReserve leaf_memory_;  ///< of buffers that are gone
   dptree::Anchor& anchor_;
   Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
@@ -243,6 +261,7 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
   std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
   const bool has_worker_;
+  static constexpr std::uint64_t changes_before_collecting = 256;
   static constexpr std::uint32_t merge_task = 1;
   static constexpr std::uint32_t stop_task = 2;
   static constexpr std::uint32_t collect_task = 4;

@@ -233,6 +233,22 @@ TYPED_TEST(DpTreeOf, AMergeTouchesNothingButWhatChanges) {
   EXPECT_EQ(test.store.live_blocks(), blocks - (TypeParam::kind == KeyKind::bytes ? 1 : 0));
 }
 
+// B3: where only values change, a merge writes these in place and no set, and a restart finds them.
+TYPED_TEST(DpTreeOf, AMergeOfValuesKeepsTheSets) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 100; ++number) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  const std::uint64_t version = test.store.peer().base().version;
+  for (std::uint64_t number = 0; number < 100; number += 3) test.put(number, number + 1000);
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_EQ(test.store.peer().base().version, version + 1);
+  for (std::size_t i = 0; i < test.store.peer().base().size(); ++i)
+    EXPECT_LE(test.store.peer().set(i).stamp, version);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
 // D5: leaves, logs and blobs go when nothing needs them; the emptied tree takes records again.
 TYPED_TEST(DpTreeOf, WhatIsRemovedIsFreed) {
   Case<TypeParam> test;

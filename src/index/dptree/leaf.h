@@ -23,6 +23,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "index/record/record_store.h"
 #include "pm/pm.h"
@@ -30,6 +32,23 @@
 #include "pool/ptr.h"
 
 namespace perdure::dptree {
+
+/// A bit a slot.
+using Slots = std::array<std::uint64_t, 4>;
+inline void add(Slots& slots, unsigned slot) noexcept {
+  slots[slot / 64] |= std::uint64_t{1} << slot % 64;
+}
+inline void take_out(Slots& slots, unsigned slot) noexcept {
+  slots[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
+}
+[[nodiscard]] inline bool has(const Slots& slots, unsigned slot) noexcept {
+  return (slots[slot / 64] >> slot % 64 & 1) != 0;
+}
+[[nodiscard]] inline unsigned count(const Slots& slots) noexcept {
+  unsigned sum = 0;
+  for (const std::uint64_t word : slots) sum += pm::count_bits(word);
+  return sum;
+}
 
 struct alignas(64) LeafSet {
   std::atomic<std::uint64_t> stamp;
@@ -40,11 +59,13 @@ struct alignas(64) LeafSet {
   [[nodiscard]] bool has(unsigned slot) const noexcept {
     return (bitmap[slot / 64].load(std::memory_order_acquire) >> slot % 64 & 1) != 0;
   }
-  [[nodiscard]] unsigned records() const noexcept {
-    int sum = 0;
-    for (const auto& word : bitmap) sum += std::popcount(word.load(std::memory_order_acquire));
-    return static_cast<unsigned>(sum);
+  [[nodiscard]] Slots slots() const noexcept {
+    Slots found;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      found[i] = bitmap[i].load(std::memory_order_acquire);
+    return found;
   }
+  [[nodiscard]] unsigned records() const noexcept { return dptree::count(slots()); }
 };
 static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
 
@@ -56,12 +77,6 @@ static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
   if (first > version) return 1;
   if (second > version) return 0;
   return first > second ? 0 : 1;
-}
-
-/// A bit a slot.
-using Slots = std::array<std::uint64_t, 4>;
-inline void add(Slots& slots, unsigned slot) noexcept {
-  slots[slot / 64] |= std::uint64_t{1} << slot % 64;
 }
 
 struct BaseLeaf {
@@ -92,6 +107,11 @@ class LeafView {
     return sizeof(BaseLeaf) + 3 * rounded(entries) + entries * sizeof(LeafRecord);
   }
 
+  /// Of both orders and all records.
+  [[nodiscard]] static constexpr std::size_t bytes_behind_fingerprints(unsigned entries) noexcept {
+    return bytes(entries) - sizeof(BaseLeaf) - rounded(entries);
+  }
+
   [[nodiscard]] LeafSet& set(unsigned which) const noexcept { return leaf_->set[which]; }
   [[nodiscard]] unsigned current(std::uint64_t version) const noexcept {
     return current_of(leaf_->set, version);
@@ -108,6 +128,41 @@ class LeafView {
   [[nodiscard]] std::uint64_t match(unsigned word, std::uint8_t wanted) const noexcept {
     return pm::match_64(
         reinterpret_cast<const std::uint8_t*>(fingerprint_ + std::size_t{64} * word), wanted);
+  }
+  /// The slots whose fingerprint is this one. Asks for their records.
+  [[nodiscard]] Slots candidates(unsigned which, std::uint8_t wanted) const noexcept {
+    Slots found{};
+    for (unsigned word = 0; word < words(); ++word) {
+      found[word] = match(word, wanted) & set(which).bitmap[word].load(std::memory_order_acquire);
+      for (std::uint64_t left = found[word]; left != 0; left &= left - 1)
+        pm::prefetch(&record(64 * word + static_cast<unsigned>(std::countr_zero(left))));
+    }
+    return found;
+  }
+  /// Calls is_it(words) for the records whose fingerprint is this one, until it says yes; the slot
+  /// and the words of that one. Most often there is one record, or none: it is looked at without a
+  /// branch on which word of fingerprints it is in, and the last one arrives meanwhile.
+  template <class IsIt>
+  [[nodiscard]] [[gnu::always_inline]] std::optional<std::pair<unsigned, RecordWords>> find(
+      unsigned which, std::uint8_t wanted, IsIt&& is_it) const {
+    const LeafSet& from = set(which);
+    Slots found{};
+    unsigned first = 0;
+    unsigned last = 0;
+    for (unsigned word = words(); word-- > 0;) {
+      found[word] = match(word, wanted) & from.bitmap[word].load(std::memory_order_acquire);
+      first = found[word] != 0 ? word : first;
+    }
+    for (unsigned word = 1; word < words(); ++word) last = found[word] != 0 ? word : last;
+    if (found[first] == 0) return std::nullopt;
+    pm::prefetch(&record(64 * last + 63 - static_cast<unsigned>(std::countl_zero(found[last]))));
+    for (unsigned word = first; word <= last; ++word)
+      for (std::uint64_t left = found[word]; left != 0; left &= left - 1) {
+        const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(left));
+        const RecordWords words = record(slot).load();
+        if (from.has(slot) && is_it(words)) return std::pair(slot, words);  // B2
+      }
+    return std::nullopt;
   }
   [[nodiscard]] unsigned words() const noexcept {
     return static_cast<unsigned>(rounded(entries_) / 64);

@@ -20,6 +20,7 @@
 //     merges of a full pool, where leaves take all other room, are for more than a few changes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -87,13 +88,17 @@ class LogTail {
       : pool_(pool), segment_records_(segment_records) {}
 
   /// A slot for one record, counted with `count()`, which no two threads are in at once; null: the
-  /// pool has no room for a segment.
+  /// pool has no room for a segment. Asks for the
+  /// next line: a store to one that is in no cache holds the flush up.
   template <class Count>
   [[nodiscard]] LogRecord* take(Count&& count) noexcept {
+    constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LogRecord);
     (void)lock_.lock();
     LogRecord* slot = nullptr;
     if (used_ < segment_records_ || extend()) {
       slot = &segment_->record(used_++);
+      const unsigned next = std::min(used_ - 1 + records_per_line, segment_records_ - 1);
+      pm::prefetch_for_write(&segment_->record(next));
       count();
     }
     lock_.unlock_unchanged();

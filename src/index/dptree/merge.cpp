@@ -28,13 +28,28 @@ void DpTree<Keys>::Merge::plan() {
     const auto puts = static_cast<std::size_t>(
         std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
     std::size_t room = 0;
+    std::size_t added = puts;
     if (puts != 0 && base_.size() != 0) {
       const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-      room = view.room(view.current(base_.version));
+      const unsigned which = view.current(base_.version);
+      room = view.room(which);
+      if (puts > room) added = count_new(view, which, plan);
     }
-    if (puts > room && merge_items(leaf, plan, Note::nothing) > room) plan_pieces(leaf, plan, room);
+    if (added > room) {
+      (void)merge_items(leaf, plan, Note::nothing);
+      plan_pieces(leaf, plan, room);
+    }
     plans_.push_back(plan);
   }
+}
+
+template <class Keys>
+std::size_t DpTree<Keys>::Merge::count_new(const LeafView& view, unsigned which,
+                                           const Plan& plan) const {
+  return static_cast<std::size_t>(std::ranges::count_if(changes_of(plan), [&](const Pending& put) {
+    const Key key = tree_.records_.key_of(put.words);
+    return !put.removal && !tree_.find_in_leaf(view, which, key, hash_of(key));
+  }));
 }
 
 /// Without room for the leaves that replace this one, it takes what it has slots for; the first
@@ -92,8 +107,8 @@ void DpTree<Keys>::Merge::cancel() {
 }
 
 /// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
-/// Merges spend much of their time here: a change is looked for by halving, and the records between
-/// two are copied without a look at their keys.
+/// A change is looked for by halving, and the records between two are copied without a look at
+/// their keys.
 template <class Keys>
 std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
   const RecordStore<Keys>& records = tree_.records_;
@@ -162,17 +177,40 @@ void DpTree<Keys>::Merge::take_in(std::size_t leaf, const Plan& plan) {
   }
 }
 
+/// Asks for what tells which of a leaf's records the changes are for.
+template <class Keys>
+void DpTree<Keys>::Merge::ask_for_leaf(std::size_t leaf) const noexcept {
+  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+  if (plans_[leaf].begin == plans_[leaf].end)
+    pm::prefetch_range(&view.set(0), sizeof(dptree::BaseLeaf));
+  else
+    view.prefetch();
+}
+
+/// Asks for the records that a leaf's changes are for; for all of them, and the order, where there
+/// are new ones, whose places are looked for among these.
+template <class Keys>
+void DpTree<Keys>::Merge::ask_for_records(std::size_t leaf) const noexcept {
+  const Plan& plan = plans_[leaf];
+  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
+  const unsigned which = view.current(base_.version);
+  bool all = plan.pieces != 0 || plan.takes_in != 0;
+  for (const Pending& change : changes_of(plan)) {
+    if (all) break;
+    const Key key = tree_.records_.key_of(change.words);
+    all = dptree::count(view.candidates(which, fingerprint_of(key))) == 0 && !change.removal;
+  }
+  if (all)
+    pm::prefetch_range(view.order(0), LeafView::bytes_behind_fingerprints(tree_.leaf_entries_));
+}
+
 template <class Keys>
 void DpTree<Keys>::Merge::apply() {
-  constexpr std::size_t prefetch_distance = 4;  // leaves
+  constexpr std::size_t distance = 3;  // leaves; the records' lines of so many fit the first cache
   blocks_left_ = blocks_.size();
   for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
-    if (leaf >= prefetch_distance && base_.size() != 0) {
-      const Plan& ahead = plans_[leaf - prefetch_distance];
-      pm::prefetch_range(tree_.pool_.base() + base_.leaf(leaf - prefetch_distance),
-                         ahead.begin == ahead.end ? sizeof(dptree::BaseLeaf)
-                                                  : LeafView::bytes(tree_.leaf_entries_));
-    }
+    if (leaf >= 2 * distance) ask_for_leaf(leaf - 2 * distance);
+    if (leaf >= distance) ask_for_records(leaf - distance);
     apply_leaf(leaf, plans_[leaf]);
   }
   Anchor& anchor = tree_.anchor_;
@@ -204,8 +242,15 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
   const LeafSet& set = view.set(which);
   const unsigned records = set.records();
   const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
+  const bool is_plain = plan.pieces == 0 && plan.takes_in == 0 && plan.most == unlimited &&
+                        set.count.load(std::memory_order_relaxed) == records;
   if (plan.begin == plan.end && plan.takes_in == 0 && same_next && records != 0) {
     made_->records += records;
+  } else if (is_plain) {
+    if (!apply_in_place(view, which, plan)) {
+      old_leaves_.push_back(offset);
+      return;
+    }
   } else {
     (void)merge_items(leaf, plan, Note::dropped);
     take_in(leaf, plan);
@@ -218,6 +263,104 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
   }
   next_ = offset;
   row_.emplace_back(base_.separator(leaf), offset);
+}
+
+/// Merges into a leaf that has room, and whose order lists its records alone. Only what changes is
+/// read and written, because a merge costs what it moves: some values, or these, new records and an
+/// order. False: no record is left.
+template <class Keys>
+bool DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which, const Plan& plan) {
+  const LeafSet& set = view.set(which);
+  Slots live = set.slots();
+  Slots written{};
+  bool has_removals = false;
+  new_.clear();
+  for (const Pending& change : changes_of(plan)) {
+    const Key key = tree_.records_.key_of(change.words);
+    const std::uint64_t hash = hash_of(key);
+    const auto place = tree_.find_in_leaf(view, which, key, hash);
+    if (!place) {
+      if (!change.removal) new_.push_back({change.words, fingerprint_from(hash)});
+      continue;
+    }
+    const bool rewritten = !change.removal && change.words.value != place->words.value;
+    if (RecordStore<Keys>::has_blobs && (change.removal || rewritten))
+      dropped_.push_back(place->words);
+    if (change.removal) {
+      dptree::take_out(live, place->slot);
+      has_removals = true;
+    } else if (rewritten) {
+      view.record(place->slot).value.store(change.words.value, std::memory_order_release);  // B3
+      dptree::add(written, place->slot);
+    }
+  }
+  const std::size_t records = dptree::count(live) + new_.size();
+  if (records == 0) return false;
+  made_->records += records;
+  view.flush(written, {});
+  if (has_removals || !new_.empty() || set.next.load(std::memory_order_relaxed) != next_)
+    write_grown_set(view, which, live);
+  return true;
+}
+
+/// Writes the other set and its order: those of `live`, and the new records, which get slots.
+template <class Keys>
+void DpTree<Keys>::Merge::write_grown_set(const LeafView& view, unsigned which, Slots live) {
+  const RecordStore<Keys>& records = tree_.records_;
+  const LeafSet& set = view.set(which);
+  const std::atomic<std::uint8_t>* const before = view.order(which);
+  std::atomic<std::uint8_t>* const order = view.order(1 - which);
+  const auto end = static_cast<unsigned>(set.count.load(std::memory_order_relaxed));
+  const Slots kept = live;
+  const bool keeps_all = dptree::count(kept) == end;
+  unsigned at = 0;
+  unsigned to = 0;
+  const auto copy_until = [&](unsigned stop) {
+    for (; at < stop; ++at) {
+      const std::uint8_t slot = before[at].load(std::memory_order_relaxed);
+      order[to].store(slot, std::memory_order_release);
+      to += static_cast<unsigned>(keeps_all || dptree::has(kept, slot));
+    }
+  };
+  Slots filled{};
+  unsigned free = 0;
+  for (const New& added : new_) {
+    const auto is_below = [&](unsigned i) {
+      const unsigned slot = before[i].load(std::memory_order_relaxed);
+      return records.less(view.record(slot).load(), added.words);
+    };
+    unsigned first = at;  // that is not below the new record
+    for (unsigned left = end - at; left > 1;) {
+      const unsigned half = left / 2;
+      first += is_below(first + half - 1) ? half : 0;
+      left -= half;
+    }
+    if (first < end && is_below(first)) ++first;
+    copy_until(first);
+    while (set.has(free)) ++free;
+    PERDURE_ASSERT(free < tree_.leaf_entries_);
+    view.fill(free, added.words, added.fingerprint);
+    dptree::add(filled, free);
+    dptree::add(live, free);
+    order[to++].store(static_cast<std::uint8_t>(free++), std::memory_order_release);
+  }
+  copy_until(end);
+  view.flush(filled, filled);
+  write_set(view, 1 - which, to, live);
+}
+
+/// Stores and flushes a set, and flushes its order.
+template <class Keys>
+void DpTree<Keys>::Merge::write_set(const LeafView& view, unsigned which, std::size_t count,
+                                    const Slots& live) {
+  LeafSet& into = view.set(which);
+  into.next.store(next_, std::memory_order_release);
+  into.count.store(count, std::memory_order_release);
+  for (std::size_t i = 0; i < live.size(); ++i)
+    into.bitmap[i].store(live[i], std::memory_order_release);
+  into.stamp.store(target_, std::memory_order_release);
+  pm::flush(view.order(which), count);
+  pm::flush(&into, sizeof into);
 }
 
 template <class Keys>
@@ -246,15 +389,8 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
     dptree::add(live, slot);
     order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
   }
-  LeafSet& into = view.set(other);
-  into.next.store(next_, std::memory_order_release);
-  into.count.store(items_.size(), std::memory_order_release);
-  for (std::size_t i = 0; i < live.size(); ++i)
-    into.bitmap[i].store(live[i], std::memory_order_release);
-  into.stamp.store(target_, std::memory_order_release);
   view.flush(written, filled);
-  pm::flush(order, items_.size());
-  pm::flush(&into, sizeof into);
+  write_set(view, other, items_.size(), live);
   made_->records += items_.size();
 }
 

@@ -1,8 +1,10 @@
 // Merge: makes the next version of the base tree from the current one and a list of changes.
 //
-// A leaf with room takes its changes in place: new records go to slots without a bit, the order and
-// the bitmap to the other set. A leaf without room is written anew, as several. A leaf whose
-// successor changes gets its other set, too, so the work goes from right to left.
+// A leaf with room takes its changes in place: values go where they were, new records to slots
+// without a bit, the order and the bitmap to the other set. Where all that changes is values, order
+// and bitmap stay what they are, and so does the set. A leaf without room is written anew, as
+// several. A leaf whose successor changes gets its other set, too, so the work goes from right to
+// left.
 //
 // Where the pool has no room for leaves, a leaf takes what it has slots for, and the rest is left
 // over. Then thin neighbours that have no changes can be joined: the left one takes the records of
@@ -66,6 +68,10 @@ class DpTree<Keys>::Merge {
     std::size_t takes_in = 0;      ///< so many leaves right of it
     bool goes = false;             ///< into the left one
   };
+  struct New {
+    RecordWords words;
+    std::uint8_t fingerprint;
+  };
   static constexpr unsigned fresh = ~0U;
   enum class Note : std::uint8_t { nothing, left, dropped };
 
@@ -81,7 +87,15 @@ class DpTree<Keys>::Merge {
   void plan_pieces(std::size_t leaf, Plan& plan, std::size_t room);
   [[nodiscard]] std::size_t merge_items(std::size_t leaf, const Plan& plan, Note note);
   void take_in(std::size_t leaf, const Plan& plan);
+  /// How many of a leaf's changes are records that it has no slot for.
+  [[nodiscard]] std::size_t count_new(const LeafView& view, unsigned which, const Plan& plan) const;
+  void ask_for_leaf(std::size_t leaf) const noexcept;
+  void ask_for_records(std::size_t leaf) const noexcept;
   void apply_leaf(std::size_t leaf, const Plan& plan);
+  [[nodiscard]] bool apply_in_place(const LeafView& view, unsigned which, const Plan& plan);
+  void write_grown_set(const LeafView& view, unsigned which, dptree::Slots live);
+  void write_set(const LeafView& view, unsigned which, std::size_t count,
+                 const dptree::Slots& live);
   void write_other_set(const LeafView& view, unsigned which);
   void write_pieces(std::size_t leaf, std::size_t pieces);
   void write_piece(std::uint64_t offset, std::size_t leaf, std::size_t begin, std::size_t end);
@@ -100,6 +114,7 @@ class DpTree<Keys>::Merge {
   std::size_t lacking_ = 0;
   std::size_t joined_ = 0;
   std::vector<Item> items_;
+  std::vector<New> new_;                            ///< records of the leaf at hand
   std::uint64_t next_ = null_offset;                ///< the leaf right of the one at hand
   std::vector<std::pair<Key, std::uint64_t>> row_;  ///< leaves of the new version, from the right
   std::vector<std::uint64_t> old_leaves_;

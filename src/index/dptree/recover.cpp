@@ -103,7 +103,7 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
     }
   }
   const Key key = records_.key_of(words);
-  const auto position = tree.lock(key);
+  auto position = tree.lock(key);
   if (position.found.is_put()) {
     const RecordWords old = tree.record_of(position.found.word)->words();
     tree.discard(old.value, old.key);
@@ -111,6 +111,7 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
   const std::uint64_t removal = change == Change::removal ? Buffer::removal_bit : 0;
   tree.count_change(!position.found.any(), 0);
   tree.admit(hash_of(key));
+  tree.make_room(position, key);
   tree.set(position, key, pool_.offset_of(&record) | removal);
   return true;
 }

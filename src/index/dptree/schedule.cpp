@@ -248,7 +248,6 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
 // Others go on with the new front tree, until that is full twice over: then they wait.
 template <class Keys>
 void DpTree<Keys>::merge_if_full() {
-  constexpr std::uint64_t changes_before_collecting = 256;
   bool full = false;
   bool overfull = false;
   bool collects = false;
@@ -329,6 +328,8 @@ void DpTree<Keys>::quiesce() {
   merging_.unlock_unchanged();
 }
 
+template void DpTree<IntegerKeys>::merge_if_full();
+template void DpTree<ByteKeys>::merge_if_full();
 template std::uint64_t DpTree<IntegerKeys>::capacity_over(const BaseMap&) const noexcept;
 template std::uint64_t DpTree<ByteKeys>::capacity_over(const BaseMap&) const noexcept;
 template void DpTree<IntegerKeys>::show(Snapshot);
@@ -339,8 +340,6 @@ template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
 template auto DpTree<ByteKeys>::flush_one(Effort) -> Merged;
 template bool DpTree<IntegerKeys>::make_room(std::uint64_t);
 template bool DpTree<ByteKeys>::make_room(std::uint64_t);
-template void DpTree<IntegerKeys>::merge_if_full();
-template void DpTree<ByteKeys>::merge_if_full();
 template void DpTree<IntegerKeys>::start_worker();
 template void DpTree<ByteKeys>::start_worker();
 template void DpTree<IntegerKeys>::stop_worker();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/rng.h"
-
+#include "index/inner_tree/node_arena.h"
 namespace perdure {
 namespace {
 
@@ -375,6 +375,24 @@ TYPED_TEST(InnerTreeTest, ReusesTheMemoryOfRemovedNodes) {
     this->epochs_.drain();
   }
   EXPECT_EQ(tree.dram_bytes(), after_first_round);
+}
+
+TEST(NodeArena, TakesTheChunksThatAnotherOneGaveBack) {
+  ChunkReserve reserve(false);
+  const auto take_three = [&] {
+    NodeArena arena(reserve);
+    for (int i = 0; i < 3; ++i) {
+      void* const block = arena.allocate(NodeArena::chunk_bytes);
+      ASSERT_NE(block, nullptr);
+      *static_cast<char*>(block) = 1;
+    }
+    EXPECT_EQ(arena.dram_bytes() / NodeArena::chunk_bytes, 3U);
+    EXPECT_EQ(reserve.dram_bytes(), 0U);
+  };
+  for (int round = 0; round < 3; ++round) {
+    take_three();
+    EXPECT_EQ(reserve.dram_bytes(), 3 * NodeArena::chunk_bytes);
+  }
 }
 
 TEST(InnerLayout, FifteenIntegerEntriesFillOneMediaBlockExactly) {

@@ -65,11 +65,46 @@ std::byte* map_chunk(bool huge_pages) {
   return begin + head;
 }
 
+void unmap_chunk(std::byte* chunk, bool huge_pages) noexcept {
+  if (huge_pages || !keep_spare_chunk(chunk)) munmap(chunk, NodeArena::chunk_bytes);
+}
+
 }  // namespace
 
+ChunkReserve::~ChunkReserve() {
+  for (std::byte* const chunk : chunks_) unmap_chunk(chunk, huge_pages_);
+}
+
+std::byte* ChunkReserve::take() noexcept {
+  const Locked locked(lock_);
+  if (chunks_.empty()) return nullptr;
+  std::byte* const chunk = chunks_.back();
+  chunks_.pop_back();
+  return chunk;
+}
+
+void ChunkReserve::keep(std::vector<std::byte*>& chunks) noexcept {
+  const Locked locked(lock_);
+  const std::size_t wanted = chunks.size();
+  try {
+    chunks_.reserve(wanted);
+  } catch (const std::bad_alloc&) {
+    return;  // the arena unmaps them
+  }
+  while (!chunks.empty() && chunks_.size() < wanted) {
+    chunks_.push_back(chunks.back());
+    chunks.pop_back();
+  }
+}
+
+std::uint64_t ChunkReserve::dram_bytes() const noexcept {
+  const Locked locked(lock_);
+  return chunks_.size() * NodeArena::chunk_bytes;
+}
+
 NodeArena::~NodeArena() {
-  for (std::byte* const chunk : chunks_)
-    if (huge_pages_ || !keep_spare_chunk(chunk)) munmap(chunk, chunk_bytes);
+  if (reserve_ != nullptr) reserve_->keep(chunks_);
+  for (std::byte* const chunk : chunks_) unmap_chunk(chunk, huge_pages_);
 }
 
 void* NodeArena::allocate(std::size_t bytes) {
@@ -91,7 +126,8 @@ void* NodeArena::carve(std::size_t bytes, std::size_t alignment) {
   if (at + bytes > chunk_bytes) {
     chunks_.push_back(nullptr);  // grow first: a chunk must not be lost to a failing vector
     try {
-      chunks_.back() = map_chunk(huge_pages_);
+      if (reserve_ != nullptr) chunks_.back() = reserve_->take();
+      if (chunks_.back() == nullptr) chunks_.back() = map_chunk(huge_pages_);
     } catch (...) {
       chunks_.pop_back();
       throw;

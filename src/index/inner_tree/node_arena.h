@@ -12,11 +12,36 @@
 
 namespace perdure {
 
+/// Chunks that arenas have given back, for the next one: what the system gives has to be cleared,
+/// and is in no cache. No more than the largest of those arenas had. Outlives its arenas, all of
+/// which have huge pages, or none. Thread-safe.
+class ChunkReserve {
+ public:
+  explicit ChunkReserve(bool huge_pages) noexcept : huge_pages_(huge_pages) {}
+  ~ChunkReserve();
+  ChunkReserve(const ChunkReserve&) = delete;
+  ChunkReserve& operator=(const ChunkReserve&) = delete;
+
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
+
+ private:
+  friend class NodeArena;
+  /// Null: there is none.
+  [[nodiscard]] std::byte* take() noexcept;
+  void keep(std::vector<std::byte*>& chunks) noexcept;
+
+  mutable pm::VersionLock lock_;
+  const bool huge_pages_;
+  std::vector<std::byte*> chunks_;
+};
+
 class NodeArena {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{2} << 20;
 
   explicit NodeArena(bool huge_pages) noexcept : huge_pages_(huge_pages) {}
+  explicit NodeArena(ChunkReserve& reserve) noexcept
+      : huge_pages_(reserve.huge_pages_), reserve_(&reserve) {}
   ~NodeArena();
   NodeArena(const NodeArena&) = delete;
   NodeArena& operator=(const NodeArena&) = delete;
@@ -45,6 +70,7 @@ class NodeArena {
 
   mutable pm::VersionLock lock_;
   const bool huge_pages_;
+  ChunkReserve* const reserve_ = nullptr;
   std::vector<std::byte*> chunks_;
   std::size_t used_bytes_ = chunk_bytes;  ///< of the last chunk
   std::vector<FreeBlock*> free_;          ///< by granules
