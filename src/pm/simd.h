@@ -113,6 +113,39 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
       : PERDURE_WIDE_REGISTERS "memory");
   return below;
 }
+
+/// Bit i is set where `word` has all bits of key i, i < count <= 32: of keys of one byte, or of two.
+/// Does both, because which it is comes from memory as late as the keys: a branch on it would be
+/// foretold wrongly and throw away what the core has begun behind it. Keys from `count` on are not
+/// read.
+[[nodiscard]] inline std::uint32_t match_short_subsets_avx512(const void* keys, bool of_bytes,
+                                                              std::uint32_t word,
+                                                              std::uint32_t count) noexcept {
+  std::uint32_t of_one = 0;
+  std::uint32_t of_two = 0;
+  asm volatile(
+      "mov $-1, %0\n\t"
+      "bzhi %4, %0, %0\n\t"
+      "kmovd %0, %%k1\n\t"
+      "vpbroadcastb %3, %%zmm16\n\t"
+      "vpbroadcastw %3, %%zmm17\n\t"
+      "vptestnmb (%2), %%zmm16, %%k2%{%%k1%}\n\t"
+      "vptestnmw (%2), %%zmm17, %%k1%{%%k1%}\n\t"
+      "kmovd %%k2, %0\n\t"
+      "kmovd %%k1, %1"
+      : "=&r"(of_one), "=&r"(of_two)
+      : "r"(keys), "r"(~word), "r"(count)
+      : PERDURE_WIDE_REGISTERS "cc", "memory");
+  return of_bytes ? of_one : of_two;
+}
+
+[[nodiscard]] inline std::uint64_t extract_bits_bmi2(std::uint64_t word,
+                                                     std::uint64_t mask) noexcept {
+  std::uint64_t bits = 0;
+  // As assembly, so that it is inlined into code for processors without it.
+  asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
+  return bits;
+}
 #undef PERDURE_WIDE_REGISTERS
 
 }  // namespace detail
@@ -213,11 +246,8 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
 
 /// The bits of `word` that `mask` chooses, side by side at the low end, in their order.
 [[nodiscard]] inline std::uint64_t extract_bits(std::uint64_t word, std::uint64_t mask) noexcept {
-  if (!detail::has_pext) return detail::extract_bits_plain(word, mask);
-  std::uint64_t bits = 0;
-  // As assembly, so that it is inlined into code for processors without it.
-  asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
-  return bits;
+  return detail::has_pext ? detail::extract_bits_bmi2(word, mask)
+                          : detail::extract_bits_plain(word, mask);
 }
 
 /// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.

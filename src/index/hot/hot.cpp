@@ -9,6 +9,16 @@ namespace perdure {
 template <class Keys>
 auto Hot<Keys>::find(const KeyBits& key) const noexcept -> Entry {
   Entry entry = root_.load(std::memory_order_acquire);
+  if constexpr (Keys::kind == KeyKind::integer)
+    if (Node::is_wide()) {
+      if (entry == hot::no_entry) return entry;
+      while (!hot::is_record(entry)) {
+        hot::prefetch_node(entry);
+        const Node& node = *hot::node_of(entry);
+        entry = node.entry(node.find_wide(key.word(0))).load(std::memory_order_acquire);
+      }
+      return entry;
+    }
   while (!hot::is_record(entry) && entry != hot::no_entry) {
     hot::prefetch_node(entry);
     const Node& node = *hot::node_of(entry);
