@@ -115,12 +115,20 @@ class Node {
     [[nodiscard]] unsigned size() const noexcept { return end - first; }
   };
   [[nodiscard]] Range sharing(unsigned i, unsigned position) const noexcept {
-    const unsigned below = bits_ - bits_before(position);
-    const std::uint64_t way = key(i) >> below;
-    Range range{i, i + 1};
-    while (range.first > 0 && key(range.first - 1) >> below == way) --range.first;
-    while (range.end < entries_ && key(range.end) >> below == way) ++range.end;
-    return range;
+    const std::uint32_t above = ~std::uint32_t{0} << (bits_ - bits_before(position));
+    const std::byte* const keys = keys_begin();
+    const auto way = static_cast<std::uint32_t>(key(i));
+    std::uint32_t same = 0;
+    if (key_width_ == 1)
+      same = pm::match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
+    else if (key_width_ == 2)
+      same = pm::match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
+    else
+      same = pm::match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
+    same &= ~std::uint32_t{0} >> (max_entries - entries_);
+    // Side by side, because the keys ascend.
+    return {static_cast<unsigned>(std::countr_zero(same)),
+            static_cast<unsigned>(std::bit_width(same))};
   }
 
   /// The sparse partial key of entry `i`.
@@ -144,7 +152,7 @@ class Node {
 
  private:
   friend class Trie;
-  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, Range range,
+  friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
@@ -244,8 +252,15 @@ static_assert(sizeof(Node) == 24);
 
 // The arena aligns to a line what takes one, as the smallest node does; so six bits of an address
 // are free.
+[[nodiscard]] inline Entry entry_of(const Node* node, std::size_t bytes) noexcept {
+  return reinterpret_cast<Entry>(node) | (bytes - 1) / pm::cache_line_bytes << lines_shift;
+}
 [[nodiscard]] inline Entry entry_of(const Node* node) noexcept {
-  return reinterpret_cast<Entry>(node) | (node->bytes() - 1) / pm::cache_line_bytes << lines_shift;
+  return entry_of(node, node->bytes());
+}
+/// What the arena counts as the node's: whole lines.
+[[nodiscard]] inline std::size_t bytes_of_node(Entry entry) noexcept {
+  return ((entry >> lines_shift & 7) + 1) * pm::cache_line_bytes;
 }
 [[nodiscard]] inline Node* node_of(Entry entry) noexcept {
   return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));

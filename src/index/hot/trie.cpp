@@ -282,11 +282,11 @@ Node* Trie::make_node(StripedArena& arena) {
   return node;
 }
 
-Node* extend(StripedArena& arena, const Node& node, unsigned position, Node::Range range, bool one,
+Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Range range, bool one,
              Entry entry) {
   const unsigned in_window = position - 8U * node.window_;  // huge where it is before the window
   if (node.height_ > 1 || node.groups_ != 0 || node.entries_ == max_entries || in_window >= 64)
-    return nullptr;
+    return no_entry;
   const std::uint64_t mask = node.masks()[0] | std::uint64_t{1} << (63 - in_window);
   const bool is_new = mask != node.masks()[0];
   const unsigned bits = node.bits_ + (is_new ? 1U : 0U);
@@ -295,7 +295,8 @@ Node* extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
   const std::uint32_t value = std::uint32_t{1} << behind;
   const Extension by{is_new ? ~(value - 1) : 0, value, one, range};
   const unsigned count = node.entries_ + 1U;
-  Node* const made = new (arena.allocate(Node::bytes_of(0, width, count))) Node;
+  const std::size_t bytes = Node::bytes_of(0, width, count);
+  Node* const made = new (arena.allocate(bytes)) Node;
   made->height_ = 1;
   made->window_ = node.window_;
   made->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(0, width, count));
@@ -317,11 +318,10 @@ Node* extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
     extend_keys<std::uint8_t, std::uint16_t>(from, by, to);
   const unsigned at = by.at();
   // Entries change under the lock only, which the caller holds.
-  std::memcpy(static_cast<void*>(&made->entry(0)), &node.entry(0), at * sizeof(Entry));
-  std::memcpy(static_cast<void*>(&made->entry(at + 1)), &node.entry(at),
-              (count - 1 - at) * sizeof(Entry));
+  pm::copy_with_gap(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), count - 1, at,
+                    reinterpret_cast<std::uint64_t*>(&made->entry(0)));
   new (&made->entry(at)) std::atomic<Entry>(entry);
-  return made;
+  return entry_of(made, bytes);
 }
 
 }  // namespace perdure::hot
