@@ -235,7 +235,7 @@ template <unsigned n>
 /// How many of the words that `order` names are < limit, where these ascend: it has their number in
 /// the lowest nibble, and the place of each, in order, in the nibbles above. At most 15, of 16
 /// words that can be read. Without a branch on any of them where the level is avx512.
-[[nodiscard]] inline unsigned count_below_in_order(const std::atomic<std::uint64_t>* words,
+[[nodiscard, gnu::always_inline]] inline unsigned count_below_in_order(const std::atomic<std::uint64_t>* words,
                                                    std::uint64_t order,
                                                    std::uint64_t limit) noexcept {
   const unsigned count = order & 15;
