@@ -39,7 +39,8 @@ void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks
 // reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
 // clear. Sanitizers do not see these reads.
 #ifdef __AVX512F__
-#define PERDURE_WIDE_REGISTERS "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "k1", "k2", "k3",
+#define PERDURE_WIDE_REGISTERS \
+  "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "k1", "k2", "k3",
 #else  // the compiler does not use them, and g++ knows no such names
 #define PERDURE_WIDE_REGISTERS
 #endif
@@ -115,10 +116,10 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
   return below;
 }
 
-/// Bit i is set where `word` has all bits of key i, i < count <= 32: of keys of one byte, or of two.
-/// Does both, because which it is comes from memory as late as the keys: a branch on it would be
-/// foretold wrongly and throw away what the core has begun behind it. Keys from `count` on are not
-/// read.
+/// Bit i is set where `word` has all bits of key i, i < count <= 32: of keys of one byte, or of
+/// two. Does both, because which it is comes from memory as late as the keys: a branch on it would
+/// be foretold wrongly and throw away what the core has begun behind it. Keys from `count` on are
+/// not read.
 [[nodiscard]] inline std::uint32_t match_short_subsets_avx512(const void* keys, bool of_bytes,
                                                               std::uint32_t word,
                                                               std::uint32_t count) noexcept {
@@ -155,8 +156,7 @@ inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count, unsi
         "vmovdqu64 -8(%0), %%zmm16%{%%k2%}\n\t"
         "vmovdqu64 %%zmm16, (%1)%{%%k3%}"
         :
-        : "r"(from + done), "r"(to + done),
-          "r"(static_cast<std::uint32_t>(before >> done)),
+        : "r"(from + done), "r"(to + done), "r"(static_cast<std::uint32_t>(before >> done)),
           "r"(static_cast<std::uint32_t>(behind >> done)),
           "r"(static_cast<std::uint32_t>(all >> done))
         : PERDURE_WIDE_REGISTERS "memory");
@@ -235,9 +235,8 @@ template <unsigned n>
 /// How many of the words that `order` names are < limit, where these ascend: it has their number in
 /// the lowest nibble, and the place of each, in order, in the nibbles above. At most 15, of 16
 /// words that can be read. Without a branch on any of them where the level is avx512.
-[[nodiscard, gnu::always_inline]] inline unsigned count_below_in_order(const std::atomic<std::uint64_t>* words,
-                                                   std::uint64_t order,
-                                                   std::uint64_t limit) noexcept {
+[[nodiscard, gnu::always_inline]] inline unsigned count_below_in_order(
+    const std::atomic<std::uint64_t>* words, std::uint64_t order, std::uint64_t limit) noexcept {
   const unsigned count = order & 15;
   if (detail::simd_level == SimdLevel::avx512) {
     const std::uint32_t above = ~detail::below_in_order_avx512(words, order, limit) | 1U << count;

@@ -152,6 +152,14 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
     if (kind == Put::update) return Outcome::not_found;
+    if constexpr (Keys::kind == KeyKind::integer)
+      if (locks.node && Node::is_wide()) {
+        const Step& last = route.steps.back();
+        const Entry made = hot::extend_wide(arena_, *last.node, position, last.index,
+                                            hot::bit_at(key, position), entry_of(draft.record()));
+        if (made != hot::no_entry) [[likely]]
+          return replace_last(route, made, draft, locks), Outcome::ok;
+      }
     const Branch branch = branch_of(route, key, position);
     if (branch.level + 1 == route.steps.size() && has_room(route)) [[likely]]
       if (const Attempt attempt = insert_into(route, branch, draft, locks);
@@ -238,13 +246,21 @@ auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& dra
   if (!locks.node && !lock(route, locks)) return Attempt::beaten;
   const Entry made = hot::extend(arena_, node, branch.position, branch.range, branch.one, entry);
   if (made == hot::no_entry) return Attempt::unfit;
-  std::atomic<Entry>& place = place_of(route, branch.level);
+  replace_last(route, made, draft, locks);
+  return Attempt::done;
+}
+
+// Puts `made`, which has the draft's record, in the place of the last node. Both are locked.
+template <class Keys>
+[[gnu::always_inline]] inline void Hot<Keys>::replace_last(const Route& route, Entry made,
+                                                           Draft& draft, Locks& locks) {
+  const std::size_t level = route.steps.size() - 1;
+  std::atomic<Entry>& place = place_of(route, level);
   const std::size_t bytes = hot::bytes_of_node(place.load(std::memory_order_relaxed));
   place.store(made, std::memory_order_release);
   locks.node.unlock_obsolete();  // H3
   draft.taken();
-  retire(&node, bytes);
-  return Attempt::done;
+  retire(route.steps[level].node, bytes);
 }
 
 // Normal insert; or, where the node overflows, what its two halves become: two entries of the node

@@ -143,6 +143,7 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool lock(const Route& route, Locks& locks) noexcept;
   [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft,
                                     Locks& locks);
+  void replace_last(const Route& route, Entry made, Draft& draft, Locks& locks);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
   /// False: nothing is done, what `rest` holds remains to be put in place.

@@ -154,6 +154,11 @@ class Node {
   friend class Trie;
   friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
+  template <class Word>
+  friend Entry extend_words(StripedArena& arena, const Node& node, std::uint64_t bit, unsigned near,
+                            bool one, Entry entry);
+  friend Entry extend_wide(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+                           bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
     return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);

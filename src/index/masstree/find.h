@@ -46,8 +46,7 @@ template <class Keys>
   const auto wide_child_of = [slice](const Interior& node) { return node.child_for_wide(slice); };
   for (Node* top = root;; top = wait_for_root(root)) {
     if (top == nullptr) return {};
-    const Position at =
-        Interior::is_wide() ? descend(top, wide_child_of) : descend(top, child_of);
+    const Position at = Interior::is_wide() ? descend(top, wide_child_of) : descend(top, child_of);
     if (at.border != nullptr) [[likely]]
       return at;
   }

@@ -1,7 +1,7 @@
 // Lookups, bulk load and registration of Masstree.
-#include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
 
+#include "index/masstree/find.h"
 #include "index/reference/in_memory.h"
 #include "index/registry.h"
 
