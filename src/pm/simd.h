@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "pm/instructions.h"
 
@@ -39,7 +40,8 @@ void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks
 // reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
 // clear. Sanitizers do not see these reads.
 #ifdef __AVX512F__
-#define PERDURE_WIDE_REGISTERS "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "k1", "k2",
+#define PERDURE_WIDE_REGISTERS \
+  "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "k1", "k2", "k3",
 #else  // the compiler does not use them, and g++ knows no such names
 #define PERDURE_WIDE_REGISTERS
 #endif
@@ -114,6 +116,60 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
       : PERDURE_WIDE_REGISTERS "memory");
   return below;
 }
+
+/// Bit i is set where `word` has all bits of key i, i < count <= 32: of keys of one byte, or of
+/// two. Does both, because which it is comes from memory as late as the keys: a branch on it would
+/// be foretold wrongly and throw away what the core has begun behind it. Keys from `count` on are
+/// not read.
+[[nodiscard]] inline std::uint32_t match_short_subsets_avx512(const void* keys, bool of_bytes,
+                                                              std::uint32_t word,
+                                                              std::uint32_t count) noexcept {
+  std::uint32_t of_one = 0;
+  std::uint32_t of_two = 0;
+  asm volatile(
+      "mov $-1, %0\n\t"
+      "bzhi %4, %0, %0\n\t"
+      "kmovd %0, %%k1\n\t"
+      "vpbroadcastb %3, %%zmm16\n\t"
+      "vpbroadcastw %3, %%zmm17\n\t"
+      "vptestnmb (%2), %%zmm16, %%k2%{%%k1%}\n\t"
+      "vptestnmw (%2), %%zmm17, %%k1%{%%k1%}\n\t"
+      "kmovd %%k2, %0\n\t"
+      "kmovd %%k1, %1"
+      : "=&r"(of_one), "=&r"(of_two)
+      : "r"(keys), "r"(~word), "r"(count)
+      : PERDURE_WIDE_REGISTERS "cc", "memory");
+  return of_bytes ? of_one : of_two;
+}
+
+/// `copy_with_gap` of up to 32 words: by masks, because nobody foresees where the gap is.
+inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count, unsigned gap,
+                                 std::uint64_t* to) noexcept {
+  const std::uint64_t before = (std::uint64_t{1} << gap) - 1;
+  const std::uint64_t all = (std::uint64_t{2} << count) - 1;
+  const std::uint64_t behind = all & ~(before << 1 | 1);
+  for (unsigned done = 0; done <= count; done += 8)
+    asm volatile(
+        "kmovd %2, %%k1\n\t"
+        "kmovd %3, %%k2\n\t"
+        "kmovd %4, %%k3\n\t"
+        "vmovdqu64 (%0), %%zmm16%{%%k1%}%{z%}\n\t"
+        "vmovdqu64 -8(%0), %%zmm16%{%%k2%}\n\t"
+        "vmovdqu64 %%zmm16, (%1)%{%%k3%}"
+        :
+        : "r"(from + done), "r"(to + done), "r"(static_cast<std::uint32_t>(before >> done)),
+          "r"(static_cast<std::uint32_t>(behind >> done)),
+          "r"(static_cast<std::uint32_t>(all >> done))
+        : PERDURE_WIDE_REGISTERS "memory");
+}
+
+[[nodiscard]] inline std::uint64_t extract_bits_bmi2(std::uint64_t word,
+                                                     std::uint64_t mask) noexcept {
+  std::uint64_t bits = 0;
+  // As assembly, so that it is inlined into code for processors without it.
+  asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
+  return bits;
+}
 #undef PERDURE_WIDE_REGISTERS
 
 }  // namespace detail
@@ -180,9 +236,8 @@ template <unsigned n>
 /// How many of the words that `order` names are < limit, where these ascend: it has their number in
 /// the lowest nibble, and the place of each, in order, in the nibbles above. At most 15, of 16
 /// words that can be read. Without a branch on any of them where the level is avx512.
-[[nodiscard]] inline unsigned count_below_in_order(const std::atomic<std::uint64_t>* words,
-                                                   std::uint64_t order,
-                                                   std::uint64_t limit) noexcept {
+[[nodiscard, gnu::always_inline]] inline unsigned count_below_in_order(
+    const std::atomic<std::uint64_t>* words, std::uint64_t order, std::uint64_t limit) noexcept {
   const unsigned count = order & 15;
   if (detail::simd_level == SimdLevel::avx512) {
     const std::uint32_t above = ~detail::below_in_order_avx512(words, order, limit) | 1U << count;
@@ -223,54 +278,74 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
 
 /// The bits of `word` that `mask` chooses, side by side at the low end, in their order.
 [[nodiscard]] inline std::uint64_t extract_bits(std::uint64_t word, std::uint64_t mask) noexcept {
-  if (!detail::has_pext) return detail::extract_bits_plain(word, mask);
-  std::uint64_t bits = 0;
-  // As assembly, so that it is inlined into code for processors without it.
-  asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
-  return bits;
+  return detail::has_pext ? detail::extract_bits_bmi2(word, mask)
+                          : detail::extract_bits_plain(word, mask);
 }
 
-/// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint8_t* keys,
-                                                                   std::uint32_t word) noexcept {
+/// Bit i is set where keys[i] has of the bits of `mask` those of `value` and no others, i < 32.
+/// Reads 32 keys. Any alignment.
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint8_t* keys,
+                                                                  std::uint32_t mask,
+                                                                  std::uint32_t value) noexcept {
   detail::instruction::note_read(keys, 32);
-  const __m128i wanted = _mm_set1_epi8(static_cast<char>(word));
-  std::uint32_t mask = 0;
+  const __m128i counted = _mm_set1_epi8(static_cast<char>(mask));
+  const __m128i wanted = _mm_set1_epi8(static_cast<char>(value & mask));
+  std::uint32_t equal = 0;
 #pragma GCC unroll 2
   for (unsigned part = 0; part < 2; ++part) {
     const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    const __m128i equal = _mm_cmpeq_epi8(_mm_and_si128(block, wanted), block);
-    mask |= static_cast<std::uint32_t>(_mm_movemask_epi8(equal)) << 16 * part;
+    const __m128i same = _mm_cmpeq_epi8(_mm_and_si128(block, counted), wanted);
+    equal |= static_cast<std::uint32_t>(_mm_movemask_epi8(same)) << 16 * part;
   }
-  return mask;
+  return equal;
 }
 
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint16_t* keys,
-                                                                   std::uint32_t word) noexcept {
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint16_t* keys,
+                                                                  std::uint32_t mask,
+                                                                  std::uint32_t value) noexcept {
   detail::instruction::note_read(keys, 64);
-  if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
-  const __m128i wanted = _mm_set1_epi16(static_cast<short>(word));
-  const auto equal = [&](unsigned part) {
+  const __m128i counted = _mm_set1_epi16(static_cast<short>(mask));
+  const __m128i wanted = _mm_set1_epi16(static_cast<short>(value & mask));
+  const auto same = [&](unsigned part) {
     const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    return _mm_cmpeq_epi16(_mm_and_si128(block, wanted), block);
+    return _mm_cmpeq_epi16(_mm_and_si128(block, counted), wanted);
   };
-  const int low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
-  const int high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
+  const int low = _mm_movemask_epi8(_mm_packs_epi16(same(0), same(1)));
+  const int high = _mm_movemask_epi8(_mm_packs_epi16(same(2), same(3)));
   return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
 }
 
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_subsets(const std::uint32_t* keys,
-                                                                   std::uint32_t word) noexcept {
+[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint32_t* keys,
+                                                                  std::uint32_t mask,
+                                                                  std::uint32_t value) noexcept {
   detail::instruction::note_read(keys, 128);
-  if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
-  const __m128i wanted = _mm_set1_epi32(static_cast<int>(word));
-  std::uint32_t mask = 0;
+  const __m128i counted = _mm_set1_epi32(static_cast<int>(mask));
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(value & mask));
+  std::uint32_t equal = 0;
   for (unsigned part = 0; part < 8; ++part) {
     const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    const __m128i equal = _mm_cmpeq_epi32(_mm_and_si128(block, wanted), block);
-    mask |= static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << 4 * part;
+    const __m128i same = _mm_cmpeq_epi32(_mm_and_si128(block, counted), wanted);
+    equal |= static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(same))) << 4 * part;
   }
-  return mask;
+  return equal;
+}
+
+/// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.
+template <class Key>
+[[nodiscard]] inline std::uint32_t match_subsets(const Key* keys, std::uint32_t word) noexcept {
+  if constexpr (sizeof(Key) > 1)
+    if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
+  return match_masked(keys, ~word, 0);
+}
+
+/// Copies `count` words, those from the one at `gap` on one place further than the others. `from`
+/// and `to` do not overlap. What is in the gap afterwards is undefined.
+inline void copy_with_gap(const std::uint64_t* from, unsigned count, unsigned gap,
+                          std::uint64_t* to) noexcept {
+  if (detail::simd_level == SimdLevel::avx512 && count <= 32)
+    return detail::copy_with_gap_avx512(from, count, gap, to);
+  std::memcpy(to, from, gap * sizeof *to);
+  std::memcpy(to + gap + 1, from + gap, (count - gap) * sizeof *to);
 }
 
 }  // namespace perdure::pm

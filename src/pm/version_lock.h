@@ -37,6 +37,11 @@ class VersionLock {
     return (word & obsolete_bit) != 0;
   }
 
+  /// Neither locked nor obsolete.
+  [[nodiscard]] static bool is_free(std::uint64_t word) noexcept {
+    return (word & (locked_bit | obsolete_bit)) == 0;
+  }
+
   /// Waits until unlocked; returns the word to validate against (it may be obsolete).
   [[nodiscard]] std::uint64_t read_begin() const noexcept {
     std::uint64_t word = peek();
@@ -51,7 +56,7 @@ class VersionLock {
 
   /// Turns a read into a lock, if nothing has changed since `word`. Never waits.
   [[nodiscard]] bool try_upgrade(std::uint64_t word) noexcept {
-    if ((word & (locked_bit | obsolete_bit)) != 0) return false;
+    if (!is_free(word)) return false;
     return word_.compare_exchange_strong(word, word | locked_bit, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
@@ -80,7 +85,7 @@ class VersionLock {
   /// Inside `elide` only: takes the lock with plain stores, or aborts the transaction.
   void lock_in_transaction() noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    if ((word & (locked_bit | obsolete_bit)) != 0) abort_transaction();
+    if (!is_free(word)) abort_transaction();
     word_.store(word | locked_bit, std::memory_order_relaxed);
   }
 
@@ -96,6 +101,14 @@ class VersionLock {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     PERDURE_ASSERT(is_locked(word));
     word_.store(word - locked_bit, std::memory_order_release);
+  }
+
+  /// One or the other, without a branch: for what nobody foresees.
+  void unlock(bool changed) noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    PERDURE_ASSERT(is_locked(word));
+    word_.store(word - locked_bit + version_step * std::uint64_t{changed},
+                std::memory_order_release);
   }
 
   /// Releases for the last time: the node is unlinked (V2).

@@ -9,24 +9,37 @@ namespace perdure {
 
 namespace {
 
-// A lock that was free, until the end of a scope.
+// A lock, or none, until the end of a scope.
 class Held {
  public:
-  explicit Held(pm::VersionLock& lock) noexcept : lock_(lock.try_lock() ? &lock : nullptr) {}
-  ~Held() {
-    if (lock_ != nullptr) lock_->unlock_unchanged();
-  }
+  Held() = default;
+  ~Held() { unlock(); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
+  /// False: it is not free, or obsolete.
+  [[nodiscard]] bool take(pm::VersionLock& lock) noexcept {
+    if (!lock.try_lock()) return false;
+    lock_ = &lock;
+    return true;
+  }
   explicit operator bool() const noexcept { return lock_ != nullptr; }
+  void unlock() noexcept {
+    if (lock_ != nullptr) std::exchange(lock_, nullptr)->unlock_unchanged();
+  }
   void unlock_obsolete() noexcept { std::exchange(lock_, nullptr)->unlock_obsolete(); }
 
  private:
-  pm::VersionLock* lock_;
+  pm::VersionLock* lock_ = nullptr;
 };
 
 }  // namespace
+
+template <class Keys>
+struct Hot<Keys>::Locks {
+  Held node;
+  Held place;
+};
 
 // Unless it is committed it leaves everything as it was: locks are released, what was made is
 // freed.
@@ -133,16 +146,33 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
   // The record is on its way from memory, and the old node's successor may come beside it.
   prefetch(route.leaf);
   if (!route.steps.empty()) arena_.prefetch(route.steps.back().node->bytes_with_one_more());
+  // So may the locks: most insertions need them, and no operation begins before they are had.
+  Locks locks;
+  if (kind == Put::insert && has_room(route) && !lock(route, locks)) return std::nullopt;
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
     if (kind == Put::update) return Outcome::not_found;
+    if constexpr (Keys::kind == KeyKind::integer)
+      if (locks.node && Node::is_wide()) {
+        const Step& last = route.steps.back();
+        const Entry made = hot::extend_wide(arena_, *last.node, position, last.index,
+                                            hot::bit_at(key, position), entry_of(draft.record()));
+        if (made != hot::no_entry) [[likely]]
+          return replace_last(route, made, draft, locks), Outcome::ok;
+      }
     const Branch branch = branch_of(route, key, position);
+    if (branch.level + 1 == route.steps.size() && has_room(route)) [[likely]]
+      if (const Attempt attempt = insert_into(route, branch, draft, locks);
+          attempt != Attempt::unfit)
+        return ok_if(attempt == Attempt::done);
+    locks.node.unlock();
+    locks.place.unlock();
     if (branch.at_record && route.steps[branch.level].node->height() > 1)
       return ok_if(push_down(route, branch, draft));
-    const Attempt attempt =
-        route.steps.empty() ? Attempt::unfit : insert_into(route, branch, draft);
-    return ok_if(attempt == Attempt::unfit ? add(route, branch, draft) : attempt == Attempt::done);
+    return ok_if(add(route, branch, draft));
   }
+  locks.node.unlock();
+  locks.place.unlock();
   if (hot::is_dead(route.leaf)) {
     if (kind == Put::update) return Outcome::not_found;
     return ok_if(replace_record(route, draft));
@@ -191,27 +221,46 @@ bool Hot<Keys>::push_down(const Route& route, const Branch& branch, Draft& draft
   return true;
 }
 
-// Normal insert into a node of records, without what the others have to note.
+// The last node is one of records, with room for one more.
 template <class Keys>
-auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& draft) -> Attempt {
+bool Hot<Keys>::has_room(const Route& route) noexcept {
+  return !route.steps.empty() && route.steps.back().node->height() == 1 &&
+         route.steps.back().node->entries() < hot::max_entries;
+}
+
+// The last node of the route, and its place. False: something changed meanwhile.
+template <class Keys>
+bool Hot<Keys>::lock(const Route& route, Locks& locks) noexcept {
+  const std::size_t level = route.steps.size() - 1;
+  Node* const node = route.steps[level].node;
+  return locks.node.take(node->lock) && locks.place.take(lock_of(route, level)) &&
+         hot::node_of(place_of(route, level).load(std::memory_order_relaxed)) == node;
+}
+
+// Normal insert into the last node, of records, without what the others have to note.
+template <class Keys>
+auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& draft, Locks& locks)
+    -> Attempt {
   Node& node = *route.steps[branch.level].node;
-  if (node.height() > 1 || node.entries() == hot::max_entries) return Attempt::unfit;
   const Entry entry = entry_of(draft.record());
-  Held held(node.lock);
-  if (!held) return Attempt::beaten;
-  Node* const made = hot::extend(arena_, node, branch.position, branch.range, branch.one, entry);
-  if (made == nullptr) return Attempt::unfit;
-  const Held above(lock_of(route, branch.level));
-  std::atomic<Entry>& place = place_of(route, branch.level);
-  if (!above || place.load(std::memory_order_relaxed) != hot::entry_of(&node)) {
-    arena_.free(made, made->bytes());
-    return Attempt::beaten;
-  }
-  place.store(hot::entry_of(made), std::memory_order_release);
-  held.unlock_obsolete();  // H3
-  draft.taken();
-  retire(&node, node.bytes());
+  if (!locks.node && !lock(route, locks)) return Attempt::beaten;
+  const Entry made = hot::extend(arena_, node, branch.position, branch.range, branch.one, entry);
+  if (made == hot::no_entry) return Attempt::unfit;
+  replace_last(route, made, draft, locks);
   return Attempt::done;
+}
+
+// Puts `made`, which has the draft's record, in the place of the last node. Both are locked.
+template <class Keys>
+[[gnu::always_inline]] inline void Hot<Keys>::replace_last(const Route& route, Entry made,
+                                                           Draft& draft, Locks& locks) {
+  const std::size_t level = route.steps.size() - 1;
+  std::atomic<Entry>& place = place_of(route, level);
+  const std::size_t bytes = hot::bytes_of_node(place.load(std::memory_order_relaxed));
+  place.store(made, std::memory_order_release);
+  locks.node.unlock_obsolete();  // H3
+  draft.taken();
+  retire(route.steps[level].node, bytes);
 }
 
 // Normal insert; or, where the node overflows, what its two halves become: two entries of the node

@@ -100,6 +100,8 @@ class Hot final : public OrderedIndex<Keys> {
 
   /// A change in the making: what it has locked and made.
   class Change;
+  /// The locks of a normal insert.
+  struct Locks;
 
   [[nodiscard]] static LeafRecord* record_of(Entry entry) noexcept {
     return reinterpret_cast<LeafRecord*>(entry & ~(hot::record_bit | hot::dead_bit));
@@ -113,6 +115,8 @@ class Hot final : public OrderedIndex<Keys> {
 
   /// The record that `key` would be found at, or none. The caller is pinned, as everywhere below.
   [[nodiscard]] Entry find(const KeyBits& key) const noexcept;
+  template <class Pass>
+  [[nodiscard]] Entry descend(const KeyBits& key, Pass&& pass) const;
   void find(const KeyBits& key, Route& route) const;
   [[nodiscard]] static Branch branch_of(const Route& route, const KeyBits& key,
                                         unsigned position) noexcept;
@@ -135,7 +139,11 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool replace_record(const Route& route, Draft& draft);
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
   enum class Attempt : std::uint8_t { done, beaten, unfit };
-  [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft);
+  [[nodiscard]] static bool has_room(const Route& route) noexcept;
+  [[nodiscard]] bool lock(const Route& route, Locks& locks) noexcept;
+  [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft,
+                                    Locks& locks);
+  void replace_last(const Route& route, Entry made, Draft& draft, Locks& locks);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
   /// False: nothing is done, what `rest` holds remains to be put in place.

@@ -93,6 +93,21 @@ class Node {
     return static_cast<unsigned>(std::bit_width(subsets)) - 1;  // N1: entry 0 always matches
   }
 
+  /// True when `find_wide` may be called.
+  [[nodiscard]] static bool is_wide() noexcept {
+    return pm::detail::simd_level == pm::SimdLevel::avx512 && pm::detail::has_pext;
+  }
+  /// `find` in the fewest instructions: integers have a single mask (`KeyBits::word`).
+  [[nodiscard, gnu::always_inline]] unsigned find_wide(std::uint64_t key) const noexcept {
+    const auto dense = static_cast<std::uint32_t>(pm::detail::extract_bits_bmi2(key, masks()[0]));
+    const std::byte* const keys = base() + keys_at(0);
+    if (key_width_ > 2) [[unlikely]]
+      return find_long(dense);
+    const std::uint32_t subsets =
+        pm::detail::match_short_subsets_avx512(keys, key_width_ < 2, dense, entries_);
+    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));  // N1: entry 0 always matches
+  }
+
   /// The entries [first, end) that share the way to entry `i` up to `position`.
   struct Range {
     unsigned first;
@@ -100,12 +115,20 @@ class Node {
     [[nodiscard]] unsigned size() const noexcept { return end - first; }
   };
   [[nodiscard]] Range sharing(unsigned i, unsigned position) const noexcept {
-    const unsigned below = bits_ - bits_before(position);
-    const std::uint64_t way = key(i) >> below;
-    Range range{i, i + 1};
-    while (range.first > 0 && key(range.first - 1) >> below == way) --range.first;
-    while (range.end < entries_ && key(range.end) >> below == way) ++range.end;
-    return range;
+    const std::uint32_t above = ~std::uint32_t{0} << (bits_ - bits_before(position));
+    const std::byte* const keys = keys_begin();
+    const auto way = static_cast<std::uint32_t>(key(i));
+    std::uint32_t same = 0;
+    if (key_width_ == 1)
+      same = pm::match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
+    else if (key_width_ == 2)
+      same = pm::match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
+    else
+      same = pm::match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
+    same &= ~std::uint32_t{0} >> (max_entries - entries_);
+    // Side by side, because the keys ascend.
+    return {static_cast<unsigned>(std::countr_zero(same)),
+            static_cast<unsigned>(std::bit_width(same))};
   }
 
   /// The sparse partial key of entry `i`.
@@ -129,8 +152,13 @@ class Node {
 
  private:
   friend class Trie;
-  friend Node* extend(StripedArena& arena, const Node& node, unsigned position, Range range,
+  friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
+  template <class Word>
+  friend Entry extend_words(StripedArena& arena, const Node& node, std::uint64_t bit, unsigned near,
+                            bool one, Entry entry);
+  friend Entry extend_wide(StripedArena& arena, const Node& node, unsigned position, unsigned near,
+                           bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
     return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
@@ -144,6 +172,13 @@ class Node {
                                                       unsigned entries) noexcept {
     return std::max(entries_at(groups, key_width, entries) + sizeof(Entry) * entries,
                     keys_at(groups) + std::size_t{key_width} * max_entries);
+  }
+
+  [[nodiscard, gnu::noinline, gnu::cold]] unsigned find_long(std::uint32_t dense) const noexcept {
+    const auto* const keys = reinterpret_cast<const std::uint32_t*>(keys_begin());
+    const std::uint32_t subsets =
+        pm::match_subsets(keys, dense) & ~std::uint32_t{0} >> (max_entries - entries_);
+    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));
   }
 
   template <class Keys>
@@ -222,20 +257,32 @@ static_assert(sizeof(Node) == 24);
 
 // The arena aligns to a line what takes one, as the smallest node does; so six bits of an address
 // are free.
+[[nodiscard]] inline Entry entry_of(const Node* node, std::size_t bytes) noexcept {
+  return reinterpret_cast<Entry>(node) | (bytes - 1) / pm::cache_line_bytes << lines_shift;
+}
 [[nodiscard]] inline Entry entry_of(const Node* node) noexcept {
-  return reinterpret_cast<Entry>(node) | (node->bytes() - 1) / pm::cache_line_bytes << lines_shift;
+  return entry_of(node, node->bytes());
+}
+/// What the arena counts as the node's: whole lines.
+[[nodiscard]] inline std::size_t bytes_of_node(Entry entry) noexcept {
+  return ((entry >> lines_shift & 7) + 1) * pm::cache_line_bytes;
 }
 [[nodiscard]] inline Node* node_of(Entry entry) noexcept {
   return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));
 }
-/// Asks for the node's lines at once, and for no others. Longer ones than those of integers, for
-/// the first of them. Without a branch: it could be foretold no better than the node's size.
+/// Asks for the node's lines at once: the first two and the last three, which are all that nodes of
+/// integers have, but for one in the fullest. Without a branch, which could be foretold no better
+/// than the node's size, and with few instructions; of the smallest nodes the neighbours' lines
+/// come, too.
 inline void prefetch_node(Entry entry) noexcept {
+  constexpr std::size_t line = pm::cache_line_bytes;
   const auto* const node = reinterpret_cast<const std::byte*>(node_of(entry));
-  const Entry last = entry >> lines_shift & 7;
+  const auto* const last = node + (entry * (line >> lines_shift) & 7 * line);
   pm::prefetch(node);
-  for (Entry line = 1; line < 6; ++line)
-    pm::prefetch(node + std::min(line, last) * pm::cache_line_bytes);
+  pm::prefetch(node + line);
+  pm::prefetch(last - 2 * line);
+  pm::prefetch(last - line);
+  pm::prefetch(last);
 }
 [[nodiscard]] inline unsigned height_of(Entry entry) noexcept {
   return is_record(entry) ? 0 : node_of(entry)->height();

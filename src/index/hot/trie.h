@@ -81,9 +81,15 @@ class Trie {
 
 /// What `Trie(node)`, `insert` and `make_node` come to, in one go, for the most frequent case: a
 /// record more in a node of records with a single mask. `range`: the entries on the other side of
-/// the branch. The caller has locked the node. Null: it is not that case. No memory:
+/// the branch. The caller has locked the node. None: it is not that case. No memory:
 /// std::bad_alloc.
-[[nodiscard]] Node* extend(StripedArena& arena, const Node& node, unsigned position,
+[[nodiscard]] Entry extend(StripedArena& arena, const Node& node, unsigned position,
                            Node::Range range, bool one, Entry entry);
+
+/// The same for an integer's bit, and in the fewest instructions; `near` is the entry that its key
+/// leads to. Only where `Node::is_wide()`. None, too, where the branch is above the node's own, or
+/// the partial keys get wider.
+[[nodiscard]] Entry extend_wide(StripedArena& arena, const Node& node, unsigned position,
+                                unsigned near, bool one, Entry entry);
 
 }  // namespace perdure::hot

@@ -2,6 +2,7 @@
 #include <array>
 #include <new>
 
+#include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
 #include "index/reference/bulk_check.h"
 
@@ -117,8 +118,11 @@ Outcome Masstree<Keys>::put(Key key, Value value, Put kind) {
   if (!within_limits(key, value)) return Outcome::invalid;
   const Epochs::Guard guard(epochs_);
   try {
-    for (pm::Backoff backoff;; backoff.wait())
-      if (const std::optional<Outcome> outcome = try_put(key, value, kind)) return *outcome;
+    if constexpr (!is_bytes)
+      return put_number(key, value, kind);
+    else
+      for (pm::Backoff backoff;; backoff.wait())
+        if (const std::optional<Outcome> outcome = try_put(key, value, kind)) return *outcome;
   } catch (const std::bad_alloc&) {
     return Outcome::out_of_space;
   }
@@ -134,6 +138,51 @@ auto Masstree<Keys>::spot_again(const Place& place, const Step& step) noexcept -
   Spot spot = place.spot;
   if (spot.taken) spot.entry = border.entry(spot.place);
   return spot;
+}
+
+// Finds the place before it takes the lock, at the version of the search, and then releases it at
+// once: so that it has few instructions, and none but the lock's that the next operation waits for.
+template <class Keys>
+[[gnu::always_inline]] inline Outcome Masstree<Keys>::put_number(std::uint64_t key,
+                                                                 std::uint64_t value, Put kind)
+  requires(Keys::kind == KeyKind::integer)
+{
+  for (pm::Backoff backoff;; backoff.wait()) {
+    Number number = find_number(key);
+    if (number.taken && kind == Put::insert) return Outcome::exists;
+    if (!number.taken && kind == Put::update) return Outcome::not_found;
+    Border& border = *number.at.border;
+    if (!border.lock.try_upgrade(number.at.version)) continue;
+    // Entries come and go without a new version (B1), but not without another permutation.
+    if (border.order().word() != number.order.word()) [[unlikely]]
+      number = number_in(border, key);
+    if (number.taken) {
+      if (kind == Put::insert) {
+        border.lock.unlock_unchanged();
+        return Outcome::exists;
+      }
+      border.words[number.place].store(value, std::memory_order_release);
+      border.lock.unlock();  // a walk takes a node's values as of one moment
+      return Outcome::ok;
+    }
+    if (kind == Put::update) {
+      border.lock.unlock_unchanged();
+      return Outcome::not_found;
+    }
+    if (number.order.count() == masstree::width)
+      split_for(border, number.rank, key, value);
+    else
+      border.lock.unlock(border.insert(number.rank, {key, 8, value}));  // B2
+    return Outcome::ok;
+  }
+}
+
+// The border node is locked, and released again.
+template <class Keys>
+void Masstree<Keys>::split_for(Border& border, unsigned rank, Key key, Value value) {
+  Held held;
+  held.add(border.lock);
+  add(border, rank, masstree::step_at(key, 0), key, value, held);
 }
 
 template <class Keys>
@@ -280,7 +329,7 @@ void Masstree<Keys>::split(Border& border, unsigned rank, const Entry& added, Gr
   const unsigned middle = split_point(all, rank == n && next == nullptr);
 
   Border& right = growth.take_border(all[middle].slice);
-  for (unsigned i = middle; i <= n; ++i) right.insert(i - middle, all[i]);
+  right.fill(std::span(all).subspan(middle));
   const bool goes_left = rank < middle;
   border.keep_first(middle - (goes_left ? 1 : 0));
   if (goes_left) border.insert(rank, added);

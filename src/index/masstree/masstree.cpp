@@ -1,6 +1,7 @@
 // Lookups, bulk load and registration of Masstree.
 #include "index/masstree/masstree.h"
 
+#include "index/masstree/find.h"
 #include "index/reference/in_memory.h"
 #include "index/registry.h"
 
@@ -8,36 +9,6 @@ namespace perdure {
 
 template <class Keys>
 Masstree<Keys>::Masstree(bool huge_pages) : arena_(huge_pages), root_(new_node<Border>(0U)) {}
-
-template <class Keys>
-auto Masstree<Keys>::climb(Node* node) noexcept -> Node* {
-  while (Interior* const parent = node->parent.load(std::memory_order_acquire)) node = parent;
-  return node;
-}
-
-// Down to the border node that covers the slice. Null: the layer was taken out. A split holds the
-// node and its parent until both are done, so a child that is not locked, below a parent that did
-// not change, covers what the parent says: only a later change sends a reader to the right.
-template <class Keys>
-auto Masstree<Keys>::find_border(Node* root, std::uint64_t slice) noexcept -> Position {
-  for (pm::Backoff backoff;; backoff.wait()) {
-    Node* node = climb(root);
-    std::uint64_t version = node->lock.read_begin();
-    if (pm::VersionLock::is_obsolete(version)) return {};
-    if (node->parent.load(std::memory_order_acquire) != nullptr) continue;  // split meanwhile (M4)
-    while (node->level > 0) {
-      const auto& interior = static_cast<const Interior&>(*node);
-      Node* const child = interior.child_for(slice);
-      if (!node->lock.validate(version)) break;
-      pm::prefetch_range(child, sizeof(Border));
-      const std::uint64_t entered = child->lock.read_begin();
-      if (pm::VersionLock::is_obsolete(entered) || !node->lock.validate(version)) break;
-      node = child;
-      version = entered;
-    }
-    if (node->level == 0) return {static_cast<Border*>(node), version};
-  }
-}
 
 // To the right, as far as the slice has moved by splits since the border was found (B3). False:
 // start again from the root.
@@ -103,13 +74,16 @@ Outcome Masstree<Keys>::lookup(Key key, ValueOut& value) {
   if constexpr (is_bytes)
     if (key.size() > max_key_bytes) return Outcome::not_found;
   const Epochs::Guard guard(epochs_);
-  std::optional<Place> place;
-  for (pm::Backoff backoff; !(place = find(key)).has_value();) backoff.wait();
-  if (!place->found) return Outcome::not_found;
-  if constexpr (is_bytes)
+  if constexpr (is_bytes) {
+    std::optional<Place> place;
+    for (pm::Backoff backoff; !(place = find(key)).has_value();) backoff.wait();
+    if (!place->found) return Outcome::not_found;
     value = text_of(place->word)->value();
-  else
-    value = place->word;
+  } else {
+    const Number number = find_number(key);
+    if (!number.taken) return Outcome::not_found;
+    value = number.word;
+  }
   return Outcome::ok;
 }
 

@@ -104,6 +104,15 @@ class Masstree final : public OrderedIndex<Keys> {
     Permutation order;       ///< of the border node, and
     Spot spot;               ///< where the key's step is in it
   };
+  /// Where an integer is, or would be.
+  struct Number {
+    Position at;
+    Permutation order;
+    unsigned rank;
+    unsigned place;  ///< of the entry, if `taken`
+    bool taken;
+    std::uint64_t word;  ///< of the entry, if `taken`
+  };
   class Held;    ///< locks that are released without a change, unless it is told otherwise
   class Growth;  ///< the nodes of a split: locked, and allocated, before anything changes
 
@@ -126,9 +135,14 @@ class Masstree final : public OrderedIndex<Keys> {
       return true;
   }
 
-  // Reading (masstree.cpp). The caller is pinned.
+  // Reading (find.h, masstree.cpp). The caller is pinned.
   [[nodiscard]] static Node* climb(Node* node) noexcept;
+  template <class ChildOf>
+  [[nodiscard]] static Position descend(Node* node, ChildOf&& child_of) noexcept;
   [[nodiscard]] static Position find_border(Node* root, std::uint64_t slice) noexcept;
+  [[nodiscard, gnu::noinline]] static Node* wait_for_root(Node* root) noexcept;
+  [[nodiscard]] Number find_number(std::uint64_t slice) const noexcept;
+  [[nodiscard]] static Number number_in(const Border& border, std::uint64_t slice) noexcept;
   [[nodiscard]] static Spot spot_of(const Border& border, Permutation order,
                                     const Step& step) noexcept;
   [[nodiscard]] static Spot spot_again(const Place& place, const Step& step) noexcept;
@@ -140,6 +154,9 @@ class Masstree final : public OrderedIndex<Keys> {
 
   // Changing (change.cpp). The caller is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome put_number(std::uint64_t key, std::uint64_t value, Put kind)
+    requires(Keys::kind == KeyKind::integer);
+  [[gnu::noinline]] void split_for(Border& border, unsigned rank, Key key, Value value);
   [[nodiscard]] std::optional<Outcome> try_put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> put_at(Border& border, const Spot& spot, Key key,
                                               Value value, Put kind, std::size_t depth, Held& held);

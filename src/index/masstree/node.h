@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/assert.h"
 #include "pm/pm.h"
@@ -46,6 +47,10 @@ class Permutation {
   [[nodiscard]] static constexpr Permutation empty() noexcept {
     return Permutation(0xedcba98765432100);
   }
+  /// The first `count` places are in use, in their order.
+  [[nodiscard]] static constexpr Permutation first(unsigned count) noexcept {
+    return Permutation(empty().word() | count);
+  }
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   [[nodiscard]] constexpr unsigned count() const noexcept { return word_ & 15; }
   /// The place at rank i; from `count` on a free one.
@@ -55,7 +60,7 @@ class Permutation {
   }
 
   /// Puts the first free place at rank i and returns it.
-  constexpr unsigned insert(unsigned i) noexcept {
+  [[gnu::always_inline]] constexpr unsigned insert(unsigned i) noexcept {
     const unsigned free = place(count());
     // Ranks i .. count - 1 move up by one; without a loop, whose length nobody foresees.
     const std::uint64_t moved = below(count()) & ~below(i);
@@ -152,7 +157,7 @@ struct Border : Node {
   // Under the lock.
 
   /// Fills a free place and puts it at rank i. True: it was in use before (B2).
-  bool insert(unsigned i, const Entry& entry) noexcept {
+  [[gnu::always_inline]] bool insert(unsigned i, const Entry& entry) noexcept {
     Permutation now = order();
     PERDURE_ASSERT(now.count() < width);
     const unsigned place = now.insert(i);
@@ -161,6 +166,16 @@ struct Border : Node {
     words[place].store(entry.word, std::memory_order_release);
     permutation.store(now.word(), std::memory_order_release);
     return (reused >> place & 1) != 0;
+  }
+  /// Fills a node that nobody else sees yet and that is empty.
+  void fill(std::span<const Entry> entries) noexcept {
+    for (unsigned i = 0; i < entries.size(); ++i) {
+      slices[i].store(entries[i].slice, std::memory_order_relaxed);
+      lengths[i].store(entries[i].length, std::memory_order_relaxed);
+      words[i].store(entries[i].word, std::memory_order_relaxed);
+    }
+    permutation.store(Permutation::first(static_cast<unsigned>(entries.size())).word(),
+                      std::memory_order_release);
   }
   /// Takes the entries from rank `kept` on out.
   void keep_first(unsigned kept) noexcept {
@@ -191,9 +206,18 @@ struct Interior : Node {
     return static_cast<unsigned>(count.load(std::memory_order_acquire));
   }
   [[nodiscard]] bool is_full() const noexcept { return key_count() == width; }
-  /// The child that covers a slice: a hint until the version was validated.
+  /// The child that covers a slice: a hint until the version was validated. But a child at the time
+  /// when the count is read, or later, since children are stored before the count that has them.
   [[nodiscard]] Node* child_for(std::uint64_t slice) const noexcept {
     const unsigned rank = pm::count_up_to<width>(keys.data(), slice);
+    return child(std::min(rank, key_count()));
+  }
+  /// True when `child_for_wide`, which does not ask at every level, may be called.
+  [[nodiscard]] static bool is_wide() noexcept {
+    return pm::detail::simd_level == pm::SimdLevel::avx512;
+  }
+  [[nodiscard]] Node* child_for_wide(std::uint64_t slice) const noexcept {
+    const unsigned rank = pm::detail::count_16_avx512<(1U << width) - 1>(keys.data(), slice);
     return child(std::min(rank, key_count()));
   }
   [[nodiscard]] Node* child(unsigned i) const noexcept {

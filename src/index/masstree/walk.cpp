@@ -1,4 +1,5 @@
 // Walks of Masstree in key order: scan, size, and the check of the invariants.
+#include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
 
 namespace perdure {
