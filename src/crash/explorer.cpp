@@ -85,7 +85,8 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
   std::size_t points = run.trace.size();
   for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
     now_ = event;
-    if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0)
+    const bool tells = event >= run.explored_from && (run.telling.empty() || run.telling[event]);
+    if (tells && is_point(event) && points++ % points_apart == 0)
       if (Found found = point(event)) return found;
     if (event == run.trace.size() || coverage_.states >= bounds_.states || deadline_passed()) break;
     if (Found found = step(event)) return found;

@@ -48,6 +48,8 @@ struct Recorded {
   std::vector<Answer> answers;
   Blocks blocks{};                  ///< that the stores went to
   std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
+  std::uint32_t in_use_from = ~0U;  ///< event: at cuts from here on the pool is not closed
+  std::vector<bool> telling{};      ///< by event: other points are passed over; empty: none is
   bool hung = false;
 };
 

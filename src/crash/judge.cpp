@@ -53,6 +53,10 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
     if (!may_tear(Tearing::structure)) failed("recovery", recovered.problem);
     return;
   }
+  if (recovered.was_closed && now_ >= run_->in_use_from) {
+    failed("recovery", "the pool says that it was closed, and it was in use");
+    return;
+  }
   if (recovered.absent) {
     if (created_) failed("durable linearizability", "the index is gone");
     return;
