@@ -196,6 +196,9 @@ struct Attempt {
   bool long_programs;
   bool cut;    ///< behind a cut and the recovery from it
   bool large;  ///< in a pool whose heap takes its chunks by stretches
+  /// Many records, of which a recovery that goes on beside the operations does not soon come to an
+  /// end, and few operations.
+  bool dense = false;
 };
 
 /// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
@@ -209,7 +212,9 @@ std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Si
     const bool plain = sound.meets(site, threads, false);
     if (plain) attempts.push_back({threads, false, false, false});
     if (plain) attempts.push_back({threads, true, false, false});
-    if (sound.meets(site, threads, true)) attempts.push_back({threads, false, true, false});
+    if (!sound.meets(site, threads, true)) return;
+    attempts.push_back({threads, true, true, false, false});
+    attempts.push_back({threads, false, true, false, true});
   };
   add(plan.threads);
   if (plan.threads == 1) add(2);
@@ -246,9 +251,8 @@ class Hunt {
     changed.seed = seed;
     changed.threads = attempt.threads;
     changed.long_programs = attempt.long_programs;
-    if (attempt.cut) {
-      // A recovery that goes on beside the operations ends soon, and of few records at once.
-      changed.cuts = cuts_of_a_program;
+    changed.cuts = attempt.cut ? cuts_of_a_program : 0;
+    if (attempt.dense) {
       changed.keys = static_cast<std::uint16_t>(std::min(plan_.keys * 2, 4096));
       changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
       changed.operations = std::min(plan_.operations, 16U);

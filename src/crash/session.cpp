@@ -401,6 +401,18 @@ std::uint8_t software_threads(const Plan& plan, Rng& rng) {
   return plan.transactions && rng.below(2) == 0 ? static_cast<std::uint8_t>(rng.below(256)) : 0;
 }
 
+void add(const Case& what, Verdict& verdict, Summary& summary) {
+  summary.exploring_seconds += verdict.exploring_seconds;
+  ++summary.runs;
+  summary.coverage.add(verdict.coverage);
+  summary.events += verdict.run.trace.size();
+  summary.trace_digest = mix64(summary.trace_digest ^ verdict.trace_digest);
+  summary.sites.insert(verdict.sites.begin(), verdict.sites.end());
+  if (!verdict.violation) return;
+  summary.failed = what;
+  summary.violation = std::move(verdict.violation);
+}
+
 }  // namespace
 
 Summary explore_many(const Plan& plan, Bench& bench,
@@ -423,16 +435,7 @@ Summary explore_many(const Plan& plan, Bench& bench,
     else
       what.bounds.states = plan.most_states - summary.coverage.states;
     Verdict verdict = explore(what, bench, stop);
-    summary.exploring_seconds += verdict.exploring_seconds;
-    ++summary.runs;
-    summary.coverage.add(verdict.coverage);
-    summary.events += verdict.run.trace.size();
-    summary.trace_digest = mix64(summary.trace_digest ^ verdict.trace_digest);
-    summary.sites.insert(verdict.sites.begin(), verdict.sites.end());
-    if (verdict.violation) {
-      summary.failed = what;
-      summary.violation = std::move(verdict.violation);
-    }
+    add(what, verdict, summary);
     spent();
     progress(summary);
     return verdict.steps;
