@@ -102,8 +102,8 @@ TEST_F(RecorderTest, OfAMutantPreemptionsMatterUntilTheNextFence) {
     memory_.word[10].store(3, std::memory_order_relaxed);
   };
   const auto sound = recorder_.run(job);
-  ASSERT_EQ(sound.steps.exposed.size(), 1U);
-  const std::uint64_t flush = sound.steps.exposed[0];
+  ASSERT_EQ(sound.steps.flushes.size(), 1U);
+  const std::uint64_t flush = sound.steps.flushes[0];
   const auto fence = std::ranges::find_if(sound.sites, &Site::is_fence);
   ASSERT_NE(fence, sound.sites.end());
   Recorder::Options options;
