@@ -80,7 +80,8 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
   std::size_t points = run.trace.size();
   for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
     now_ = event;
-    if (event >= run.explored_from && is_point(event) && points++ % points_apart == 0) {
+    const bool tells = event >= run.explored_from && (run.telling.empty() || run.telling[event]);
+    if (tells && is_point(event) && points++ % points_apart == 0) {
       if (event >= window_end_) open_window(event);
       if (Found found = point(event)) return found;
     }

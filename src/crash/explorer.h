@@ -50,6 +50,8 @@ struct Recorded {
   std::vector<Answer> answers;
   Blocks blocks{};                  ///< that the stores went to
   std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
+  std::uint32_t in_use_from = ~0U;  ///< event: at cuts from here on the pool is not closed
+  std::vector<bool> telling{};      ///< by event: other points are passed over; empty: none is
   bool hung = false;
 };
 
@@ -130,6 +132,7 @@ class Explorer {
   /// Not deep, and only where `known` knows of no state that came to what is allowed here.
   [[nodiscard]] Found judge_unless(Known& known);
   [[nodiscard]] bool is_allowed(const Known::Outcome& outcome) const;
+  [[nodiscard]] bool is_in_use() const;
   [[nodiscard]] bool may_be_known() const;
   /// Of the state judged last, which passed.
   [[nodiscard]] Known::Outcome outcome() const;
@@ -166,6 +169,7 @@ class Explorer {
   std::vector<std::uint16_t> questions_;  ///< keys that oracles look up: those in flight, at least
   std::vector<std::uint64_t> stamps_;
   bool absent_ = false;  ///< the state judged last holds no index
+  bool closed_ = false;  ///< it says that the pool was closed
   std::vector<std::uint64_t> expected_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;

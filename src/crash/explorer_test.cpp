@@ -308,6 +308,73 @@ TEST(MutationTest, AnUnlinkingThatIsNotFlushedIsFound) {
   EXPECT_GE(tried, 2U);
 }
 
+/// A program that recovers from a cut and goes on: what is wrong only behind a recovery shows.
+class CutTest : public testing::TestWithParam<std::tuple<const char*, KeyKind, unsigned>> {};
+
+TEST_P(CutTest, ASoundIndexGoesOnBehindACut) {
+  const auto [name, kind, threads] = GetParam();
+  const IndexInfo& info = **IndexRegistry::find(name);
+  Bench bench(std::size_t{1} << 20);
+  Plan plan = plan_for(info, threads, 8'000);
+  plan.key_kind = kind;
+  plan.cuts = 4;
+  const Summary summary = run(plan, bench);
+  EXPECT_FALSE(summary.violation.has_value())
+      << summary.violation->oracle << ": " << summary.violation->what;
+  EXPECT_GE(summary.coverage.states, 8'000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CutTest,
+                         testing::Combine(testing::Values("lbtree", "roart"),
+                                          testing::Values(KeyKind::integer, KeyKind::bytes),
+                                          testing::Values(1U, 2U)));
+
+TEST(CutRunTest, ARunBehindACutIsTheSameAgain) {
+  Case what;
+  what.subject.info = *IndexRegistry::find("roart");
+  what.subject.options = small_options(*what.subject.info);
+  Plan plan = plan_for(*what.subject.info, 1, 1);
+  what.program = generate(program_plan(plan, 1));
+  std::set<std::uint64_t> digests;
+  for (what.cut = 2; what.cut < 12; ++what.cut) {
+    Bench first(std::size_t{1} << 20);
+    Bench second(std::size_t{1} << 20);
+    const Verdict verdict = record(what, first);
+    EXPECT_FALSE(verdict.violation.has_value()) << verdict.violation->what;
+    EXPECT_EQ(verdict.trace_digest, record(what, second).trace_digest);
+    digests.insert(verdict.trace_digest);
+  }
+  EXPECT_GT(digests.size(), 5U) << "cuts differ";
+}
+
+/// What a recovery flushes, only a cut behind it asks for: that the pool is in use again.
+TEST(MutationTest, WhatARecoveryForgetsToFlushIsFound) {
+  const IndexInfo& info = **IndexRegistry::find("roart");
+  Bench bench(std::size_t{1} << 20);
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  Plan plan = plan_for(info, 1, 40'000);
+  plan.cuts = 4;
+  std::set<Site> sites;
+  for (std::uint64_t cut = 2; cut < 6; ++cut) {
+    Case what;
+    what.subject = plan.subject;
+    what.program = generate(program_plan(plan, 1));
+    what.cut = cut;
+    sites.merge(record(what, bench).sites);
+  }
+  Places places;
+  unsigned tried = 0;
+  for (const Site& site : sites) {
+    if (site.is_fence || places.of(site.pc).function.find("set_clean") == std::string::npos)
+      continue;
+    ++tried;
+    plan.mutation = {Mutation::Kind::drop, site.pc};
+    const Summary summary = run(plan, bench);
+    EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
+  }
+  EXPECT_GE(tried, 1U);
+}
+
 TEST(WatchTest, ALoopThatNoHookSeesIsStopped) {
   Image image(std::size_t{64} << 10);
   Watch watch(image);

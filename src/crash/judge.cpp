@@ -43,7 +43,11 @@ Explorer::Found Explorer::judge(bool deep) {
   return cut_recovery();
 }
 
+/// The pool must not say that it was closed.
+bool Explorer::is_in_use() const { return now_ >= run_->in_use_from; }
+
 bool Explorer::is_allowed(const Known::Outcome& outcome) const {
+  if (outcome.closed && is_in_use()) return false;
   if (outcome.absent) return !created_;
   for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
     if (!history_->allows(key, outcome.stamps[key])) return false;
@@ -56,7 +60,7 @@ bool Explorer::may_be_known() const {
 }
 
 Known::Outcome Explorer::outcome() const {
-  return {absent_, absent_ ? std::vector<std::uint64_t>{} : stamps_};
+  return {absent_, closed_, absent_ ? std::vector<std::uint64_t>{} : stamps_};
 }
 
 Explorer::Found Explorer::judge_unless(Known& known) {
@@ -83,6 +87,11 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
     return;
   }
   absent_ = recovered.absent;
+  closed_ = recovered.was_closed;
+  if (closed_ && is_in_use()) {
+    failed("recovery", "the pool says that it was closed, and it was in use");
+    return;
+  }
   if (recovered.absent) {
     if (created_) failed("durable linearizability", "the index is gone");
     return;

@@ -34,6 +34,7 @@ class Known {
   /// What a state was recovered to: the keys' stamps, or no index at all.
   struct Outcome {
     bool absent = false;
+    bool closed = false;  ///< the pool says that it was
     std::vector<std::uint64_t> stamps;
   };
   using Varying = std::map<LineNumber, Bytes>;

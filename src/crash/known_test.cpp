@@ -33,7 +33,7 @@ class KnownTest : public testing::Test {
     known_.follow(watch_);
     EXPECT_EQ(watch_.run(what), Ending::returned);
     known_.unfollow(watch_);
-    known_.learn({.absent = false, .stamps = {stamp}});
+    known_.learn({.stamps = {stamp}});
   }
   /// Of the image's state; 0: not known.
   [[nodiscard]] std::uint64_t stamp() const {

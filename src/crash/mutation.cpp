@@ -1,5 +1,10 @@
 #include "crash/mutation.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
 namespace perdure::crash {
 
 const char* name_of(Mutation::Kind kind) noexcept {
@@ -8,6 +13,12 @@ const char* name_of(Mutation::Kind kind) noexcept {
 }
 
 namespace {
+
+/// Each a place of its own in a program, and a state of its own there.
+constexpr unsigned cuts_of_a_program = 4;
+
+constexpr Mutation::Kind kinds[] = {Mutation::Kind::drop, Mutation::Kind::retarget,
+                                    Mutation::Kind::late};
 
 /// What the sound runs show about one site, for arguments that hold whatever state is cut out.
 struct Evidence {
@@ -21,15 +32,15 @@ bool writes(const Event& event) {
   return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
 }
 
-// E1  after the fence the same thread executes a locked instruction before it stores, flushes or
-//     returns: that instruction raises the same floors, with nothing in between that could be cut.
+// E1  after the fence the same thread executes a locked instruction or another fence before it
+// stores
+//     or returns: that raises the same floors, with nothing in between that could be cut.
 bool locked_follows(const Trace& trace, std::size_t fence) {
   for (std::size_t i = fence + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
     if (event.kind == Event::Kind::run) return false;
     if (event.kind == Event::Kind::locked || event.kind == Event::Kind::fence) return true;
-    if (writes(event) || event.kind == Event::Kind::flush || event.kind == Event::Kind::ret)
-      return false;
+    if (writes(event) || event.kind == Event::Kind::ret) return false;
   }
   return false;
 }
@@ -55,6 +66,7 @@ bool same_line(const Trace& trace, std::size_t site) {
   const std::uint32_t line = trace[flush].at / line_bytes;
   if (flush > 0 && trace[site].kind == Event::Kind::fence)
     for (std::size_t i = flush; i-- > 0;) {  // every capture since the fence before
+      if (trace[i].thread != trace[site].thread) return false;
       if (trace[i].kind == Event::Kind::fence || trace[i].kind == Event::Kind::locked) break;
       if (trace[i].kind == Event::Kind::flush && trace[i].at / line_bytes != line) return false;
     }
@@ -107,8 +119,7 @@ void look(const Trace& trace, const Site& site, Mutation::Kind kind, Domain doma
 std::string argument(const Evidence& evidence) {
   if (!evidence.met) return {};
   if (evidence.locked_follows)
-    return "a locked instruction of the same thread follows before it stores or returns: a fence, "
-           "too";
+    return "a fence or locked instruction of the same thread follows before it stores or returns";
   if (evidence.nothing_waits)
     return "the thread has flushed nothing since its last fence or locked instruction: it is there "
            "for other threads";
@@ -118,18 +129,178 @@ std::string argument(const Evidence& evidence) {
   return {};
 }
 
-/// A few sound runs: what they meet, whatever there was time to explore.
-std::vector<Trace> sound_traces(const Plan& plan, Bench& bench, std::set<Site>& sites) {
-  constexpr std::uint64_t programs = 40;
-  std::vector<Trace> traces;
-  for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
-    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
-    what.program = generate(program_plan(plan, seed));
-    Verdict verdict = record(what, bench);
-    sites.merge(verdict.sites);
-    traces.push_back(std::move(verdict.run.trace));
+/// A few sound runs. Whether their flushes and fences are met depends on no clock.
+class Sound {
+ public:
+  Sound(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {
+    look_at(plan.threads);
+    if (plan.threads == 1) look_at(2);
   }
-  return traces;
+  /// What all of these runs show about a site.
+  [[nodiscard]] Evidence evidence(const Site& site, Mutation::Kind kind) const {
+    const auto at = evidence_.find({site, kind});
+    return at == evidence_.end() ? Evidence{} : at->second;
+  }
+  [[nodiscard]] std::set<Site> sites() const {
+    std::set<Site> all;
+    for (const auto& [how, sites] : met_) all.insert(sites.begin(), sites.end());
+    return all;
+  }
+  /// `cut`: behind a cut and the recovery from it.
+  [[nodiscard]] bool meets(const Site& site, unsigned threads, bool cut) const {
+    const auto at = met_.find({threads, cut});
+    return at != met_.end() && at->second.contains(site);
+  }
+
+ private:
+  void look_at(unsigned threads) {
+    constexpr std::uint64_t programs = 40;
+    Plan plan = plan_;
+    plan.threads = threads;
+    for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
+      Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
+      what.program = generate(program_plan(plan, seed));
+      Rng rng(seed, 10);
+      for (unsigned cut = 0; cut <= plan.cuts; ++cut) {
+        what.cut = cut == 0 ? 0 : draw_cut_number(rng, cut);
+        what.schedule = {};
+        const Steps steps = record_one(what);
+        // What is done for another thread's sake needs one that is interrupted.
+        constexpr unsigned schedules = 4;
+        DepthFirst systematic(steps, threads, plan.preemptions, rng);
+        for (unsigned i = 0; threads > 1 && i < schedules && !systematic.done(); ++i) {
+          what.schedule = systematic.next();
+          systematic.ran(what.schedule, record_one(what));
+        }
+      }
+    }
+  }
+  Steps record_one(const Case& what) {
+    Verdict verdict = record(what, bench_);
+    for (const Site& site : verdict.sites)
+      for (const Mutation::Kind kind : kinds)
+        look(verdict.run.trace, site, kind, plan_.domain, evidence_[{site, kind}]);
+    met_[{what.program.threads, what.cut != 0}].merge(verdict.sites);
+    return verdict.steps;
+  }
+
+  const Plan& plan_;
+  Bench& bench_;
+  std::map<std::pair<Site, Mutation::Kind>, Evidence> evidence_;
+  std::map<std::pair<unsigned, bool>, std::set<Site>> met_;
+};
+
+/// One way to look for a state that shows what a mutant is worth.
+struct Attempt {
+  unsigned threads;
+  bool long_programs;
+  bool cut;    ///< behind a cut and the recovery from it
+  bool large;  ///< in a pool whose heap takes its chunks by stretches
+  /// Many records, of which a recovery that goes on beside the operations does not soon come to an
+  /// end, and few operations.
+  bool dense = false;
+};
+
+/// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
+/// what fills a large leaf many operations. What the release of a lock shows too early only another
+/// thread can see, and what the repair of a cut forgets only what is done behind it. How far the
+/// heap has handed out memory matters to recovery only where one durable mark stands for several
+/// chunks.
+std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Site& site) {
+  std::vector<Attempt> attempts;
+  const auto add = [&](unsigned threads) {
+    const bool plain = sound.meets(site, threads, false);
+    if (plain) attempts.push_back({threads, false, false, false});
+    if (plain) attempts.push_back({threads, true, false, false});
+    if (!sound.meets(site, threads, true)) return;
+    attempts.push_back({threads, true, true, false, false});
+    attempts.push_back({threads, false, true, false, true});
+  };
+  add(plan.threads);
+  if (plan.threads == 1) add(2);
+  const unsigned many = std::max(6U, plan.threads);
+  if (sound.meets(site, plan.threads, false) && plan.subject.heap == HeapKind::slab)
+    attempts.push_back({many, false, false, true});
+  return attempts;
+}
+
+/// Tries one mutant until it is killed.
+class Hunt {
+ public:
+  Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
+
+  void run(const std::vector<Attempt>& attempts, MutantResult& result) {
+    std::vector<std::uint64_t> seeds(attempts.size(), plan_.seed);
+    // A short look in every way first: most mutants show at once in one of them.
+    for (const double share : {1.0 / 16, 1.0 / 2})
+      for (std::size_t i = 0; i < attempts.size() && !result.killed; ++i)
+        run(attempts[i], share, seeds[i], result);
+  }
+
+ private:
+  void run(const Attempt& attempt, double share, std::uint64_t& seed, MutantResult& result) {
+    Plan changed = plan_;
+    changed.mutation = result.mutation;
+    // What is late, or ordered by something later, shows least in the thread that is late.
+    const bool delays = result.is_fence || result.mutation.kind == Mutation::Kind::late;
+    if (delays && attempt.threads > 1) share *= 2;
+    changed.seconds *= share;
+    if (plan_.most_states != ~std::uint64_t{0})
+      changed.most_states = std::max<std::uint64_t>(
+          1, static_cast<std::uint64_t>(static_cast<double>(plan_.most_states) * share));
+    changed.seed = seed;
+    changed.threads = attempt.threads;
+    changed.long_programs = attempt.long_programs;
+    changed.cuts = attempt.cut ? cuts_of_a_program : 0;
+    if (attempt.dense) {
+      changed.keys = static_cast<std::uint16_t>(std::min(plan_.keys * 2, 4096));
+      changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
+      changed.operations = std::min(plan_.operations, 16U);
+    }
+    // A mutant differs only here and there, so many schedules are worth their while, and of a
+    // point's states those with few lines behind.
+    changed.schedules = schedules_of_a_program;
+    changed.preemptions = 1;
+    changed.bounds.product = std::min<std::uint64_t>(plan_.bounds.product, 8);
+    changed.bounds.lazy = 0;
+    changed.bounds.deep_every = 16;
+    changed.bounds.recrash_states = 8;
+    if (attempt.large) {
+      changed.subject.pool_bytes = large_pool_bytes;
+      changed.preload = 0;  // it would take most of the chunks that a program ever needs
+    }
+    const Summary summary =
+        explore_many(changed, attempt.large ? large() : bench_, [](const Summary&) {});
+    seed += summary.programs;
+    result.states += summary.coverage.states;
+    result.killed = summary.violation.has_value();
+    if (result.killed) result.oracle = summary.violation->oracle;
+  }
+  Bench& large() {
+    if (!large_) large_.emplace(large_pool_bytes);
+    return *large_;
+  }
+
+  static constexpr unsigned schedules_of_a_program = 8;
+  /// A stretch of the slab heap's is two chunks of 64 KiB from 128 chunks on.
+  static constexpr std::size_t large_pool_bytes = std::size_t{9} << 20;
+
+  const Plan& plan_;
+  Bench& bench_;
+  std::optional<Bench> large_;
+};
+
+/// The violation of a short exploration without a change, which should have none.
+std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
+  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
+  if (!sound.violation) return std::nullopt;
+  return MutantResult{
+      {},
+      false,
+      {},
+      true,
+      "without any change: " + sound.violation->oracle + ": " + sound.violation->what,
+      sound.coverage.states};
 }
 
 }  // namespace
@@ -149,58 +320,29 @@ std::string show(const MutantResult& result) {
 std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
                                  const std::string& part,
                                  const std::function<void(const MutantResult&)>& told) {
-  // The sites first: a short exploration without a change, which must be clean.
-  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
   std::vector<MutantResult> results;
-  if (sound.violation) {
-    results.push_back(
-        {{},
-         false,
-         {},
-         true,
-         "without any change: " + sound.violation->oracle + ": " + sound.violation->what,
-         sound.coverage.states});
-    told(results.back());
-    return results;
-  }
-  std::set<Site> sites = sound.sites;
-  const std::vector<Trace> traces = sound_traces(plan, bench, sites);
+  // To open a pool of libpmemobj takes milliseconds, and it does not tell what it flushes there.
+  Plan cut = plan;
+  cut.cuts = plan.subject.heap == HeapKind::slab ? cuts_of_a_program : 0;
+  for (const Plan* const unchanged : {&plan, &std::as_const(cut)})
+    if (auto objected = objection(*unchanged, bench)) {
+      results.push_back(std::move(*objected));
+      told(results.back());
+      return results;
+    }
+  const Sound sound(cut, bench);
+  const std::set<Site> sites = sound.sites();
+  Hunt hunt(plan, bench);
   std::vector<const void*> pcs;
   for (const Site& site : sites) pcs.push_back(site.pc);
   places.prepare(pcs);
   for (const Site& site : sites)
-    for (const Mutation::Kind kind :
-         {Mutation::Kind::drop, Mutation::Kind::retarget, Mutation::Kind::late}) {
+    for (const Mutation::Kind kind : kinds) {
       if (site.is_fence && kind != Mutation::Kind::drop) continue;
       if (places.of(site.pc).show().find(part) == std::string::npos) continue;
       MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
-      Evidence evidence;
-      for (const Trace& trace : traces) look(trace, site, kind, plan.domain, evidence);
-      result.equivalent = argument(evidence);
-      if (result.equivalent.empty()) {
-        Plan changed = plan;
-        changed.mutation = result.mutation;
-        changed.seconds = plan.seconds / 2;
-        // Half the time many short programs, then also long ones: what frees a block and uses it
-        // again needs many tries, what fills a large leaf many operations. What the release of a
-        // lock shows too early only another thread can see.
-        struct Attempt {
-          unsigned threads;
-          bool long_programs;
-        };
-        std::vector<Attempt> attempts{{plan.threads, false}, {plan.threads, true}};
-        if (plan.threads == 1) attempts.insert(attempts.end(), {{2, false}, {2, true}});
-        for (const Attempt& attempt : attempts) {
-          changed.threads = attempt.threads;
-          changed.long_programs = attempt.long_programs;
-          const Summary summary = explore_many(changed, bench, [](const Summary&) {});
-          result.states += summary.coverage.states;
-          result.killed = summary.violation.has_value();
-          if (!result.killed) continue;
-          result.oracle = summary.violation->oracle;
-          break;
-        }
-      }
+      result.equivalent = argument(sound.evidence(site, kind));
+      if (result.equivalent.empty()) hunt.run(attempts_for(plan, sound, site), result);
       results.push_back(std::move(result));
       told(results.back());
     }

@@ -228,7 +228,7 @@ void Recorder::meet() {
     run_.hung = true;
     fibers_.abandon();
   }
-  if ((exposed_ >> fibers_.running() & 1) != 0) run_.steps.flushes.push_back(run_.steps.count);
+  if ((exposed_ >> fibers_.running() & 1) != 0) run_.steps.exposed.push_back(run_.steps.count);
   const auto& preemptions = options_.schedule.preemptions;
   while (next_preemption_ < preemptions.size() &&
          preemptions[next_preemption_].step < run_.steps.count)
@@ -253,8 +253,12 @@ void Recorder::raise_floors(Event::Kind kind, const void* pc) {
 
 void Recorder::expose() {
   exposed_ |= static_cast<std::uint8_t>(1U << fibers_.running());
-  run_.steps.flushes.push_back(run_.steps.count);
+  run_.steps.exposed.push_back(run_.steps.count);
   if (!run_.mutated_from) run_.mutated_from = source_.trace.size();
+}
+
+void Recorder::leave_out(const Event& event) {
+  run_.deviations.push_back({source_.trace.size(), event});
 }
 
 void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
@@ -285,17 +289,21 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
   run_.sites.insert({pc, false});
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
   const Mutation& mutation = options_.mutation;
-  if (mutation.kind == Mutation::Kind::none) run_.steps.flushes.push_back(run_.steps.count);
+  run_.steps.flushes.push_back(run_.steps.count);
   if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) {
     expose();
+    const Event right{Event::Kind::flush,
+                      static_cast<std::uint8_t>(fibers_.running()),
+                      static_cast<std::uint8_t>(kind),
+                      at,
+                      0,
+                      pc};
+    leave_out(right);
     if (mutation.kind != Mutation::Kind::late) unflushed_[fibers_.running()] = at;
     if (mutation.kind == Mutation::Kind::drop) return;
-    if (mutation.kind == Mutation::Kind::retarget) at = at >= line_bytes ? at - 64U : at + 64U;
-    if (mutation.kind == Mutation::Kind::late) {
-      postponed_.push_back({Event::Kind::flush, static_cast<std::uint8_t>(fibers_.running()),
-                            static_cast<std::uint8_t>(kind), at, 0, pc});
-      return;
-    }
+    if (mutation.kind == Mutation::Kind::late) return postponed_.push_back(right);
+    at = at >= line_bytes ? at - 64U : at + 64U;
+    run_.deviations.push_back({source_.trace.size(), std::nullopt});
   }
   for (auto& line : unflushed_)
     if (line == at) line.reset();
@@ -309,10 +317,14 @@ void Recorder::fence(const void* hook) {
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
   run_.sites.insert({pc, true});
-  if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) return expose();
+  if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) {
+    expose();
+    return leave_out({Event::Kind::fence, thread, 0, 0, 0, pc});
+  }
   raise_floors(Event::Kind::fence, pc);
   const auto late = std::erase_if(postponed_, [&](const Event& event) {
     if (event.thread != thread) return false;
+    run_.deviations.push_back({source_.trace.size(), std::nullopt});
     source_.trace.push_back(event);
     return true;
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "crash/callers.h"
+#include "crash/deviation.h"
 #include "crash/elision.h"
 #include "crash/fibers.h"
 #include "crash/line.h"
@@ -125,6 +126,7 @@ class Recorder final : public platform::Observer {
     std::set<Site> sites;
     std::uint32_t last_group = 0;
     std::optional<std::size_t> mutated_from;  ///< where the trace first differs from a sound one
+    std::vector<Deviation> deviations;        ///< of the mutant, in the order of the trace
   };
 
   Recorder(const std::byte* base, std::size_t bytes, Options options);
@@ -135,6 +137,8 @@ class Recorder final : public platform::Observer {
   [[nodiscard]] Run run(const std::function<void(unsigned)>& job);
   void called(std::uint32_t operation);
   void returned(std::uint32_t operation);
+  /// So far.
+  [[nodiscard]] std::size_t events() const noexcept { return source_.trace.size(); }
 
   void read(const void*, std::size_t, const void*) override {}
   void write(const void* address, std::size_t bytes, const void* pc) override;
@@ -166,6 +170,8 @@ class Recorder final : public platform::Observer {
   /// From the mutated place to the thread's next fence preemptions matter; where a line was not
   /// flushed, to the next one after it was.
   void expose();
+  /// A flush or fence that the sound program executes here, and the mutant does not.
+  void leave_out(const Event& event);
   /// For what no transaction survives.
   void forbid_transaction();
   void watch_pool_only();

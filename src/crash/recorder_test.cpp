@@ -109,7 +109,7 @@ TEST_F(RecorderTest, OfAMutantPreemptionsMatterUntilTheNextFence) {
   Recorder::Options options;
   options.mutation = {Mutation::Kind::drop, fence->pc};
   Recorder without(reinterpret_cast<const std::byte*>(&memory_), sizeof memory_, options);
-  EXPECT_THAT(without.run(job).steps.flushes,
+  EXPECT_THAT(without.run(job).steps.exposed,
               testing::ElementsAre(flush + 1, flush + 2, flush + 3));
 }
 

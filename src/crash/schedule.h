@@ -42,15 +42,20 @@ struct Schedule {
 /// What a run tells about where preemptions matter.
 struct Steps {
   std::uint64_t count = 0;
-  /// Steps between a flush and its fence; of a mutant, those from the mutated place to the next
-  /// fence of the thread.
-  std::vector<std::uint64_t> flushes;
+  std::vector<std::uint64_t> flushes;  ///< steps between a flush and its fence
+  /// Of a mutant: steps from the mutated place to the next fence of the thread.
+  std::vector<std::uint64_t> exposed{};
+  /// Where preemptions matter most.
+  [[nodiscard]] const std::vector<std::uint64_t>& telling() const noexcept {
+    return exposed.empty() ? flushes : exposed;
+  }
 };
 
 /// A PCT schedule for bugs of depth `depth` (1 or more): random priorities, `depth` - 1 change
 /// points. `near_flushes`: they are drawn from between flushes and fences, not from everywhere.
 [[nodiscard]] inline Schedule draw_schedule(const Steps& steps, unsigned threads, unsigned depth,
                                             bool near_flushes, Rng& rng) {
+  const std::vector<std::uint64_t>& near = steps.telling();
   Schedule schedule;
   schedule.order.resize(threads);
   std::iota(schedule.order.begin(), schedule.order.end(), std::uint8_t{0});
@@ -58,9 +63,8 @@ struct Steps {
   schedule.first = schedule.order.front();
   if (threads == 1 || steps.count == 0) return schedule;
   for (unsigned left = depth; left > 1; --left) {
-    const std::uint64_t step = near_flushes && !steps.flushes.empty()
-                                   ? steps.flushes[rng.below(steps.flushes.size())] + 1
-                                   : 1 + rng.below(steps.count);
+    const std::uint64_t step = near_flushes && !near.empty() ? near[rng.below(near.size())] + 1
+                                                             : 1 + rng.below(steps.count);
     schedule.preemptions.push_back({step, Preemption::demote});
   }
   std::sort(schedule.preemptions.begin(), schedule.preemptions.end(),
@@ -76,7 +80,8 @@ class DepthFirst {
   /// `steps`: of the undisturbed run. `rng` decides what is tried first.
   DepthFirst(const Steps& steps, unsigned threads, unsigned bound, Rng& rng)
       : threads_(threads), bound_(bound), rng_(rng) {
-    for (std::uint8_t first = 0; first < threads; ++first) extend({first, {}}, steps);
+    extend({}, steps);
+    for (std::uint8_t first = 1; first < threads; ++first) open_.push_back({first, {}});
     std::shuffle(open_.begin(), open_.end(), rng_);
   }
   [[nodiscard]] bool done() const noexcept { return open_.empty(); }
@@ -85,10 +90,11 @@ class DepthFirst {
     open_.pop_back();
     return schedule;
   }
-  /// `schedule` was run and met `steps`: its extensions come next.
+  /// `schedule` was run and met `steps`: its extensions come next, or, of one without preemptions,
+  /// beside all others.
   void ran(const Schedule& schedule, const Steps& steps) {
     if (schedule.preemptions.size() >= bound_) return;
-    const auto from = static_cast<std::ptrdiff_t>(open_.size());
+    const auto from = schedule.preemptions.empty() ? 0 : static_cast<std::ptrdiff_t>(open_.size());
     extend(schedule, steps);
     std::shuffle(open_.begin() + from, open_.end(), rng_);
   }
@@ -96,11 +102,18 @@ class DepthFirst {
  private:
   void extend(const Schedule& schedule, const Steps& steps) {
     const std::uint64_t after = schedule.preemptions.empty() ? 0 : schedule.preemptions.back().step;
-    for (const std::uint64_t flush : steps.flushes)
-      for (std::uint8_t to = 0; flush + 1 > after && to < threads_; ++to) {
-        open_.push_back(schedule);
-        open_.back().preemptions.push_back({flush + 1, to});
-      }
+    const auto push = [&](std::uint64_t step, std::uint8_t to) {
+      open_.push_back(schedule);
+      open_.back().preemptions.push_back({step, to});
+    };
+    for (const std::uint64_t flush : steps.telling()) {
+      if (flush + 1 <= after) continue;
+      // Of two threads the other one: to go on as before would be no preemption. What a mutant
+      // exposes any other thread may be harmed by, and the next one is most often yet to begin.
+      const bool next_one = threads_ == 2 || !steps.exposed.empty();
+      if (next_one) push(flush + 1, Preemption::demote);
+      for (std::uint8_t to = 0; !next_one && to < threads_; ++to) push(flush + 1, to);
+    }
   }
 
   unsigned threads_;

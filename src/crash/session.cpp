@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <span>
 
+#include "core/assert.h"
+#include "crash/deviation.h"
 #include "pm/pm.h"
 
 namespace perdure::crash {
@@ -86,93 +89,267 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
   if (heap == HeapKind::pmdk) ready_ = make_pmdk_pool(live_);
 }
 
-Verdict record(const Case& what, Bench& bench) {
-  const Program& program = what.program;
-  platform::Observer::offers_transactions = what.transactions;
-  pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
-  Verdict verdict;
-  Recorded& run = verdict.run;
-  run.operations = number(program);
-  run.answers.resize(run.operations.size());
-  const std::size_t first_explored = 1 + program.preload.size();
+namespace {
 
-  const bool foreign = what.subject.heap == HeapKind::pmdk;
-  if (!foreign) fill_with_garbage(bench.live().span(), program.universe);
-  const Vocabulary vocabulary(program);
-  auto instance = start_new(what.subject, vocabulary, bench.live());
-  if (!instance) {
-    verdict.violation = Violation{.oracle = "creation", .what = instance.error().line()};
-    return verdict;
+/// A state that a power cut may leave behind the preload of a run.
+struct CutState {
+  std::vector<std::byte> content;
+  Trace told;  ///< calls and returns before the cut
+};
+
+bool is_told(const Event& event) {
+  return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
+}
+
+void replay(const Event& event, std::uint32_t number, Persistency& model, unsigned& running) {
+  switch (event.kind) {
+    case Event::Kind::store:
+      return model.store(event.thread, event.at, event.size, event.value, number, event.group,
+                         event.plain);
+    case Event::Kind::stream:
+      return model.stream(event.thread, event.at, event.value, number);
+    case Event::Kind::flush:
+      return model.flush(event.thread, event.at / line_bytes,
+                         static_cast<Persistency::Flush>(event.size));
+    case Event::Kind::fence:
+    case Event::Kind::locked:
+      return model.fence(event.thread);
+    case Event::Kind::run:
+      if (event.thread != running) model.switched(running);
+      running = event.thread;
+      return;
+    case Event::Kind::call:
+    case Event::Kind::ret:
+      return model.order(event.thread);
   }
-  const std::span<std::byte> memory = (*instance)->memory();
-  run.before.assign(memory.begin(), memory.end());
-  std::vector<std::byte> explained;
+}
 
-  const auto perform = [&](Recorder& recorder, std::uint32_t operation) {
-    recorder.called(operation);
-    run.answers[operation] = (*instance)->perform(run.operations[operation]);
-    recorder.returned(operation);
-  };
-  // Creation and preload by one thread, then all threads at once; one trace.
-  Recorder alone(memory.data(), memory.size(),
-                 {.threads = 1,
-                  .schedule = {.software = what.schedule.software},
-                  .mutation = what.mutation,
-                  .before = foreign ? run.before.data() : nullptr});
-  Recorder::Run prologue = alone.run([&](unsigned) {
-    for (std::uint32_t i = 0; i < first_explored; ++i) {
-      perform(alone, i);
-      if (!run.answers[i].wrong.empty()) return;
+CutState draw_cut(const Case& what, const Recorded& run, Bench& bench) {
+  Rng rng(what.cut, 9);
+  Image& image = bench.image();
+  image.load(run.before.data());
+  Persistency model(image, image.lines(), what.domain, what.program.threads);
+  const std::size_t cut =
+      run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
+  CutState state;
+  unsigned running = 0;
+  for (std::uint32_t i = 0; i < cut; ++i) {
+    const Event& event = run.trace[i];
+    if (is_told(event)) state.told.push_back(event);
+    replay(event, i, model, running);
+  }
+  // All lines newest, most, or half of them; the others hold any prefix, the oldest most often.
+  const std::uint64_t odds = std::uint64_t{2} << rng.below(3);
+  image.mark();
+  for (const LineNumber line : model.open_lines()) {
+    const std::span<const Choice> choices = model.choices(line);
+    const std::size_t older = rng.below(2) == 0 ? 0 : rng.below(choices.size());
+    image.write(line, rng.below(odds) == 0 ? choices[older].content : choices.back().content);
+  }
+  state.content.assign(image.base(), image.base() + image.bytes());
+  image.undo();
+  return state;
+}
+
+/// One run while it is being recorded.
+class Recording {
+ public:
+  Recording(const Case& what, Bench& bench)
+      : what_(what), bench_(bench), vocabulary_(what.program) {}
+
+  [[nodiscard]] Verdict run() {
+    if (what_.cut == 0 ? start() : go_on()) {
+      prologue_ = alone();
+      if (instance_ || prologue_.hung) finish();
     }
-  });
-  if (foreign) explained = applied(prologue.trace, run.before);
-  Recorder together(memory.data(), memory.size(),
-                    {.threads = program.threads,
-                     .schedule = what.schedule,
-                     .mutation = what.mutation,
-                     .before = foreign ? explained.data() : nullptr,
-                     .last_group = prologue.last_group});
-  Recorder::Run main;
-  if (!prologue.hung && run.answers[0].wrong.empty())
-    main = together.run([&](unsigned thread) {
-      for (auto i = static_cast<std::uint32_t>(first_explored); i < run.operations.size(); ++i)
-        if (run.operations[i].thread == thread) {
-          perform(together, i);
+    return std::move(verdict_);
+  }
+
+ private:
+  [[nodiscard]] bool is_foreign() const { return what_.subject.heap == HeapKind::pmdk; }
+  [[nodiscard]] std::size_t first_explored() const { return 1 + what_.program.preload.size(); }
+  Recorded& recorded() { return verdict_.run; }
+
+  [[nodiscard]] bool start() {
+    Recorded& run = recorded();
+    run.operations = number(what_.program);
+    run.answers.resize(run.operations.size());
+    if (!is_foreign()) fill_with_garbage(bench_.live().span(), what_.program.universe);
+    auto made = start_new(what_.subject, vocabulary_, bench_.live());
+    if (!made) {
+      verdict_.violation = Violation{.oracle = "creation", .what = made.error().line()};
+      return false;
+    }
+    instance_ = std::move(made).value();
+    memory_ = instance_->memory();
+    run.before.assign(memory_.begin(), memory_.end());
+    return true;
+  }
+
+  /// The sound program up to the cut, whose state is put where it was.
+  [[nodiscard]] bool go_on() {
+    PERDURE_ASSERT(!is_foreign());
+    Case uncut = what_;
+    uncut.cut = 0;
+    uncut.mutation = {};
+    uncut.schedule = {.software = what_.schedule.software};
+    Rng rng(what_.cut, 11);
+    // Now and then the pool is closed there instead: what an opening does differently is seen.
+    const bool closes = rng.below(4) == 0;
+    if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
+    Recording before(uncut, bench_);
+    Verdict first = before.run();
+    if (first.violation || first.run.hung || !before.instance_) {
+      verdict_ = std::move(first);
+      return false;
+    }
+    if (closes) before.instance_->close();
+    before.instance_.reset();
+    memory_ = bench_.live().span();
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}}
+                  : draw_cut(what_, first.run, bench_);
+    if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
+    Recorded& run = recorded();
+    run.operations = number(what_.program);
+    run.answers.resize(run.operations.size());
+    for (const Event& event : cut_->told)
+      if (event.kind == Event::Kind::ret)
+        run.answers[event.at] = std::move(first.run.answers[event.at]);
+    std::ranges::copy(cut_->content, memory_.begin());
+    run.before = cut_->content;
+    return true;
+  }
+
+  void perform(Recorder& recorder, std::uint32_t operation) {
+    recorder.called(operation);
+    recorded().answers[operation] = instance_->perform(recorded().operations[operation]);
+    recorder.returned(operation);
+  }
+
+  /// By one thread: creation and preload, or what was told before the cut and the recovery.
+  [[nodiscard]] Recorder::Run alone() {
+    Recorder recorder(memory_.data(), memory_.size(),
+                      {.threads = 1,
+                       .schedule = {.software = what_.schedule.software},
+                       .mutation = what_.mutation,
+                       .before = is_foreign() ? recorded().before.data() : nullptr});
+    return recorder.run([&](unsigned) {
+      if (cut_) {
+        for (const Event& event : cut_->told)
+          event.kind == Event::Kind::call ? recorder.called(event.at) : recorder.returned(event.at);
+        recovers_from_ = recorder.events();
+        // A structure may say that the pool is damaged, if that is in its contract.
+        instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
+        return;
+      }
+      for (std::uint32_t i = 0; i < first_explored(); ++i) {
+        perform(recorder, i);
+        if (!recorded().answers[i].wrong.empty()) return;
+      }
+    });
+  }
+
+  /// By all threads at once, the same trace goes on: the operations that have not begun.
+  [[nodiscard]] Recorder::Run together(const std::byte* explained) {
+    std::vector<bool> begun(recorded().operations.size(), false);
+    if (cut_)
+      for (const Event& event : cut_->told) begun[event.at] = true;
+    const unsigned threads = what_.program.threads;
+    // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
+    const bool quiesces = threads == 1 && what_.cut % 2 == 0;
+    Recorder recorder(memory_.data(), memory_.size(),
+                      {.threads = threads,
+                       .schedule = what_.schedule,
+                       .mutation = what_.mutation,
+                       .before = explained,
+                       .last_group = prologue_.last_group});
+    return recorder.run([&](unsigned thread) {
+      for (auto i = static_cast<std::uint32_t>(first_explored()); i < begun.size(); ++i)
+        if (recorded().operations[i].thread == thread && !begun[i]) {
+          perform(recorder, i);
           // Retired blocks are freed and used again, or a link to one would never be noticed.
-          if (program.threads == 1 && i % operations_between_quiesces == 0) (*instance)->quiesce();
+          if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
         }
     });
-  run.hung = prologue.hung || main.hung;
-  for (const Trace* const part : {&prologue.trace, &main.trace})
-    note_blocks(*part, **instance, run.blocks);
-  if (run.hung) {
-    static_cast<void>(instance->release());  // locks are held for ever: it cannot be destroyed
-    if (foreign) close_copy(memory.data());
   }
-  run.explored_from = first_explored_event(program, prologue, main);
-  run.trace = std::move(prologue.trace);
-  run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
-  verdict.steps = main.steps;
-  verdict.sites = std::move(prologue.sites);
-  verdict.sites.insert(main.sites.begin(), main.sites.end());
-  verdict.trace_digest = digest(run.trace);
-  if (!foreign && !run.hung) verdict.violation = unseen_change(run, memory);
-  return verdict;
+
+  void finish() {
+    Recorded& run = recorded();
+    std::vector<std::byte> explained;
+    if (is_foreign()) explained = applied(prologue_.trace, run.before);
+    Recorder::Run main;
+    if (!prologue_.hung && run.answers[0].wrong.empty())
+      main = together(is_foreign() ? explained.data() : nullptr);
+    run.hung = prologue_.hung || main.hung;
+    for (const Trace* const part : {&prologue_.trace, &main.trace})
+      if (instance_) note_blocks(*part, *instance_, run.blocks);
+    if (run.hung) {
+      static_cast<void>(instance_.release());  // locks are held for ever: it cannot be destroyed
+      if (is_foreign()) close_copy(memory_.data());
+    }
+    run.explored_from = cut_ ? static_cast<std::uint32_t>(recovers_from_)
+                             : first_explored_event(what_.program, prologue_, main);
+    const std::size_t behind = prologue_.trace.size();
+    if (!is_foreign()) run.in_use_from = static_cast<std::uint32_t>(behind);
+    if (what_.only_threads)
+      run.explored_from = std::max(run.explored_from, static_cast<std::uint32_t>(behind));
+    run.trace = std::move(prologue_.trace);
+    run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
+    if (what_.mutation.kind != Mutation::Kind::none && what_.domain == Domain::adr) {
+      for (Deviation& deviation : main.deviations) {
+        deviation.at += behind;
+        prologue_.deviations.push_back(deviation);
+      }
+      run.telling = find_lower_floors(run.trace, prologue_.deviations);
+    }
+    verdict_.steps = main.steps;
+    verdict_.sites = std::move(prologue_.sites);
+    verdict_.sites.insert(main.sites.begin(), main.sites.end());
+    verdict_.trace_digest = digest(run.trace);
+    // A mutant's stores are the original's, which was asked.
+    if (!is_foreign() && !run.hung && what_.mutation.kind == Mutation::Kind::none)
+      verdict_.violation = unseen_change(run, memory_);
+  }
+
+  const Case& what_;
+  Bench& bench_;
+  Vocabulary vocabulary_;
+  std::optional<CutState> cut_;
+  std::unique_ptr<Instance> instance_;
+  std::span<std::byte> memory_;
+  std::size_t recovers_from_ = 0;  ///< event
+  Recorder::Run prologue_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict record(const Case& what, Bench& bench) {
+  platform::Observer::offers_transactions = what.transactions;
+  pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
+  return Recording(what, bench).run();
 }
 
 namespace {
 
-/// A mutant that the run never meets behaves as the original did, whatever is explored.
-bool meets_mutation(const Mutation& mutation, const std::set<Site>& sites) {
-  return mutation.kind == Mutation::Kind::none || sites.contains({mutation.pc, false}) ||
-         sites.contains({mutation.pc, true});
+/// False when a cut behind none of its events leaves anything that is worth a look: the program did
+/// not go on behind a cut, or the mutant is, in this run, what the original is.
+bool is_worth_exploring(const Case& what, const Verdict& verdict) {
+  const Recorded& run = verdict.run;
+  if (run.trace.empty()) return false;
+  if (what.mutation.kind == Mutation::Kind::none || run.hung) return true;
+  if (!run.telling.empty())
+    return std::find(run.telling.begin() + run.explored_from, run.telling.end(), true) !=
+           run.telling.end();
+  return verdict.sites.contains({what.mutation.pc, false}) ||
+         verdict.sites.contains({what.mutation.pc, true});
 }
 
 /// Records the case and, unless its run was wrong already, asks an explorer of it.
 template <class Ask>
 Verdict examine(const Case& what, Bench& bench, Ask&& ask) {
   Verdict verdict = record(what, bench);
-  if (verdict.violation || !meets_mutation(what.mutation, verdict.sites)) return verdict;
+  if (verdict.violation || !is_worth_exploring(what, verdict)) return verdict;
   const double began = now_seconds();
   const Vocabulary vocabulary(what.program);
   bench.watch().mutate(what.mutation);
@@ -225,6 +402,18 @@ std::uint8_t software_threads(const Plan& plan, Rng& rng) {
   return plan.transactions && rng.below(2) == 0 ? static_cast<std::uint8_t>(rng.below(256)) : 0;
 }
 
+void add(const Case& what, Verdict& verdict, Summary& summary) {
+  summary.exploring_seconds += verdict.exploring_seconds;
+  ++summary.runs;
+  summary.coverage.add(verdict.coverage);
+  summary.events += verdict.run.trace.size();
+  summary.trace_digest = mix64(summary.trace_digest ^ verdict.trace_digest);
+  summary.sites.insert(verdict.sites.begin(), verdict.sites.end());
+  if (!verdict.violation) return;
+  summary.failed = what;
+  summary.violation = std::move(verdict.violation);
+}
+
 }  // namespace
 
 Summary explore_many(const Plan& plan, Bench& bench,
@@ -247,19 +436,37 @@ Summary explore_many(const Plan& plan, Bench& bench,
     else
       what.bounds.states = plan.most_states - summary.coverage.states;
     Verdict verdict = explore(what, bench, stop);
-    summary.exploring_seconds += verdict.exploring_seconds;
-    ++summary.runs;
-    summary.coverage.add(verdict.coverage);
-    summary.events += verdict.run.trace.size();
-    summary.trace_digest = mix64(summary.trace_digest ^ verdict.trace_digest);
-    summary.sites.insert(verdict.sites.begin(), verdict.sites.end());
-    if (verdict.violation) {
-      summary.failed = what;
-      summary.violation = std::move(verdict.violation);
-    }
+    add(what, verdict, summary);
     spent();
     progress(summary);
     return verdict.steps;
+  };
+  const auto some_schedules = [&](Case what, const Steps& steps, unsigned of_each, Rng& rng,
+                                  Rng& paths) {
+    for (unsigned i = 0; i < of_each && !summary.violation && !spent(); ++i) {
+      const auto depth = static_cast<unsigned>(2 + rng.below(plan.depth - 1));
+      what.schedule = draw_schedule(steps, plan.threads, depth, i % 2 == 0, rng);
+      what.schedule.software = software_threads(plan, paths);
+      one(what);
+    }
+    DepthFirst systematic(steps, plan.threads, plan.preemptions, rng);
+    for (unsigned i = 0; i < of_each && !systematic.done(); ++i) {
+      if (summary.violation || spent()) break;
+      what.schedule = systematic.next();
+      what.schedule.software = software_threads(plan, paths);
+      systematic.ran(what.schedule, one(what));
+    }
+  };
+  const auto all_schedules = [&](Case what, Rng& rng, Rng& paths) {
+    what.schedule.software = software_threads(plan, paths);
+    const Steps steps = one(what);
+    if (plan.threads == 1) return;
+    what.only_threads = !plan.transactions;
+    // A mutant may be wrong only beside another thread's change that is interrupted.
+    std::vector<Steps> places{steps};
+    if (!steps.exposed.empty()) places.emplace_back(steps).exposed.clear();
+    for (const Steps& at : places)
+      some_schedules(what, at, plan.schedules / static_cast<unsigned>(places.size()), rng, paths);
   };
   for (std::uint64_t seed = plan.seed; !summary.violation && !spent(); ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation, plan.transactions};
@@ -267,21 +474,10 @@ Summary explore_many(const Plan& plan, Bench& bench,
     ++summary.programs;
     Rng rng(seed, 6);
     Rng paths(seed, 8);
-    what.schedule.software = software_threads(plan, paths);
-    const Steps steps = one(what);
-    if (plan.threads == 1) continue;
-    for (unsigned i = 0; i < plan.schedules && !summary.violation && !spent(); ++i) {
-      const auto depth = static_cast<unsigned>(2 + rng.below(plan.depth - 1));
-      what.schedule = draw_schedule(steps, plan.threads, depth, i % 2 == 0, rng);
-      what.schedule.software = software_threads(plan, paths);
-      one(what);
-    }
-    DepthFirst systematic(steps, plan.threads, plan.preemptions, rng);
-    for (unsigned i = 0; i < plan.schedules && !systematic.done(); ++i) {
-      if (summary.violation || spent()) break;
-      what.schedule = systematic.next();
-      what.schedule.software = software_threads(plan, paths);
-      systematic.ran(what.schedule, one(what));
+    if (plan.cuts == 0) all_schedules(what, rng, paths);
+    for (unsigned cut = 1; cut <= plan.cuts && !summary.violation && !spent(); ++cut) {
+      what.cut = draw_cut_number(rng, cut);
+      all_schedules(what, rng, paths);
     }
   }
   summary.time_up = !summary.violation && summary.seconds >= plan.seconds;

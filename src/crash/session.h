@@ -20,6 +20,11 @@ struct Case {
   Bounds bounds;
   Mutation mutation;
   bool transactions = false;  ///< the program finds hardware transactions
+  /// Not 0: the program is cut once, in a state that this draws, recovers, and goes on with the
+  /// operations that had not begun; what is explored is all from the recovery on.
+  std::uint64_t cut = 0;
+  /// Points before the threads begin are passed over: another schedule has had them.
+  bool only_threads = false;
 };
 
 struct Verdict {
@@ -74,10 +79,17 @@ struct Plan {
   unsigned depth = 4;         ///< of PCT schedules, 2 or more: one change point less than this
   unsigned preemptions = 2;   ///< of depth-first schedules
   bool long_programs = true;  ///< half of the programs are
+  unsigned cuts = 0;          ///< of each program, which goes on behind it; 0: it is not cut
   bool transactions = false;  ///< elided paths, and some threads on the software ones
   Bounds bounds;
   Mutation mutation;
 };
+
+/// Case::cut of a program's cut number `which`, 1 or more. Behind every other one retired blocks
+/// are not waited for, which would end a recovery that goes on beside the operations.
+[[nodiscard]] inline std::uint64_t draw_cut_number(Rng& rng, unsigned which) {
+  return (rng() >> 2 << 1 | 2) + which % 2;
+}
 
 /// The program that a plan makes of one seed.
 [[nodiscard]] ProgramPlan program_plan(const Plan& plan, std::uint64_t seed);

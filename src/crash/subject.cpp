@@ -136,6 +136,10 @@ class IndexInstance final : public Instance {
   }
   [[nodiscard]] std::uint64_t size() const override { return index_->size(); }
   void quiesce() override { index_->quiesce(); }
+  void close() override {
+    index_.reset();
+    static_cast<void>(pool_->close());  // errors are of files
+  }
   [[nodiscard]] std::uint64_t live_blocks() const override {
     return pool_->heap().usage().live_blocks;
   }
@@ -200,6 +204,7 @@ class IndexInstance final : public Instance {
 template <class Keys>
 Recovered recover_as(const Subject& subject, const Universe<Keys>& universe, std::uint16_t keys,
                      std::unique_ptr<Pool> pool) {
+  const bool was_closed = pool->was_clean();
   auto instance = std::make_unique<IndexInstance<Keys>>(subject, universe, keys, std::move(pool));
   const Result<void> recovered = instance->recover();
   if (!recovered && recovered.error().code == ErrorCode::not_found)
@@ -207,7 +212,7 @@ Recovered recover_as(const Subject& subject, const Universe<Keys>& universe, std
   if (!recovered) return {.instance = nullptr, .problem = recovered.error().what};
   if (!instance->ready())
     return {.instance = nullptr, .problem = "the pool is not ready after its root was recovered"};
-  return {.instance = std::move(instance)};
+  return {.instance = std::move(instance), .was_closed = was_closed};
 }
 
 Result<std::unique_ptr<Pool>> open_copy(const Memory& memory) {

@@ -38,6 +38,8 @@ class Instance {
   [[nodiscard]] virtual std::string check() const = 0;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   virtual void quiesce() = 0;
+  /// Puts the index away and closes the pool; nothing else is asked of it afterwards.
+  virtual void close() = 0;
   [[nodiscard]] virtual std::uint64_t live_blocks() const = 0;
   /// True while an index that serves before its recovery has ended goes on recovering.
   [[nodiscard]] virtual bool is_recovering() const = 0;
@@ -74,6 +76,7 @@ struct Recovered {
   std::unique_ptr<Instance> instance;
   bool absent = false;  ///< the pool is sound and holds no such index
   std::string problem{};
+  bool was_closed = false;  ///< the pool says so
 };
 /// Opens the pool and recovers the index, with one thread. pmdk: on a copy of `memory`.
 [[nodiscard]] Recovered recover(const Subject& subject, const Vocabulary& vocabulary,

@@ -21,12 +21,17 @@ constexpr std::array<Style, 8> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
                                           {{25, 20, 15, 20, 12, 8}, false, false},
                                           {{0, 0, 0, 100, 0, 0}, false, true},
                                           {{100, 0, 0, 0, 0, 0}, false, true}}};
+constexpr std::size_t changing_structure = 2;
 constexpr std::size_t emptying = 6;
 constexpr std::size_t filling = 7;
 /// Of programs, one whose every other stretch empties a run of keys, and whose next one fills
 /// another: blocks that the first gives back are used by the second, and whoever still leads to
 /// them is found out.
 constexpr std::uint64_t reuse_every = 4;
+
+/// Adjacent keys that have something in common with no others: they make a node of a tree whose
+/// leaves hold four, and it goes again when few of them do.
+constexpr std::size_t cluster = 5;
 
 template <class Key, class Wanted>
 int place_of(const std::vector<Key>& keys, const Wanted& wanted, std::size_t guess) {
@@ -65,6 +70,10 @@ Program generate(const ProgramPlan& plan) {
     program.preload.push_back({Action::insert, 0, order[i], 0, ++stamp});
   // With several threads nobody waits for the grace periods that come before a reuse.
   const bool reuse = plan.threads == 1 && plan.seed % reuse_every == 3;
+  // Of several threads, to meet is what matters: at one key, or in one neighbourhood, whose
+  // structure all of them change.
+  const bool meeting = plan.threads > 1 && plan.seed % 4 == 1;
+  const bool near = plan.threads > 1 && plan.seed % 4 == 3;
   const Style* style = nullptr;
   std::uint16_t around = 0;
   std::uint16_t next = 0;
@@ -73,7 +82,10 @@ Program generate(const ProgramPlan& plan) {
     if (i % std::max(1U, plan.operations / 3) == 0) {
       const unsigned stretch = i / std::max(1U, plan.operations / 3);
       const std::size_t drawn = rng.below(styles.size());
-      style = &styles[!reuse ? drawn : stretch % 2 == 0 ? emptying : filling];
+      style = &styles[near               ? changing_structure
+                      : !reuse           ? drawn
+                      : stretch % 2 == 0 ? emptying
+                                         : filling];
       around = static_cast<std::uint16_t>(rng.below(plan.keys));
       if (reuse) next = around;
     }
@@ -85,14 +97,14 @@ Program generate(const ProgramPlan& plan) {
       draw -= style->share[kind];
     operation.action = static_cast<Action>(kind + 1);
     if (operation.action == Action::scan && !plan.ordered) operation.action = Action::lookup;
-    // With several threads, meeting at one key is what matters: a reader beside a writer.
-    const bool meeting = plan.threads > 1 && plan.seed % 2 == 1;
-    if (meeting && rng.below(3) == 0) operation.action = Action::lookup;
+    // At one key: a reader beside a writer.
+    if (meeting && rng.below(3) == 0)
+      operation.action = plan.ordered && rng.below(4) == 0 ? Action::scan : Action::lookup;
     const std::uint64_t width = meeting ? 2 : std::max<std::uint64_t>(2, plan.keys / 6);
     operation.key =
-        static_cast<std::uint16_t>(style->ascending && !meeting ? next++ % plan.keys
-                                   : style->hot || meeting ? (around + rng.below(width)) % plan.keys
-                                                           : rng.below(plan.keys));
+        static_cast<std::uint16_t>(style->hot || meeting ? (around + rng.below(width)) % plan.keys
+                                   : style->ascending    ? next++ % plan.keys
+                                                         : rng.below(plan.keys));
     if (plan.threads > 1 && i > 0 && rng.below(3) == 0) operation.key = last;
     last = operation.key;
     operation.count = static_cast<std::uint16_t>(1 + rng.below(plan.keys));
@@ -105,12 +117,22 @@ Program generate(const ProgramPlan& plan) {
 Universe<IntegerKeys>::Universe(const Program& program) {
   Rng rng(program.universe, 2);
   std::set<std::uint64_t> keys;
-  const unsigned shape = program.keys <= 2 ? 0 : static_cast<unsigned>(program.universe % 3);
+  const unsigned shape = program.keys <= 2 ? 0 : static_cast<unsigned>(program.universe % 5);
   if (shape == 1)  // at the ends and around the sign bit
     for (const std::uint64_t key : {0ULL, 1ULL, ~0ULL, ~0ULL - 1, 1ULL << 63, (1ULL << 63) - 1})
       if (keys.size() < program.keys) keys.insert(key);
   const std::uint64_t first = rng();
-  while (keys.size() < program.keys) keys.insert(shape == 0 ? first / 2 + keys.size() : rng());
+  std::vector<std::uint64_t> family{first};  // each is another one but for a byte
+  const auto relative = [&] {
+    const std::uint64_t one = family[rng.below(family.size())];
+    family.push_back(one ^ (1 + rng.below(255)) << 8 * rng.below(8));
+    return family.back();
+  };
+  std::uint64_t next = first / 2;
+  while (keys.size() < program.keys) {
+    if (shape == 4 && keys.size() % cluster == 0) next = relative();
+    keys.insert(shape == 0 || shape == 4 ? next++ : shape == 3 ? relative() : rng());
+  }
   keys_.assign(keys.begin(), keys.end());
 }
 
@@ -122,15 +144,70 @@ std::string Universe<IntegerKeys>::show(std::uint16_t number) const {
   return std::to_string(keys_[number]);
 }
 
+namespace {
+
+/// Keys that have something in common.
+class ByteFamily {
+ public:
+  explicit ByteFamily(Rng& rng) : rng_(rng) {
+    for (std::uint64_t length = rng.below(40); length > 0; --length) stem_ += letter();
+    members_.push_back(stem_);
+  }
+  /// A member, cut anywhere and gone on with: paths are shared to any length and fork everywhere,
+  /// at few bytes. Now and then with a long tail, which the next ones share.
+  [[nodiscard]] const std::string& relative() {
+    std::string key = members_[rng_.below(members_.size())];
+    key.resize(rng_.below(key.size() + 1));
+    key += letter();
+    const std::uint64_t tail = rng_.below(4) == 0 ? rng_.below(24) : 0;
+    key.append(tail, letter());
+    members_.push_back(std::move(key));
+    return members_.back();
+  }
+  /// The next of those behind one stem that differ in one byte: many fill a node there, few come
+  /// and go with one.
+  [[nodiscard]] std::string sibling() {
+    if (++next_ % 256 == 0) move_away();  // all bytes were had
+    std::string key = stem_ + static_cast<char>(next_);
+    if (rng_.below(4) == 0) key += letter();
+    return key;
+  }
+  /// The next siblings have another stem.
+  void move_away() { stem_ = relative(); }
+
+ private:
+  [[nodiscard]] char letter() {
+    static constexpr char letters[] = {'\0', 'a', 'b', 'z', '\xff'};
+    return letters[rng_.below(std::size(letters))];
+  }
+
+  Rng& rng_;
+  std::uint64_t next_ = rng_.below(255);
+  std::string stem_;
+  std::vector<std::string> members_;
+};
+
+}  // namespace
+
 Universe<ByteKeys>::Universe(const Program& program) {
   Rng rng(program.universe, 3);
   std::set<std::string> keys;
+  const unsigned shape = program.keys <= 4 ? 0 : static_cast<unsigned>(program.universe % 5);
   if (program.keys > 4) keys = {"", std::string(1, '\0'), "common-prefix", "common-prefix-longer"};
+  ByteFamily family(rng);
   while (keys.size() < program.keys) {
-    std::string key = rng.below(2) == 0 ? "common-prefix-" : "";
-    for (std::uint64_t length = 1 + rng.below(20); length > 0; --length)
-      key += static_cast<char>(rng.below(256));
-    keys.insert(key);
+    std::string key;
+    if (shape == 1 || shape == 4) {
+      key = family.relative();
+    } else if (shape == 2 || shape == 3) {
+      if (shape == 3 && keys.size() % cluster == 0) family.move_away();
+      key = family.sibling();
+    } else {
+      if (rng.below(2) == 0) key = "common-prefix-";
+      for (std::uint64_t length = 1 + rng.below(20); length > 0; --length)
+        key += static_cast<char>(rng.below(256));
+    }
+    keys.insert(std::move(key));
   }
   keys_.assign(keys.begin(), keys.end());
 }
