@@ -33,8 +33,7 @@ bool writes(const Event& event) {
 }
 
 // E1  after the fence the same thread executes a locked instruction or another fence before it
-// stores
-//     or returns: that raises the same floors, with nothing in between that could be cut.
+//     stores or returns: that raises the same floors, with nothing in between that could be cut.
 bool locked_follows(const Trace& trace, std::size_t fence) {
   for (std::size_t i = fence + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
