@@ -117,7 +117,7 @@ TEST_P(SimdTest, CountedBitsAgreeWithScalarCode) {
   for (int round = 0; round < 20'000; ++round) {
     const std::uint64_t word = rng() & rng();
     unsigned bits = 0;
-    for (unsigned i = 0; i < 64; ++i) bits += word >> i & 1;
+    for (unsigned i = 0; i < 64; ++i) bits += static_cast<unsigned>(word >> i & 1);
     ASSERT_EQ(count_bits(word), bits);
   }
 }
