@@ -18,9 +18,10 @@ int main(int argc, char** argv) {
   const std::uint64_t operations = std::strtoull(argv[2], nullptr, 10);
   auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, std::size_t{4} << 20));
   bench::SmallTree tree = bench::make_small_tree(**info, {memory, std::size_t{4} << 20});
-  bench::run_operations(*tree.index, operations);
+  Rng rng(1, 1);
+  bench::run_operations(*tree.index, rng, operations);
   const double from = bench::cpu_seconds();
-  const std::uint64_t done = bench::run_operations(*tree.index, operations);
+  const std::uint64_t done = bench::run_operations(*tree.index, rng, operations);
   const double took = bench::cpu_seconds() - from;
   if (done == 0) return 1;
   std::printf("%.1f\n", 1e9 * took / static_cast<double>(operations));

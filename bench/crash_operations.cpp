@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "core/rng.h"
 #include "pm/pm.h"
 
 namespace perdure::bench {
@@ -31,8 +30,7 @@ SmallTree make_small_tree(const IndexInfo& info, std::span<std::byte> memory) {
   return tree;
 }
 
-std::uint64_t run_operations(IntegerIndex& index, std::uint64_t operations) {
-  Rng rng(1, 1);
+std::uint64_t run_operations(IntegerIndex& index, Rng& rng, std::uint64_t operations) {
   std::uint64_t done = 0;
   for (std::uint64_t i = 0; i < operations; ++i) {
     const std::uint64_t key = mix64(rng.below(crash_keys));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "core/rng.h"
 #include "index/registry.h"
 
 namespace perdure::bench {
@@ -23,6 +24,6 @@ struct SmallTree {
 
 /// Inserts, updates, removals, lookups in equal parts on up to `crash_keys` keys; returns how many
 /// came to ok, so that nothing is optimised away.
-std::uint64_t run_operations(IntegerIndex& index, std::uint64_t operations);
+std::uint64_t run_operations(IntegerIndex& index, Rng& rng, std::uint64_t operations);
 
 }  // namespace perdure::bench

@@ -66,14 +66,19 @@ double hooked_ns(const IndexInfo& info, std::uint64_t operations) {
   crash::Recorder::Options options;
   options.most_steps = ~std::uint64_t{0};
   crash::Recorder recorder(memory.base(), memory.bytes(), options);
+  // In many runs, as explorations are, whose traces are short.
+  constexpr std::uint64_t run_length = 500;
+  Rng rng(1, 1);
   double took = 0;
-  const auto run = recorder.run([&](unsigned) {
-    bench::run_operations(*tree.index, operations);
-    const double from = bench::cpu_seconds();
-    bench::run_operations(*tree.index, operations);
-    took = bench::cpu_seconds() - from;
-  });
-  return run.trace.empty() ? 0 : 1e9 * took / static_cast<double>(operations);
+  for (std::uint64_t done = 0; done < 2 * operations; done += run_length) {
+    const auto run = recorder.run([&](unsigned) {
+      const double from = bench::cpu_seconds();
+      bench::run_operations(*tree.index, rng, run_length);
+      if (done >= operations) took += bench::cpu_seconds() - from;
+    });
+    if (run.trace.empty()) return 0;
+  }
+  return 1e9 * took / static_cast<double>(operations);
 }
 
 double native_ns(const IndexInfo& info, std::uint64_t operations) {

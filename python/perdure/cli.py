@@ -200,7 +200,7 @@ def study_run(
     campaign = Campaign(study, results or Path("results") / study.name)
     progress = Progress(_stderr(), quiet=quiet)
     if study.left_out:
-        progress.say(f"left out, not in this build: {', '.join(study.left_out)}")
+        progress.say(f"left out: {', '.join(study.left_out)}")
     if dry_run:
         _print_plan([campaign], as_json)
         return

@@ -135,7 +135,7 @@ class Study:
     published: list[dict[str, Any]] = field(default_factory=list)
     figures: list[dict[str, Any]] = field(default_factory=list)
     probes: list[dict[str, Any]] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)  # optional, and not in this build
+    left_out: list[str] = field(default_factory=list)  # what this build or machine lacks
     quick: bool = False
 
 
@@ -205,6 +205,9 @@ class _Reader:
         if self.choices.target:
             cells = self.cells_on({"seed": seed}, self.choices.target)
         cells, left_out = self.available(cells)
+        if self.choices.target == "native":
+            cells, one_node = _without_numa(cells)
+            left_out += one_node
         if self.choices.scale != 1:
             cells = [Cell(c.labels, scaled(c.flags, self.choices.scale), c.medium) for c in cells]
         if self.choices.quick:
@@ -360,7 +363,7 @@ class _Reader:
             if lacks is None or name not in optional:
                 kept.append(cell)
             else:
-                missing[lacks] = None
+                missing[f"{lacks} (not in this build)"] = None
         return kept, list(missing)
 
     def check_tables(self) -> None:
@@ -530,6 +533,14 @@ def _short(path: Path) -> str:
 
 def _labels(cell: Cell) -> Labels:
     return cell.labels
+
+
+def _without_numa(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+    """The cells that a machine of one NUMA node can run, if this is one, and what it lacks."""
+    kept = [cell for cell in cells if cell.flags.get("parallel") != "numa"]
+    if len(kept) == len(cells) or native.query("environment")["numa_nodes"] > 1:
+        return cells, []
+    return kept, ["--parallel numa (this machine has one NUMA node)"]
 
 
 def _counted(cells: int) -> str:

@@ -156,6 +156,7 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   run_ = {};
   exposed_ = 0;
   unflushed_ = {};
+  recent_sites_ = {};
   source_.trace.clear();
   next_preemption_ = 0;
   order_ = options_.schedule.order;
@@ -257,6 +258,14 @@ void Recorder::expose() {
   if (!run_.mutated_from) run_.mutated_from = source_.trace.size();
 }
 
+void Recorder::meet_site(const Site& site) {
+  Site& recent =
+      recent_sites_[(reinterpret_cast<std::uintptr_t>(site.pc) >> 2) % recent_sites_.size()];
+  if (recent == site) return;
+  recent = site;
+  run_.sites.insert(site);
+}
+
 void Recorder::leave_out(const Event& event) {
   run_.deviations.push_back({source_.trace.size(), event});
 }
@@ -286,7 +295,7 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
   const void* const pc = callers_.of(hook);
   meet();
   if (!source_.holds(line)) return;
-  run_.sites.insert({pc, false});
+  meet_site({pc, false});
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
   const Mutation& mutation = options_.mutation;
   run_.steps.flushes.push_back(run_.steps.count);
@@ -316,7 +325,7 @@ void Recorder::fence(const void* hook) {
   meet();
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
-  run_.sites.insert({pc, true});
+  meet_site({pc, true});
   if (mutation.kind != Mutation::Kind::none && mutation.pc == pc) {
     expose();
     return leave_out({Event::Kind::fence, thread, 0, 0, 0, pc});

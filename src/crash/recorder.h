@@ -172,6 +172,7 @@ class Recorder final : public platform::Observer {
   void expose();
   /// A flush or fence that the sound program executes here, and the mutant does not.
   void leave_out(const Event& event);
+  void meet_site(const Site& site);
   /// For what no transaction survives.
   void forbid_transaction();
   void watch_pool_only();
@@ -184,6 +185,7 @@ class Recorder final : public platform::Observer {
   Callers callers_;
   Elision elision_;
   std::uint64_t elided_steps_ = 0;
+  std::array<Site, 64> recent_sites_{};  ///< by address; they are in `run_.sites`
   std::vector<Bytes> untold_;      ///< by line: nothing but 0
   std::uint64_t quiet_given_ = 0;  ///< loads, when they were last hushed
   std::uint64_t quiet_met_ = 0;    ///< since the last step

@@ -267,9 +267,14 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
   }
 }
 
-/// How many bits are set. Without an instruction for it portable code calls a function.
+/// How many bits are set. std::popcount calls a function where code must run on any processor.
 [[nodiscard]] inline unsigned count_bits(std::uint64_t word) noexcept {
-  if (!detail::has_pext) return static_cast<unsigned>(std::popcount(word));
+  if (!detail::has_pext) {
+    word -= word >> 1 & 0x5555555555555555U;
+    word = (word & 0x3333333333333333U) + (word >> 2 & 0x3333333333333333U);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fU;
+    return static_cast<unsigned>(word * 0x0101010101010101U >> 56);
+  }
   std::uint64_t count = 0;
   // As assembly, so that it is inlined into code for processors without it.
   asm("popcnt %1, %0" : "=r"(count) : "rm"(word) : "cc");

@@ -240,7 +240,7 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     file.write_text(LARGE)
     done = sim_cli("study", "run", file, "--results", results, "--report")
     assert done.returncode == 0, done.stderr
-    assert "left out, not in this build: hot" in done.stderr
+    assert "left out: hot (not in this build)" in done.stderr
     assert re.search(r"lookups scale .* above 1x .*agrees", done.stdout)
     assert re.search(r"hot is faster .* 1\.5x .*not measured \(without hot\)", done.stdout)
     assert f"report: {results / 'report.html'}" in done.stdout

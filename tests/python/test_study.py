@@ -207,7 +207,7 @@ def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Pat
     path = write(tmp_path, LARGE)
     study = studies.load(path, indexes=listing("fptree"))
     assert {c.labels["index"] for c in study.cells} == {"fptree"}
-    assert study.left_out == ["hot"]
+    assert study.left_out == ["hot (not in this build)"]
     study = studies.load(path, indexes=listing("fptree", "hot"))
     assert {c.labels["index"] for c in study.cells} == {"fptree", "hot"}
     assert study.left_out == []
@@ -221,7 +221,7 @@ def test_an_index_that_is_not_optional_is_never_left_out(tmp_path: Path) -> None
 def test_cells_with_an_option_that_an_optional_index_lacks_are_left_out(tmp_path: Path) -> None:
     text = LARGE.replace('rate = "40M"', "option = { pools = 1 }")
     study = studies.load(write(tmp_path, text), indexes=listing("fptree", "hot"))
-    assert study.left_out == ["the option pools of hot"]
+    assert study.left_out == ["the option pools of hot (not in this build)"]
     kept = {(c.labels["index"], c.labels["workload"]) for c in study.cells}
     assert kept == {("fptree", "lookup"), ("fptree", "strings"), ("hot", "lookup")}
 
@@ -245,6 +245,26 @@ def test_a_native_run_has_the_cores_of_this_machine_and_no_flags_of_simulations(
     assert all(c.flags["seconds"] == 0.5 for c in study.cells)
     (strings,) = (c for c in study.cells if c.labels["workload"] == "strings")
     assert strings.flags["rate"] == 40_000_000 * min(20, CORES) // 20
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_native_run_on_one_numa_node_leaves_out_the_cells_that_need_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int
+) -> None:
+    text = """
+    name = "apart"
+    [axes]
+    index = ["stdmap"]
+    parallel = ["single", "numa"]
+    """
+    monkeypatch.setattr(studies.native, "query", lambda _what: {"numa_nodes": nodes})
+    path = write(tmp_path, text)
+    study = studies.load(path, studies.Choices(target="native"), indexes=listing("stdmap"))
+    kept = {"single"} if nodes == 1 else {"single", "numa"}
+    assert {c.labels["parallel"] for c in study.cells} == kept
+    said = ["--parallel numa (this machine has one NUMA node)"]
+    assert study.left_out == (said if nodes == 1 else [])
+    assert len(studies.load(path).cells) == 2
 
 
 def test_names_of_keys_stand_for_forms_and_files(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@
 //     version of the base tree (anchor.h). The other may hold anything.
 // B2  a record exists <=> the current set's bitmap has its slot's bit. The first `count` slots of
 //     its order hold all of these, in the order of their keys; slots without a bit are skipped.
-//     Readers look at the bit before and after they read the record: a removal in place may clear
-//     it meanwhile, and the next merge fill the slot.
+//     Readers look at the bit after they have read the record, too: a removal in place may clear it
+//     meanwhile, and the next merge fill the slot. None is set while the set is current.
 // B3  fingerprint and key of a slot in the current bitmap never change; the value only to one that
 //     the middle tree's log holds too.
 // B4  a merge writes the other set and slots without a bit, and makes them durable before the

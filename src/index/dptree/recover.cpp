@@ -42,6 +42,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
   const unsigned which = view.current(base.version);
   const LeafSet& set = view.set(which);
   const std::uint64_t count = set.count.load(std::memory_order_relaxed);
+  const dptree::Slots there = set.slots();
   std::bitset<dptree::BaseLeaf::most_entries> seen;
   if (count > leaf_entries_) return detail::corrupt_record("B2: a leaf is overfull", offset, pool_);
   bool is_first = true;
@@ -51,7 +52,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
     if (slot >= leaf_entries_ || seen[slot])
       return detail::corrupt_record("B2: a leaf's order is none", offset, pool_);
     seen[slot] = true;
-    if (!set.has(slot)) continue;
+    if (!dptree::has(there, slot)) continue;
     const RecordWords words = view.record(slot).load();
     if (Result<void> marked = records_.mark(words); !marked) return marked;
     if (last && !records_.less(*last, words))
@@ -65,7 +66,7 @@ Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
     ++live;
   }
   base.records += live;
-  if (set.records() != live)
+  if (dptree::count(there) != live)
     return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
   if (is_first) base.empty_leaves.push_back(offset);
   return {};

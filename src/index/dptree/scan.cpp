@@ -44,8 +44,10 @@ class DpTree<Keys>::Cursor {
       const RecordStore<Keys>& records = tree_.records_;
       const BufferSide* const newest = lowest_side();
       for (; most != 0 && base_.at < base_.count; --most) {
-        if (newest != nullptr && !records.less(base_.words[base_.at], newest->head)) break;
-        sink(base_.words[base_.at++]);
+        const RecordWords words = base_.words[base_.at];
+        if (newest != nullptr && !records.less(words, newest->head)) break;
+        ++base_.at;
+        sink(words);
       }
       if (most == 0) return;
       if (base_.at == base_.count && view_.has_value()) continue;
@@ -180,7 +182,8 @@ class DpTree<Keys>::Cursor {
     while (whole_ && base_.at == base_.count && view_.has_value()) {
       read_run();
       if (!stays_whole()) break;
-      for (std::size_t i = 0; i < base_.count; ++i) tree_.records_.prefetch(base_.words[i]);
+      if constexpr (RecordStore<Keys>::has_blobs)
+        for (std::size_t i = 0; i < base_.count; ++i) tree_.records_.prefetch(base_.words[i]);
       if (order_ < count_) continue;
       if (++leaf_ == trees_.base->size()) {
         view_.reset();
@@ -191,12 +194,22 @@ class DpTree<Keys>::Cursor {
     }
     return whole_;
   }
-  /// Reads the next records of the leaf, as far as their slots have bits before and after (B2).
+  /// Reads the next records of the leaf. Bits of a set that is current are cleared only, so those
+  /// that are there afterwards were there when the records were read (B2).
   void read_run() {
     const std::uint64_t end = std::min<std::uint64_t>(count_, order_ + run);
+    std::array<std::uint8_t, run> slot;
+    std::size_t read = 0;
+    for (; order_ < end; ++order_, ++read) {
+      slot[read] = static_cast<std::uint8_t>(slot_at(order_));
+      base_.words[read] = view_->record(slot[read]).load();
+    }
+    const dptree::Slots there = view_->set(which_).slots();
     base_.at = base_.count = 0;
-    for (; order_ < end; ++order_)
-      if (view_->read(which_, slot_at(order_), base_.words[base_.count])) ++base_.count;
+    for (std::size_t i = 0; i < read; ++i) {
+      if (i != base_.count) base_.words[base_.count] = base_.words[i];
+      base_.count += dptree::has(there, slot[i]);
+    }
     wanted_ -= std::min(wanted_, base_.count);
   }
 

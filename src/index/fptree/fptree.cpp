@@ -303,7 +303,7 @@ std::size_t FpTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   for (Entered at = enter_for_scan(bound);;) {
     const std::uint64_t commit = at.leaf->commit.load(std::memory_order_acquire);
     const Leaf* const next = list_.next_of(*at.leaf);
-    if (next != nullptr && static_cast<unsigned>(std::popcount(commit)) < count - out.size())
+    if (next != nullptr && pm::count_bits(commit) < count - out.size())
       prefetch_records(*next, list_.entries());
     // Integer keys below the bound, and byte keys whose first bytes are, need no place in the sort.
     const std::uint64_t lowest_word = store_.key_word(bound);

@@ -106,7 +106,7 @@ template <class Keys>
 std::uint64_t LeafList<Keys>::size() const noexcept {
   std::uint64_t records = 0;
   for (const Leaf* leaf = head(); leaf != nullptr; leaf = next_of(*leaf))
-    records += static_cast<unsigned>(std::popcount(leaf->commit.load(std::memory_order_acquire)));
+    records += pm::count_bits(leaf->commit.load(std::memory_order_acquire));
   return records;
 }
 

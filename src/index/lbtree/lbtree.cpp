@@ -98,7 +98,7 @@ std::uint64_t LbTree<Keys>::size() const {
     const Leaf* const leaf = leaf_at(at);
     leaf->prefetch();
     const Header header = leaf->read_header();
-    records += static_cast<std::uint64_t>(std::popcount(header.live()));
+    records += pm::count_bits(header.live());
     at = leaf->next(header);
   }
   return records;

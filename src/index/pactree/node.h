@@ -32,7 +32,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -70,7 +69,7 @@ struct alignas(pm::cache_line_bytes) DataNode : Records<DataNode> {
 
   /// Records, those that L1 says do not count included.
   [[nodiscard]] unsigned count() const noexcept {
-    return static_cast<unsigned>(std::popcount(commit.load(std::memory_order_acquire)));
+    return pm::count_bits(commit.load(std::memory_order_acquire));
   }
 
   void flush_header() const noexcept { pm::flush(&commit, pm::cache_line_bytes); }

@@ -23,7 +23,7 @@ bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& 
   const DataNode& node = *at.node;
   const std::uint64_t commit = node.commit.load(std::memory_order_acquire);
   const std::uint64_t offset = offset_of(&node);
-  const auto count = static_cast<unsigned>(std::popcount(commit));
+  const auto count = pm::count_bits(commit);
   out.count = static_cast<unsigned>(std::min<std::size_t>(count, most));
   std::array<std::uint8_t, pactree::max_entries> slots;
   if (orders_.find(offset, at.word, std::span(slots).first(out.count))) {

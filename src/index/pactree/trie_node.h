@@ -139,9 +139,26 @@ struct alignas(16) TrieNode {
   /// included.
   template <class Visit>
   void each(Visit&& visit) const {
-    for (unsigned byte = 0; byte < 256; ++byte)
-      if (const Child found = find(static_cast<std::uint8_t>(byte)); found != no_child)
-        visit(static_cast<std::uint8_t>(byte), found);
+    const auto visit_if_there = [&](unsigned byte, Child found) {
+      if (found != no_child) visit(static_cast<std::uint8_t>(byte), found);
+    };
+    if (kind == TrieKind::n256) {
+      for (unsigned byte = 0; byte < 256; ++byte) visit_if_there(byte, child(byte));
+    } else if (kind == TrieKind::n48) {
+      for (unsigned first = 0; first < 256; first += sizeof(std::uint64_t)) {
+        std::uint64_t places = 0;
+        std::memcpy(&places, keys() + first, sizeof places);
+        for (unsigned byte = first; places != 0; ++byte, places >>= 8)
+          if (const unsigned place = places & 0xff; place != 0)
+            visit_if_there(byte, child(place - 1));
+      }
+    } else {
+      std::array<std::uint16_t, 16> order;  // the byte, then its place
+      for (unsigned i = 0; i < count; ++i)
+        order[i] = static_cast<std::uint16_t>(unsorted_keys()[i] << 8 | i);
+      std::sort(order.begin(), order.begin() + count);
+      for (unsigned i = 0; i < count; ++i) visit_if_there(order[i] >> 8U, child(order[i] & 0xffU));
+    }
   }
 
   // Filling, before the node is linked.

@@ -24,6 +24,7 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
     return broken(pool_, "S3: a leaf is locked at rest", expected);
   if (count > leaf_entries_) return broken(pool_, "D1: a leaf is overfull", expected);
   if (count == 0 && &leaf != first_) return broken(pool_, "T3: a leaf is empty", expected);
+  RecordWords last;
   for (unsigned i = 0; i < count; ++i) {
     if (leaf.node(i) != expected)
       return broken(pool_, "T1: the list leads elsewhere than the leaf", expected);
@@ -35,8 +36,9 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
     const Key key = records_.key_of(words);
     if ((low != nullptr && key < *low) || (high != nullptr && !(key < *high)))
       return broken(pool_, "T2: a key lies outside the bounds of its leaf", expected);
-    if (i > 0 && !records_.less(words_of(leaf, i - 1), words))
+    if (i > 0 && !records_.less(last, words))
       return broken(pool_, "L1: keys do not ascend", expected);
+    last = words;
     expected = node.next.load(std::memory_order_acquire);
   }
   for (unsigned i = count; i < Leaf::entries; ++i)

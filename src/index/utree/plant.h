@@ -26,8 +26,8 @@ Result<void> UTree<Keys>::plant(std::span<const std::uint64_t> offsets, Visit&& 
       for (std::size_t i = first; i < begin_of(number + 1); ++i) {
         if (i + prefetch_distance < offsets.size())
           pm::prefetch(node_at(offsets[i + prefetch_distance]));
-        if (Result<void> visited = visit(i); !visited) return visited;
         const RecordWords words = node_at(offsets[i])->record.load();
+        if (Result<void> visited = visit(i, words); !visited) return visited;
         if (i == first) children[number].lowest = records_.key_of(words);
         leaf.append({words.key, offsets[i]});
       }

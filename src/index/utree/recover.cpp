@@ -35,8 +35,7 @@ Result<void> UTree<Keys>::recover_list() {
   const auto walked = walk();
   if (!walked) return walked.error();
   const std::span<const std::uint64_t> offsets = *walked;
-  return plant(offsets, [&](std::size_t i) -> Result<void> {
-    const RecordWords words = node_at(offsets[i])->record.load();
+  return plant(offsets, [&](std::size_t i, RecordWords words) -> Result<void> {
     if (!heap_.mark(offsets[i], sizeof(ListNode)))
       return detail::corrupt_record("a node is no block of the heap, or is linked twice",
                                     offsets[i], pool_);
