@@ -6,20 +6,9 @@
 #include <cstdint>
 
 #include "pm/simd.h"
+#include "pm/wide_registers.h"
 
 namespace perdure::pm::detail {
-
-#ifdef __AVX512F__
-#define PERDURE_WIDE_REGISTERS "xmm16", "xmm17", "k1", "k2",
-#else  // the compiler does not use them, and g++ knows no such names
-#define PERDURE_WIDE_REGISTERS
-#endif
-
-[[nodiscard]] inline unsigned count_ones_popcnt(std::uint64_t word) noexcept {
-  std::uint64_t ones = 0;
-  asm("popcnt %1, %0" : "=r"(ones) : "r"(word) : "cc");
-  return static_cast<unsigned>(ones);
-}
 
 /// Bit i is set where keys[i] has of the bits of `mask` those of `value` and no others, among the
 /// keys whose bit is set in `valid`.
@@ -115,6 +104,5 @@ inline void shift_keys_avx512(const std::uint16_t* from, const KeyShift& by,
         "r"(by.marked), "r"(by.mark), "r"(by.fresh)
       : PERDURE_WIDE_REGISTERS "memory");
 }
-#undef PERDURE_WIDE_REGISTERS
 
 }  // namespace perdure::pm::detail

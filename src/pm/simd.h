@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "pm/instructions.h"
+#include "pm/wide_registers.h"
 
 namespace perdure::pm {
 
@@ -39,12 +40,6 @@ void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks
 // many instructions it has, because the next one overlaps with its misses only as far as the
 // reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
 // clear. Sanitizers do not see these reads.
-#ifdef __AVX512F__
-#define PERDURE_WIDE_REGISTERS \
-  "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "k1", "k2", "k3",
-#else  // the compiler does not use them, and g++ knows no such names
-#define PERDURE_WIDE_REGISTERS
-#endif
 
 [[nodiscard]] inline std::uint64_t match_64_avx512(const std::uint8_t* bytes,
                                                    std::uint8_t wanted) noexcept {
@@ -170,7 +165,6 @@ inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count, unsi
   asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
   return bits;
 }
-#undef PERDURE_WIDE_REGISTERS
 
 }  // namespace detail
 

@@ -339,7 +339,7 @@ template <class Word>
     return static_cast<std::uint32_t>((std::uint64_t{1} << i) - 1);
   };
   const auto* const keys = reinterpret_cast<const Word*>(node.keys_begin());
-  const unsigned behind = pm::detail::count_ones_popcnt(mask & (bit - 1));
+  const unsigned behind = pm::count_bits(mask & (bit - 1));
   const unsigned old = node.entries_;
   const std::uint32_t same = pm::detail::match_masked_avx512(
       keys, lanes_below(old), ~std::uint32_t{0} << (behind + unsigned{!is_new}), keys[near]);
