@@ -186,9 +186,9 @@ class Recorder final : public platform::Observer {
   Elision elision_;
   std::uint64_t elided_steps_ = 0;
   std::array<Site, 64> recent_sites_{};  ///< by address; they are in `run_.sites`
-  std::vector<Bytes> untold_;      ///< by line: nothing but 0
-  std::uint64_t quiet_given_ = 0;  ///< loads, when they were last hushed
-  std::uint64_t quiet_met_ = 0;    ///< since the last step
+  std::vector<Bytes> untold_;            ///< by line: nothing but 0
+  std::uint64_t quiet_given_ = 0;        ///< loads, when they were last hushed
+  std::uint64_t quiet_met_ = 0;          ///< since the last step
   Run run_;
   std::size_t next_preemption_ = 0;
   std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty

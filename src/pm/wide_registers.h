@@ -1,4 +1,5 @@
-// PERDURE_WIDE_REGISTERS: the registers that assembly with AVX-512 overwrites, for its clobber list.
+// PERDURE_WIDE_REGISTERS: the registers that assembly with AVX-512 overwrites, for its clobber
+// list.
 #pragma once
 
 #ifdef __AVX512F__
