@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import STUDY
-from perdure import flags
+from perdure import flags, native
 from perdure import study as studies
 from perdure.errors import InputError
 from perdure.study import Cell
@@ -257,7 +257,7 @@ def test_a_native_run_on_one_numa_node_leaves_out_the_cells_that_need_two(
     index = ["stdmap"]
     parallel = ["single", "numa"]
     """
-    monkeypatch.setattr(studies.native, "query", lambda _what: {"numa_nodes": nodes})
+    monkeypatch.setattr(native, "query", lambda _what: {"numa_nodes": nodes})
     path = write(tmp_path, text)
     study = studies.load(path, studies.Choices(target="native"), indexes=listing("stdmap"))
     kept = {"single"} if nodes == 1 else {"single", "numa"}
