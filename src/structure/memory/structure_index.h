@@ -85,7 +85,7 @@ class StructureIndex : public Structure {
     return attempt(key, [&](Change& change) { return self().take(change, key); });
   }
   Outcome lookup(std::uint64_t key, std::string& value) override {
-    const Lock::ReadGuard guard(lock_, self().lock_group(key));
+    const Lock::ReadGuard guard(lock_, locked_group(key));
     const auto* const slot = self().find(key);
     if (slot == nullptr) return Outcome::not_found;
     value.assign(slot->value());
@@ -140,6 +140,10 @@ class StructureIndex : public Structure {
   [[nodiscard]] Self& self() noexcept { return static_cast<Self&>(*this); }
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 
+  /// Which group it is costs a hash: only where there are groups.
+  [[nodiscard]] std::uint64_t locked_group(std::uint64_t key) const noexcept {
+    return lock_.admits_writers_together() ? self().lock_group(key) : 0;
+  }
   Outcome write(std::uint64_t key, std::string_view value, Put how) {
     if (value.size() > max_slot_value_bytes) return Outcome::invalid;
     return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
@@ -147,7 +151,7 @@ class StructureIndex : public Structure {
   // These two in the frame of the operation, or what `work` holds by reference goes through memory.
   template <class Work>
   [[gnu::always_inline]] Outcome attempt(std::uint64_t key, Work&& work) {
-    const Lock::WriteGuard guard(lock_, self().lock_group(key));
+    const Lock::WriteGuard guard(lock_, locked_group(key));
     return perform(work);
   }
   /// Caller holds the lock of what changes.
