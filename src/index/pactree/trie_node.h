@@ -155,7 +155,7 @@ struct alignas(16) TrieNode {
     } else {
       std::array<std::uint16_t, 16> order;  // the byte, then its place
       for (unsigned i = 0; i < count; ++i)
-        order[i] = static_cast<std::uint16_t>(unsorted_keys()[i] << 8 | i);
+        order[i] = static_cast<std::uint16_t>(unsigned{unsorted_keys()[i]} << 8 | i);
       std::sort(order.begin(), order.begin() + count);
       for (unsigned i = 0; i < count; ++i) visit_if_there(order[i] >> 8U, child(order[i] & 0xffU));
     }
