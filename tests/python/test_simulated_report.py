@@ -248,7 +248,7 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
     assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
     assert all("simulated, sim:optane" in body for body in figures.values())
-    assert "Left out, because this build lacks it: hot" in text
+    assert "Left out: hot (not in this build)" in text
     row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
     assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
     # A finding stands below its figure, the one without a figure at the end.
