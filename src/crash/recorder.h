@@ -172,6 +172,7 @@ class Recorder final : public platform::Observer {
   void expose();
   /// A flush or fence that the sound program executes here, and the mutant does not.
   void leave_out(const Event& event);
+  /// Counts it among the sites of the run.
   void meet_site(const Site& site);
   /// For what no transaction survives.
   void forbid_transaction();

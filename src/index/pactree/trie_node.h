@@ -153,11 +153,12 @@ struct alignas(16) TrieNode {
             visit_if_there(byte, child(place - 1));
       }
     } else {
-      std::array<std::uint16_t, 16> order;  // the byte, then its place
-      for (unsigned i = 0; i < count; ++i)
+      std::array<std::uint16_t, 16> order;                        // the byte, then its place
+      const auto held = std::min<unsigned>(count, order.size());  // on damaged media it is anything
+      for (unsigned i = 0; i < held; ++i)
         order[i] = static_cast<std::uint16_t>(unsigned{unsorted_keys()[i]} << 8 | i);
-      std::sort(order.begin(), order.begin() + count);
-      for (unsigned i = 0; i < count; ++i) visit_if_there(order[i] >> 8U, child(order[i] & 0xffU));
+      std::sort(order.begin(), order.begin() + held);
+      for (unsigned i = 0; i < held; ++i) visit_if_there(order[i] >> 8U, child(order[i] & 0xffU));
     }
   }
 
