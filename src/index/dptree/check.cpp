@@ -77,25 +77,28 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
     if (next != base.leaf(leaf)) return broken(pool_, "M1: the chain leads to another leaf");
     const LeafView view = leaf_at(next);
     const unsigned which = view.current(base.version);
-    Result<void> result;
+    Result<void> sane;
+    const char* wrong = nullptr;
     unsigned records = 0;
     view.each(which, [&](unsigned slot) {
       ++records;
       const RecordWords words = view.record(slot).load();
-      result = records_.check(words);
-      if (!result) return false;
+      if constexpr (RecordStore<Keys>::has_blobs) {
+        if (sane = records_.check(words); !sane) return false;
+        blobs.insert(words.value);
+      }
       const Key key = records_.key_of(words);
       if (last && !records_.less(*last, words))
-        result = broken(pool_, "B2: keys do not ascend");
+        wrong = "B2: keys do not ascend";
       else if (view.fingerprint(slot).load() != fingerprint_of(key))
-        result = broken(pool_, "B3: a fingerprint is not its key's");
+        wrong = "B3: a fingerprint is not its key's";
       else if (base.find(key) != leaf)
-        result = broken(pool_, "M1: a key is in another leaf");
-      if (RecordStore<Keys>::has_blobs) blobs.insert(words.value);
+        wrong = "M1: a key is in another leaf";
       last = words;
-      return result.ok();
+      return wrong == nullptr;
     });
-    if (!result) return result;
+    if (!sane) return sane;
+    if (wrong != nullptr) return broken(pool_, wrong);
     if (records != view.set(which).records())
       return broken(pool_, "B2: a record is missing in its leaf's order");
     next = view.set(which).next.load(std::memory_order_relaxed);

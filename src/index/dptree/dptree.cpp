@@ -102,11 +102,9 @@ auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
   const Snapshot& trees = snapshot();
   trees.front->prefetch(hash);
   if (trees.middle != nullptr) trees.middle->prefetch(hash);
-  const BaseMap& base = *trees.base;
-  if (base.size() == 0) return {&trees, null_offset};
-  const std::uint64_t leaf = base.leaf(base.find(key));
-  leaf_at(leaf).prefetch();
-  return {&trees, leaf};
+  const Aim aim = aim_in(trees, key);
+  if (aim.leaf != null_offset) leaf_at(aim.leaf).prefetch();
+  return aim;
 }
 
 // One fingerprint in 256 misleads, so of 200 records most of one.

@@ -152,6 +152,10 @@ class DpTree final : public OrderedIndex<Keys> {
   }
 
   // Reading. The caller is pinned.
+  [[nodiscard]] static Aim aim_in(const Snapshot& trees, Key key) noexcept {
+    const BaseMap& base = *trees.base;
+    return {&trees, base.size() == 0 ? null_offset : base.leaf(base.find(key))};
+  }
   /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
   /// something else.
   [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
@@ -166,6 +170,9 @@ class DpTree final : public OrderedIndex<Keys> {
   /// The same without the front tree, for a writer, under whom that stays.
   [[nodiscard]] bool find_below_front(Aim aim, Key key, std::uint64_t hash,
                                       RecordWords& found) const;
+
+  [[nodiscard]] std::uint64_t count_over_base(const Snapshot& trees, const Buffer& tree,
+                                              const Buffer* newer) const;
 
   // Changing (change.cpp). Outcomes come in a register: one that was put together in memory is read
   // when all flushes before have drained. Inlined by force: a change overlaps with the one before

@@ -211,12 +211,13 @@ class LeafView {
   }
   /// Calls visit(slot) for the records of a set in key order, until it returns false.
   template <class Visit>
-  void each(unsigned which, Visit&& visit) const {
+  [[gnu::always_inline]] void each(unsigned which, Visit&& visit) const {
     const LeafSet& from = set(which);
     const std::uint64_t count = from.count.load(std::memory_order_acquire);
+    const Slots there = from.slots();
     for (std::uint64_t i = 0; i < count && i < entries_; ++i) {
       const unsigned slot = order(which)[i].load(std::memory_order_acquire);
-      if (slot < entries_ && from.has(slot) && !visit(slot)) return;
+      if (slot < entries_ && dptree::has(there, slot) && !visit(slot)) return;
     }
   }
 

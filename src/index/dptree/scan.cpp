@@ -1,6 +1,7 @@
 // The reading half of DPTree that takes many records: the three trees in step.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "index/dptree/dptree.h"
 
@@ -36,19 +37,23 @@ class DpTree<Keys>::Cursor {
     }
   }
 
-  /// Calls sink(words) for the next records, `most` at most. Fewer: there are no more, or,
+  /// Calls sink(span of words) for the next records, `most` at most. Fewer: there are no more, or,
   /// `whole()` being false, begin again behind the last record.
   template <class Sink>
   void take(std::size_t most, Sink&& sink) {
+    const RecordStore<Keys>& records = tree_.records_;
     while (most != 0 && fill_base()) {
-      const RecordStore<Keys>& records = tree_.records_;
       const BufferSide* const newest = lowest_side();
-      for (; most != 0 && base_.at < base_.count; --most) {
-        const RecordWords words = base_.words[base_.at];
-        if (newest != nullptr && !records.less(words, newest->head)) break;
-        ++base_.at;
-        sink(words);
-      }
+      std::span<const RecordWords> below = base_.rest();
+      below = below.first(std::min(below.size(), most));
+      if (newest != nullptr)
+        below = below.first(static_cast<std::size_t>(
+            std::ranges::find_if_not(
+                below, [&](RecordWords words) { return records.less(words, newest->head); }) -
+            below.begin()));
+      base_.at += below.size();
+      most -= below.size();
+      if (!below.empty()) sink(below);
       if (most == 0) return;
       if (base_.at == base_.count && view_.has_value()) continue;
       if (newest == nullptr) return;
@@ -57,7 +62,7 @@ class DpTree<Keys>::Cursor {
       if (base_.at < base_.count && !records.less(words, base_.words[base_.at])) ++base_.at;
       for (BufferSide* side : {&front_, &middle_}) pass(*side, words);
       if (removal) continue;
-      sink(words);
+      sink(std::span(&words, 1));
       --most;
     }
   }
@@ -77,6 +82,9 @@ class DpTree<Keys>::Cursor {
     std::array<RecordWords, run> words;
     std::size_t at = 0;
     std::size_t count = 0;
+    [[nodiscard]] std::span<const RecordWords> rest() const noexcept {
+      return std::span(words).subspan(at, count - at);
+    }
   };
 
   [[nodiscard]] bool stays_whole() noexcept {
@@ -197,20 +205,25 @@ class DpTree<Keys>::Cursor {
   /// Reads the next records of the leaf. Bits of a set that is current are cleared only, so those
   /// that are there afterwards were there when the records were read (B2).
   void read_run() {
-    const std::uint64_t end = std::min<std::uint64_t>(count_, order_ + run);
+    const LeafView view = *view_;
+    const std::atomic<std::uint8_t>* const order = view.order(which_) + order_;
+    const auto read = static_cast<std::size_t>(std::min<std::uint64_t>(count_ - order_, run));
     std::array<std::uint8_t, run> slot;
-    std::size_t read = 0;
-    for (; order_ < end; ++order_, ++read) {
-      slot[read] = static_cast<std::uint8_t>(slot_at(order_));
-      base_.words[read] = view_->record(slot[read]).load();
-    }
-    const dptree::Slots there = view_->set(which_).slots();
-    base_.at = base_.count = 0;
     for (std::size_t i = 0; i < read; ++i) {
-      if (i != base_.count) base_.words[base_.count] = base_.words[i];
-      base_.count += dptree::has(there, slot[i]);
+      slot[i] = static_cast<std::uint8_t>(
+          std::min<unsigned>(order[i].load(std::memory_order_acquire), tree_.leaf_entries_ - 1));
+      base_.words[i] = view.record(slot[i]).load();
     }
-    wanted_ -= std::min(wanted_, base_.count);
+    const dptree::Slots there = view.set(which_).slots();
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < read; ++i) {
+      if (i != count) base_.words[count] = base_.words[i];
+      count += dptree::has(there, slot[i]);
+    }
+    order_ += read;
+    base_.at = 0;
+    base_.count = count;
+    wanted_ -= std::min(wanted_, count);
   }
 
   const DpTree& tree_;
@@ -237,23 +250,52 @@ std::size_t DpTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
     const bool resumed = out.size() != 0;
     Cursor cursor(*this, snapshot(), resumed ? records_.key_of(last) : from, !resumed,
                   count - out.size());
-    cursor.take(count - out.size(), [&](RecordWords words) {
+    cursor.take(count - out.size(), [&](std::span<const RecordWords> words) {
       records_.append(words, out);
-      last = words;
+      last = words.back();
     });
     if (out.size() == count || cursor.whole()) return out.size();
   }
 }
 
+/// The difference that the entries of `tree` make to the count of the base tree's records; those of
+/// keys that `newer` has make none.
+template <class Keys>
+std::uint64_t DpTree<Keys>::count_over_base(const Snapshot& trees, const Buffer& tree,
+                                            const Buffer* newer) const {
+  std::uint64_t difference = 0;
+  typename Buffer::Batch batch;
+  for (tree.collect(Key{}, true, batch); batch.count != 0; tree.collect_more(batch)) {
+    for (unsigned i = 0; i < batch.count; ++i) {
+      const auto& entry = batch.entry[i];
+      const RecordWords words = tree.words_of(entry);
+      if (!is_whole(trees)) return 0;  // words that lead nowhere
+      const Key key = records_.key_of(words);
+      const std::uint64_t hash = hash_of(key);
+      if (newer != nullptr && newer->find(key, hash).any()) continue;
+      difference += (entry.word & Buffer::removal_bit) == 0 ? 1 : 0;
+      difference -= find_in_base(aim_in(trees, key), key, hash).has_value() ? 1 : 0;
+    }
+    batch.count = 0;
+  }
+  return difference;
+}
+
+// Of a base leaf the bits suffice.
 template <class Keys>
 std::uint64_t DpTree<Keys>::size() const {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
-    constexpr std::size_t all = ~std::size_t{0};
-    Cursor cursor(*this, snapshot(), Key{}, true, all);
+    const Snapshot& trees = snapshot();
+    const BaseMap& base = *trees.base;
     std::uint64_t records = 0;
-    cursor.take(all, [&](RecordWords) { ++records; });
-    if (cursor.whole()) return records;
+    for (std::size_t i = 0; i < base.size(); ++i) {
+      const LeafView leaf = leaf_at(base.leaf(i));
+      records += leaf.set(leaf.current(base.version)).records();
+    }
+    records += count_over_base(trees, *trees.front, nullptr);
+    if (trees.middle != nullptr) records += count_over_base(trees, *trees.middle, trees.front);
+    if (is_whole(trees)) return records;
   }
 }
 
