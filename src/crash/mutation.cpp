@@ -45,11 +45,13 @@ bool locked_follows(const Trace& trace, std::size_t fence) {
 }
 
 /// The fence that a flush waits for, if it is the thread's first to raise a floor; a fence's own.
-/// What is stored in between may be taken along by a later flush, which only leaves fewer states.
+/// What is stored in between, by whomever, may be taken along by a later flush, which only leaves
+/// fewer states.
 std::size_t fence_of(const Trace& trace, std::size_t site) {
   for (std::size_t i = site; i < trace.size(); ++i) {
+    if (trace[i].thread != trace[site].thread) continue;
     if (trace[i].kind == Event::Kind::fence) return i;
-    if (trace[i].kind == Event::Kind::locked || trace[i].kind == Event::Kind::run) break;
+    if (trace[i].kind == Event::Kind::locked) break;
   }
   return trace.size();
 }
@@ -191,13 +193,15 @@ class Sound {
 
 /// One way to look for a state that shows what a mutant is worth.
 struct Attempt {
-  unsigned threads;
-  bool long_programs;
-  bool cut;    ///< behind a cut and the recovery from it
-  bool large;  ///< in a pool whose heap takes its chunks by stretches
+  unsigned threads = 1;
+  bool long_programs = false;
+  bool cut = false;    ///< behind a cut and the recovery from it
+  bool large = false;  ///< in a pool whose heap takes its chunks by stretches
   /// Many records, of which a recovery that goes on beside the operations does not soon come to an
   /// end, and few operations.
   bool dense = false;
+  bool reuse = false;  ///< what is emptied before the cut is filled behind it
+  bool many = false;   ///< records, of which parts are kept from one reorganisation to the next
 };
 
 /// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
@@ -209,17 +213,20 @@ std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Si
   std::vector<Attempt> attempts;
   const auto add = [&](unsigned threads) {
     const bool plain = sound.meets(site, threads, false);
-    if (plain) attempts.push_back({threads, false, false, false});
-    if (plain) attempts.push_back({threads, true, false, false});
+    if (plain) attempts.push_back({.threads = threads});
+    if (plain) attempts.push_back({.threads = threads, .long_programs = true});
+    if (plain) attempts.push_back({.threads = threads, .many = true});
     if (!sound.meets(site, threads, true)) return;
-    attempts.push_back({threads, true, true, false, false});
-    attempts.push_back({threads, false, true, false, true});
+    attempts.push_back({.threads = threads, .long_programs = true, .cut = true});
+    attempts.push_back({.threads = threads, .cut = true, .dense = true});
+    attempts.push_back({.threads = threads, .cut = true, .many = true});
+    if (threads == 1) attempts.push_back({.threads = 1, .cut = true, .reuse = true});
   };
   add(plan.threads);
   if (plan.threads == 1) add(2);
   const unsigned many = std::max(6U, plan.threads);
   if (sound.meets(site, plan.threads, false) && plan.subject.heap == HeapKind::slab)
-    attempts.push_back({many, false, false, true});
+    attempts.push_back({.threads = many, .large = true});
   return attempts;
 }
 
@@ -250,11 +257,17 @@ class Hunt {
     changed.seed = seed;
     changed.threads = attempt.threads;
     changed.long_programs = attempt.long_programs;
+    changed.reuse = attempt.reuse;
     changed.cuts = attempt.cut ? cuts_of_a_program : 0;
     if (attempt.dense) {
       changed.keys = static_cast<std::uint16_t>(std::min(plan_.keys * 2, 4096));
       changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
       changed.operations = std::min(plan_.operations, 16U);
+    }
+    if (attempt.many) {
+      changed.keys = std::max<std::uint16_t>(plan_.keys, 600);
+      changed.preload = std::max(plan_.preload, 500U);
+      changed.operations = std::max(plan_.operations, 120U);
     }
     // A mutant differs only here and there, so many schedules are worth their while, and of a
     // point's states those with few lines behind.

@@ -124,13 +124,45 @@ void replay(const Event& event, std::uint32_t number, Persistency& model, unsign
   }
 }
 
-CutState draw_cut(const Case& what, const Recorded& run, Bench& bench) {
-  Rng rng(what.cut, 9);
+/// How a state to recover from is drawn.
+enum class Draw : std::uint8_t {
+  any,   ///< any place, any lines
+  torn,  ///< before a fence, of several one in an operation with many, half of the time all lines
+         ///< old
+};
+
+/// Before which event to cut.
+std::size_t draw_place(const Recorded& run, Draw draw, Rng& rng) {
+  const auto any = [&] {
+    return run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
+  };
+  if (draw == Draw::any) return any();
+  constexpr unsigned places = 4;
+  std::size_t best = run.trace.size();
+  std::ptrdiff_t most = -1;
+  for (unsigned i = 0; i < places; ++i) {
+    const auto is = [](Event::Kind kind) {
+      return [kind](const Event& e) { return e.kind == kind; };
+    };
+    const auto from = run.trace.begin() + static_cast<std::ptrdiff_t>(any());
+    const auto fence = std::find_if(from, run.trace.end(), is(Event::Kind::fence));
+    const auto call =
+        std::find_if(std::make_reverse_iterator(fence), run.trace.rend(), is(Event::Kind::call))
+            .base();
+    const auto ret = std::find_if(fence, run.trace.end(), is(Event::Kind::ret));
+    const auto fences = std::count_if(call, ret, is(Event::Kind::fence));
+    if (fences <= most) continue;
+    most = fences;
+    best = static_cast<std::size_t>(fence - run.trace.begin());
+  }
+  return best;
+}
+
+CutState draw_cut(const Case& what, const Recorded& run, Bench& bench, Draw draw, Rng& rng) {
   Image& image = bench.image();
   image.load(run.before.data());
   Persistency model(image, image.lines(), what.domain, what.program.threads);
-  const std::size_t cut =
-      run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
+  const std::size_t cut = draw_place(run, draw, rng);
   CutState state;
   unsigned running = 0;
   for (std::uint32_t i = 0; i < cut; ++i) {
@@ -140,11 +172,13 @@ CutState draw_cut(const Case& what, const Recorded& run, Bench& bench) {
   }
   // All lines newest, most, or half of them; the others hold any prefix, the oldest most often.
   const std::uint64_t odds = std::uint64_t{2} << rng.below(3);
+  const bool all_old = draw == Draw::torn && rng.below(2) == 0;
   image.mark();
   for (const LineNumber line : model.open_lines()) {
     const std::span<const Choice> choices = model.choices(line);
-    const std::size_t older = rng.below(2) == 0 ? 0 : rng.below(choices.size());
-    image.write(line, rng.below(odds) == 0 ? choices[older].content : choices.back().content);
+    const std::size_t older = all_old || rng.below(2) == 0 ? 0 : rng.below(choices.size());
+    const bool old = all_old || rng.below(odds) == 0;
+    image.write(line, old ? choices[older].content : choices.back().content);
   }
   state.content.assign(image.base(), image.base() + image.bytes());
   image.undo();
@@ -206,8 +240,7 @@ class Recording {
     if (closes) before.instance_->close();
     before.instance_.reset();
     memory_ = bench_.live().span();
-    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}}
-                  : draw_cut(what_, first.run, bench_);
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_cut_to_mend(first.run);
     if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
     Recorded& run = recorded();
     run.operations = number(what_.program);
@@ -218,6 +251,34 @@ class Recording {
     std::ranges::copy(cut_->content, memory_.begin());
     run.before = cut_->content;
     return true;
+  }
+
+  /// Any state, half of the time; else of several the one in which recovery has most to mend.
+  [[nodiscard]] CutState draw_cut_to_mend(const Recorded& run) {
+    constexpr unsigned most_states = 12;
+    Rng rng(what_.cut, 9);
+    if (rng.below(2) == 0) return draw_cut(what_, run, bench_, Draw::any, rng);
+    CutState best = draw_cut(what_, run, bench_, Draw::torn, rng);
+    std::size_t mended = flushes_of_recovery(best);
+    for (unsigned i = 1; i < most_states; ++i) {
+      CutState other = draw_cut(what_, run, bench_, Draw::torn, rng);
+      const std::size_t flushes = flushes_of_recovery(other);
+      if (flushes <= mended) continue;
+      mended = flushes;
+      best = std::move(other);
+    }
+    return best;
+  }
+  [[nodiscard]] std::size_t flushes_of_recovery(const CutState& cut) {
+    std::ranges::copy(cut.content, memory_.begin());
+    Recorder recorder(memory_.data(), memory_.size(),
+                      {.threads = 1, .schedule = {.software = what_.schedule.software}});
+    std::unique_ptr<Instance> instance;
+    const Recorder::Run run = recorder.run(
+        [&](unsigned) { instance = recover(what_.subject, vocabulary_, bench_.live()).instance; });
+    if (run.hung) static_cast<void>(instance.release());
+    return static_cast<std::size_t>(
+        std::ranges::count(run.trace, Event::Kind::flush, &Event::kind));
   }
 
   void perform(Recorder& recorder, std::uint32_t operation) {
@@ -257,6 +318,7 @@ class Recording {
     const unsigned threads = what_.program.threads;
     // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
     const bool quiesces = threads == 1 && what_.cut % 2 == 0;
+    if (cut_) skip_some(begun);
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,
                        .schedule = what_.schedule,
@@ -271,6 +333,19 @@ class Recording {
           if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
         }
     });
+  }
+
+  /// Half of the time behind a cut: operations that have not begun never do, up to some one. What
+  /// is next after a recovery need not be of the kind that was cut.
+  void skip_some(std::vector<bool>& begun) const {
+    Rng rng(what_.cut, 12);
+    const auto rest = static_cast<std::uint64_t>(std::ranges::count(begun, false));
+    std::uint64_t skipped = rest == 0 || rng.below(2) == 0 ? 0 : rng.below(rest);
+    for (std::size_t i = first_explored(); i < begun.size() && skipped > 0; ++i)
+      if (!begun[i]) {
+        begun[i] = true;
+        --skipped;
+      }
   }
 
   void finish() {
@@ -386,7 +461,8 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
                    .preload = plan.preload,
                    .seed = seed,
                    .ordered = plan.subject.info->ordered};
-  if (plan.long_programs && (seed % 4 == 1 || seed % 4 == 2)) {
+  made.reuse = plan.reuse || seed % 4 == 3;
+  if (plan.reuse || (plan.long_programs && (seed % 4 == 1 || seed % 4 == 2))) {
     made.operations = made.operations * 5 / 2;
     made.preload = std::min<unsigned>(made.keys, made.preload * 5 / 2);
   }

@@ -79,6 +79,7 @@ struct Plan {
   unsigned depth = 4;         ///< of PCT schedules, 2 or more: one change point less than this
   unsigned preemptions = 2;   ///< of depth-first schedules
   bool long_programs = true;  ///< half of the programs are
+  bool reuse = false;         ///< all are, and use blocks again (else one in four, a short one)
   unsigned cuts = 0;          ///< of each program, which goes on behind it; 0: it is not cut
   bool transactions = false;  ///< elided paths, and some threads on the software ones
   Bounds bounds;

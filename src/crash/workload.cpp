@@ -22,13 +22,9 @@ constexpr std::array<Style, 8> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
                                           {{0, 0, 0, 100, 0, 0}, false, true},
                                           {{100, 0, 0, 0, 0, 0}, false, true}}};
 constexpr std::size_t changing_structure = 2;
+// By turns, where blocks are to be used again: whoever still leads to them is found out.
 constexpr std::size_t emptying = 6;
 constexpr std::size_t filling = 7;
-/// Of programs, one whose every other stretch empties a run of keys, and whose next one fills
-/// another: blocks that the first gives back are used by the second, and whoever still leads to
-/// them is found out.
-constexpr std::uint64_t reuse_every = 4;
-
 /// Adjacent keys that have something in common with no others: they make a node of a tree whose
 /// leaves hold four, and it goes again when few of them do.
 constexpr std::size_t cluster = 5;
@@ -69,7 +65,7 @@ Program generate(const ProgramPlan& plan) {
   for (unsigned i = 0; i < preload && !plan.load; ++i)
     program.preload.push_back({Action::insert, 0, order[i], 0, ++stamp});
   // With several threads nobody waits for the grace periods that come before a reuse.
-  const bool reuse = plan.threads == 1 && plan.seed % reuse_every == 3;
+  const bool reuse = plan.threads == 1 && plan.reuse;
   // Of several threads, to meet is what matters: at one key, or in one neighbourhood, whose
   // structure all of them change.
   const bool meeting = plan.threads > 1 && plan.seed % 4 == 1;

@@ -55,7 +55,8 @@ struct ProgramPlan {
   unsigned operations = 24;
   std::uint16_t keys = 32;
   unsigned preload = 0;
-  bool load = false;  ///< by one bulk load, which is explored, in place of insertions
+  bool load = false;   ///< by one bulk load, which is explored, in place of insertions
+  bool reuse = false;  ///< every other stretch empties a run of keys, the next fills another
   std::uint64_t seed = 1;
   bool ordered = true;
 };

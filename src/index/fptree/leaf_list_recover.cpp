@@ -103,14 +103,20 @@ class Recovery {
       list_[++kept] = list_[i];
     }
     list_.resize(kept + 1);
+    bool mended = false;
     for (std::size_t i = 0; i < list_.size(); ++i) {
+      Leaf& leaf = *list_[i].leaf;
       const std::uint64_t next =
           i + 1 < list_.size() ? pool_.offset_of(list_[i + 1].leaf) : null_offset;
-      if (list_[i].leaf->next.load(std::memory_order_relaxed) != next)
-        pm::store_persist(list_[i].leaf->next, next);
-      if (list_[i].leaf->commit.load(std::memory_order_relaxed) != list_[i].commit)
-        pm::store_persist(list_[i].leaf->commit, list_[i].commit);
+      if (leaf.next.load(std::memory_order_relaxed) == next &&
+          leaf.commit.load(std::memory_order_relaxed) == list_[i].commit)
+        continue;
+      leaf.next.store(next, std::memory_order_release);  // L8: one line, in this order
+      leaf.commit.store(list_[i].commit, std::memory_order_release);
+      pm::flush(&leaf.commit, pm::cache_line_bytes);
+      mended = true;
     }
+    if (mended) pm::fence();
     return {};
   }
 
@@ -140,9 +146,9 @@ class Recovery {
   }
 
   [[nodiscard]] Result<void> mark(Survey& of) const {
-    of.leaf->lock.reset();  // L7
     if (!pool_.heap().mark(pool_.offset_of(of.leaf), leaf_bytes(entries_)))
       return corrupt("a leaf is no block of the heap, or is linked twice", of.leaf);
+    of.leaf->lock.reset();  // L7
     if constexpr (RecordStore<Keys>::has_blobs)
       for (std::uint64_t left = of.commit; left != 0; left &= left - 1) {
         const auto slot = static_cast<unsigned>(std::countr_zero(left));

@@ -140,12 +140,11 @@ class InnerLayout {
 
   /// W4, and that unused key words are as W1 says.
   [[nodiscard]] bool samples_hold(const InnerNode& node) const noexcept {
-    for (unsigned i = 0; i < entries_; ++i) {
-      if (i >= count(node) && slot(node, i).key != unused_key) return false;
-      if (i % group == group - 1 && i / group < samples_ &&
-          load(node, i / group) != slot(node, i).key)
-        return false;
-    }
+    const unsigned n = count(node);
+    for (unsigned i = n; i < entries_; ++i)
+      if (load(node, key_at_ + i) != unused_key) return false;
+    for (unsigned i = 0; i < samples_; ++i)
+      if (load(node, i) != load(node, key_at_ + group * i + group - 1)) return false;
     return true;
   }
 
@@ -163,8 +162,10 @@ class InnerLayout {
   /// Makes the node hold one child and no separator.
   void clear(InnerNode& node, void* only_child) const noexcept {
     new (&node) InnerNode;
-    for (unsigned i = 0; i < child_at_ + entries_ + 1; ++i)
-      new (node.words() + i) std::atomic<std::uint64_t>(i < text_at_ ? unused_key : 0);
+    std::atomic<std::uint64_t>* const words = node.words();
+    const unsigned end = child_at_ + entries_ + 1;
+    std::memset(static_cast<void*>(words), 0xff, sizeof(*words) * text_at_);  // unused_key
+    std::memset(static_cast<void*>(words + text_at_), 0, sizeof(*words) * (end - text_at_));
     set_child(node, 0, only_child);
     set_count(node, 0);
   }

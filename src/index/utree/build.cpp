@@ -92,7 +92,8 @@ Result<void> UTree<Keys>::bulk_load(std::span<const Record> records) {
   ListBuilder builder(*this, records);
   if (Result<void> built = builder.build(); !built) return built;
   pm::store_persist(head_->next, builder.offsets().front());
-  return plant(builder.offsets(), [](std::size_t, RecordWords) -> Result<void> { return {}; });
+  return plant(builder.offsets(),
+               [](std::size_t, std::uint64_t, RecordWords) -> Result<void> { return {}; });
 }
 
 template Result<void> UTree<IntegerKeys>::bulk_load(std::span<const IntegerRecord>);

@@ -25,6 +25,7 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
   if (count > leaf_entries_) return broken(pool_, "D1: a leaf is overfull", expected);
   if (count == 0 && &leaf != first_) return broken(pool_, "T3: a leaf is empty", expected);
   RecordWords last;
+  unsigned used = 0;  // key words that are not the unused one
   for (unsigned i = 0; i < count; ++i) {
     if (leaf.node(i) != expected)
       return broken(pool_, "T1: the list leads elsewhere than the leaf", expected);
@@ -39,11 +40,11 @@ Result<void> UTree<Keys>::check_leaf(const Leaf& leaf, const Key* low, const Key
     if (i > 0 && !records_.less(last, words))
       return broken(pool_, "L1: keys do not ascend", expected);
     last = words;
+    used += words.key != Leaf::unused_key;
     expected = node.next.load(std::memory_order_acquire);
   }
-  for (unsigned i = count; i < Leaf::entries; ++i)
-    if (leaf.key_word(i) != Leaf::unused_key)
-      return broken(pool_, "S2: an unused key word is not 2^64 - 1", expected);
+  if (leaf.up_to(Leaf::unused_key - 1) != used)
+    return broken(pool_, "S2: an unused key word is not 2^64 - 1", expected);
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "index/inner_tree/sorted_leaf.h"
 #include "index/utree/node.h"
@@ -41,9 +42,9 @@ struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   std::atomic<Leaf*> next{nullptr};
 
   Leaf() noexcept {
-    for (auto& word : key_) word.store(unused_key, std::memory_order_relaxed);
-    for (auto& half : low_) half.store(0, std::memory_order_relaxed);
-    for (auto& part : high_) part.store(0, std::memory_order_relaxed);
+    // In one piece: nobody else sees it yet, and the explorer makes leaves by the million.
+    static_assert(unused_key == ~std::uint64_t{0});
+    std::memset(static_cast<void*>(key_.data()), 0xff, sizeof key_);
   }
 
   [[nodiscard]] unsigned count() const noexcept { return count_.load(std::memory_order_acquire); }
@@ -72,8 +73,6 @@ struct alignas(256) Leaf : SortedLeaf<Leaf, Entry> {
   void prefetch_for_write() const noexcept { each_line(pm::prefetch_for_write); }
 
   // Below: the caller holds the lock, or the leaf is not yet visible.
-
-  void append(Entry entry) noexcept { insert_at(count(), entry); }
 
  private:
   friend class SortedLeaf<Leaf, Entry>;

@@ -45,8 +45,8 @@ TEST(UTreeLeaf, AgreesWithAVectorUnderInsertionsAndRemovals) {
 
 TEST(UTreeLeaf, LeadsToTheFarthestNode) {
   Leaf leaf;
-  leaf.append({1, farthest});
-  leaf.append({2, node_alignment << Leaf::low_bits});
+  leaf.insert_at(leaf.count(), {1, farthest});
+  leaf.insert_at(leaf.count(), {2, node_alignment << Leaf::low_bits});
   EXPECT_EQ(leaf.node(0), farthest);
   EXPECT_EQ(leaf.node(1), node_alignment << Leaf::low_bits);
 }
@@ -55,13 +55,14 @@ TEST(UTreeLeaf, LeadsToTheFarthestNode) {
 TEST(UTreeLeaf, CountsTheLargestKeyOnlyWhereItIs) {
   for (unsigned count = 0; count <= Leaf::entries; ++count) {
     Leaf leaf;
-    for (unsigned i = 0; i < count; ++i) leaf.append({10 * (std::uint64_t{i} + 1), node_alignment});
+    for (unsigned i = 0; i < count; ++i)
+      leaf.insert_at(leaf.count(), {10 * (std::uint64_t{i} + 1), node_alignment});
     for (std::uint64_t word = 0; word <= 10 * (Leaf::entries + 1); ++word)
       ASSERT_EQ(leaf.up_to(word), std::min<std::uint64_t>(word / 10, count)) << word;
     EXPECT_EQ(leaf.up_to(~std::uint64_t{0}), count);
     if (count == 0) continue;
     leaf.remove_at(count - 1);
-    leaf.append({~std::uint64_t{0}, node_alignment});
+    leaf.insert_at(leaf.count(), {~std::uint64_t{0}, node_alignment});
     EXPECT_EQ(leaf.up_to(~std::uint64_t{0}), count);
     EXPECT_EQ(leaf.up_to(~std::uint64_t{0} - 1), count - 1);
   }
@@ -75,7 +76,7 @@ TEST(UTreeLeaf, SplitsAtAnyPosition) {
     std::vector<Entry> above;
     for (unsigned i = 0; i < Leaf::entries; ++i) {
       const Entry entry{i, (std::uint64_t{i} + 1) << 40};
-      left.append(entry);
+      left.insert_at(left.count(), entry);
       (i < first ? below : above).push_back(entry);
     }
     left.split(first, right);

@@ -23,13 +23,15 @@ Result<void> UTree<Keys>::plant(std::span<const std::uint64_t> offsets, Visit&& 
       Leaf& leaf = number == 0 ? *first_ : *new_leaf();
       children[number].leaf = &leaf;
       const std::size_t first = begin_of(number);
-      for (std::size_t i = first; i < begin_of(number + 1); ++i) {
+      const std::size_t last = begin_of(number + 1);
+      for (std::size_t i = first; i < last; ++i) {
         if (i + prefetch_distance < offsets.size())
           pm::prefetch(node_at(offsets[i + prefetch_distance]));
-        const RecordWords words = node_at(offsets[i])->record.load();
-        if (Result<void> visited = visit(i, words); !visited) return visited;
+        const std::uint64_t offset = offsets[i];
+        const RecordWords words = node_at(offset)->record.load();
+        if (Result<void> visited = visit(i, offset, words); !visited) return visited;
         if (i == first) children[number].lowest = records_.key_of(words);
-        leaf.append({words.key, offsets[i]});
+        leaf.insert_at(static_cast<unsigned>(i - first), {words.key, offset});
       }
     }
     return {};

@@ -1,6 +1,7 @@
 // The reading half of UTree that takes many records: scans and batches.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "index/record/batch.h"
 #include "index/utree/utree.h"
@@ -34,10 +35,11 @@ void UTree<Keys>::append(const Snapshot& snapshot, Key bound, bool past_bound, s
     const Key key = records_.key_of(snapshot.words[i]);
     if (past_bound ? bound < key : bound <= key) break;
   }
-  for (; i < snapshot.count && out.size() < count; ++i) {
-    last = snapshot.words[i];
-    records_.append(last, out);
-  }
+  const std::size_t taken = std::min<std::size_t>(snapshot.count - i, count - out.size());
+  if (taken == 0) return;
+  const std::span<const RecordWords> words = std::span(snapshot.words).subspan(i, taken);
+  records_.append(words, out);
+  last = words.back();
 }
 
 // Goes along the chain of leaves rather than the list, so that the misses of a leaf's nodes

@@ -139,8 +139,9 @@ class UTree final : public OrderedIndex<Keys> {
   // The list as a whole (build.cpp, recover.cpp). No other thread runs.
   class ListBuilder;
   [[nodiscard]] Result<std::vector<std::uint64_t>> walk() const;
-  /// Makes leaves and inner nodes for the nodes at `offsets`, in list order. `visit(i, words)`,
-  /// a Result<void>, is called once for each with its record, by several threads.
+  /// Makes leaves and inner nodes for the nodes at `offsets`, in list order.
+  /// `visit(i, offset, words)`, a Result<void>, is called once for each with its record, by several
+  /// threads.
   template <class Visit>
   [[nodiscard]] Result<void> plant(std::span<const std::uint64_t> offsets, Visit&& visit);
   [[nodiscard]] Result<void> recover_list();
