@@ -397,32 +397,6 @@ TEST(FpTreeBytes, OrdersAdversarialKeysAsMemcmpDoes) {
   }
 }
 
-// Keys that agree in the bits the rank is counted on, and keys that span all 64 bits.
-TEST(LeafOrder, SortsLikeACompleteSort) {
-  TestPool pool;
-  Epochs epochs;
-  const RecordStore<IntegerKeys> store(*pool, epochs);
-  Rng rng(3);
-  for (unsigned turn = 0; turn < 3000; ++turn) {
-    LeafCopy copy;
-    copy.count = static_cast<unsigned>(rng.below(max_entries + 1));
-    const std::uint64_t mask = ~0ULL >> rng.below(64);
-    const std::uint64_t base = turn % 2 == 0 ? 0 : rng();
-    for (unsigned i = 0; i < copy.count; ++i) copy.words[i] = {base + (rng() & mask), i};
-    if (copy.count > 2 && turn % 3 == 0) copy.words[0].key = ~0ULL;
-    sort_by_key(copy, store);
-    std::vector<bool> seen(copy.count);
-    for (unsigned r = 0; r < copy.count; ++r) {
-      ASSERT_LT(copy.order[r], copy.count);
-      ASSERT_FALSE(seen[copy.order[r]]);
-      seen[copy.order[r]] = true;
-      if (r > 0) {
-        ASSERT_LE(copy.words[copy.order[r - 1]].key, copy.words[copy.order[r]].key);
-      }
-    }
-  }
-}
-
 TEST(LeafSlots, APreferredLineIsInsideTheLeafAndUsedWhenItHasRoom) {
   Rng rng(4);
   for (unsigned entries = min_entries; entries <= max_entries; ++entries)

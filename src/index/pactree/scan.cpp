@@ -30,6 +30,9 @@ bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& 
     for (unsigned r = 0; r < out.count; ++r) out.words[r] = node.record(slots[r]).load();
     return !pm::VersionLock::is_obsolete(at.word) && node.lock.validate(at.word);
   }
+  // L5, L8: between these are the node's keys.
+  const std::uint64_t lowest = node.anchor.load().key;
+  const std::uint64_t highest = node.high.load(std::memory_order_acquire);
   LeafCopy copy;
   std::array<std::uint8_t, pactree::max_entries> slot_of;
   for (std::uint64_t left = commit; left != 0; left &= left - 1) {
@@ -38,10 +41,9 @@ bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& 
     ++copy.count;
   }
   if (pm::VersionLock::is_obsolete(at.word) || !node.lock.validate(at.word)) return false;
-  sort_by_key(copy, records_);
+  sort_by_key(copy, records_, lowest, highest, std::span(out.words));
   for (unsigned r = 0; r < count; ++r) slots[r] = slot_of[copy.order[r]];
   orders_.keep(offset, at.word, std::span(slots).first(count));
-  for (unsigned r = 0; r < out.count; ++r) out.words[r] = copy.words[copy.order[r]];
   return true;
 }
 

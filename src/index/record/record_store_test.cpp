@@ -9,22 +9,12 @@
 
 #include "core/rng.h"
 #include "index/record/index_root.h"
+#include "index/record/test_dram_pool.h"
 
 namespace perdure {
 namespace {
 
 using namespace std::string_literals;
-
-std::unique_ptr<Pool> dram_pool() {
-  PoolOptions options;
-  options.heap = HeapKind::dram;
-  options.bytes = Pool::min_pool_bytes;
-  options.huge_pages = false;
-  options.prefault = false;
-  auto pool = Pool::create(options);
-  EXPECT_TRUE(pool.ok()) << pool.error().line();
-  return std::move(pool).value();
-}
 
 TEST(KeyPrefix, SortsAsTheKeysDo) {
   const std::vector<std::string> keys{""s,
