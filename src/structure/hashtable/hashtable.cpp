@@ -53,7 +53,8 @@ const Slot* Hashtable<Memory>::find(std::uint64_t key) const noexcept {
 // In the frame of the operation: an update has 105 instructions then, not 142, and so more of them
 // overlap as far as the reorder buffer reaches.
 template <class Memory>
-[[gnu::always_inline]] inline Effect Hashtable<Memory>::put(Change& change, std::uint64_t key, std::string_view value, Put how) {
+[[gnu::always_inline]] inline Effect Hashtable<Memory>::put(Change& change, std::uint64_t key,
+                                                            std::string_view value, Put how) {
   Head& head = heads_[bucket_of(key)];
   Element* element = at(head);
   while (element != nullptr && element->key != key) element = at(element->next);
