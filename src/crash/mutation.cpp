@@ -195,13 +195,13 @@ class Sound {
 struct Attempt {
   unsigned threads = 1;
   bool long_programs = false;
-  bool cut = false;    ///< behind a cut and the recovery from it
-  bool large = false;  ///< in a pool whose heap takes its chunks by stretches
+  bool cut = false;         ///< behind a cut and the recovery from it
+  bool large_pool = false;  ///< whose heap takes its chunks by stretches
   /// Many records, of which a recovery that goes on beside the operations does not soon come to an
   /// end, and few operations.
   bool dense = false;
-  bool reuse = false;  ///< what is emptied before the cut is filled behind it
-  bool many = false;   ///< records, of which parts are kept from one reorganisation to the next
+  bool reuse = false;        ///< what is emptied before the cut is filled behind it
+  bool large_trees = false;  ///< parts of which are kept from one reorganisation to the next
 };
 
 /// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
@@ -215,18 +215,18 @@ std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Si
     const bool plain = sound.meets(site, threads, false);
     if (plain) attempts.push_back({.threads = threads});
     if (plain) attempts.push_back({.threads = threads, .long_programs = true});
-    if (plain) attempts.push_back({.threads = threads, .many = true});
+    if (plain) attempts.push_back({.threads = threads, .large_trees = true});
     if (!sound.meets(site, threads, true)) return;
     attempts.push_back({.threads = threads, .long_programs = true, .cut = true});
     attempts.push_back({.threads = threads, .cut = true, .dense = true});
-    attempts.push_back({.threads = threads, .cut = true, .many = true});
+    attempts.push_back({.threads = threads, .cut = true, .large_trees = true});
     if (threads == 1) attempts.push_back({.threads = 1, .cut = true, .reuse = true});
   };
   add(plan.threads);
   if (plan.threads == 1) add(2);
   const unsigned many = std::max(6U, plan.threads);
   if (sound.meets(site, plan.threads, false) && plan.subject.heap == HeapKind::slab)
-    attempts.push_back({.threads = many, .large = true});
+    attempts.push_back({.threads = many, .large_pool = true});
   return attempts;
 }
 
@@ -264,7 +264,7 @@ class Hunt {
       changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
       changed.operations = std::min(plan_.operations, 16U);
     }
-    if (attempt.many) {
+    if (attempt.large_trees) {
       changed.keys = std::max<std::uint16_t>(plan_.keys, 600);
       changed.preload = std::max(plan_.preload, 500U);
       changed.operations = std::max(plan_.operations, 120U);
@@ -277,12 +277,12 @@ class Hunt {
     changed.bounds.lazy = 0;
     changed.bounds.deep_every = 16;
     changed.bounds.recrash_states = 8;
-    if (attempt.large) {
+    if (attempt.large_pool) {
       changed.subject.pool_bytes = large_pool_bytes;
       changed.preload = 0;  // it would take most of the chunks that a program ever needs
     }
     const Summary summary =
-        explore_many(changed, attempt.large ? large() : bench_, [](const Summary&) {});
+        explore_many(changed, attempt.large_pool ? large() : bench_, [](const Summary&) {});
     seed += summary.programs;
     result.states += summary.coverage.states;
     result.killed = summary.violation.has_value();

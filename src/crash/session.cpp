@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <span>
 
 #include "core/assert.h"
@@ -124,36 +125,35 @@ void replay(const Event& event, std::uint32_t number, Persistency& model, unsign
   }
 }
 
-/// How a state to recover from is drawn.
+/// A state to recover from.
 enum class Draw : std::uint8_t {
-  any,   ///< any place, any lines
-  torn,  ///< before a fence, of several one in an operation with many, half of the time all lines
-         ///< old
+  any,   ///< cut anywhere, with any lines
+  torn,  ///< cut before a fence of a long operation; half of the time all lines are old
 };
 
-/// Before which event to cut.
-std::size_t draw_place(const Recorded& run, Draw draw, Rng& rng) {
-  const auto any = [&] {
-    return run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
-  };
-  if (draw == Draw::any) return any();
+std::size_t draw_any_place(const Recorded& run, Rng& rng) {
+  return run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
+}
+
+/// Of several fences the one with most of them between the call before and the return behind, of
+/// whichever threads; or the end.
+std::size_t draw_fence(const Recorded& run, Rng& rng) {
   constexpr unsigned places = 4;
-  std::size_t best = run.trace.size();
+  const std::span<const Event> trace = run.trace;
+  std::size_t best = trace.size();
   std::ptrdiff_t most = -1;
   for (unsigned i = 0; i < places; ++i) {
-    const auto is = [](Event::Kind kind) {
-      return [kind](const Event& e) { return e.kind == kind; };
-    };
-    const auto from = run.trace.begin() + static_cast<std::ptrdiff_t>(any());
-    const auto fence = std::find_if(from, run.trace.end(), is(Event::Kind::fence));
-    const auto call =
-        std::find_if(std::make_reverse_iterator(fence), run.trace.rend(), is(Event::Kind::call))
-            .base();
-    const auto ret = std::find_if(fence, run.trace.end(), is(Event::Kind::ret));
-    const auto fences = std::count_if(call, ret, is(Event::Kind::fence));
+    const auto from = static_cast<std::ptrdiff_t>(draw_any_place(run, rng));
+    const auto fence =
+        std::ranges::find(trace.begin() + from, trace.end(), Event::Kind::fence, &Event::kind);
+    const auto call = std::ranges::find(std::make_reverse_iterator(fence), trace.rend(),
+                                        Event::Kind::call, &Event::kind)
+                          .base();
+    const auto ret = std::ranges::find(fence, trace.end(), Event::Kind::ret, &Event::kind);
+    const auto fences = std::ranges::count(call, ret, Event::Kind::fence, &Event::kind);
     if (fences <= most) continue;
     most = fences;
-    best = static_cast<std::size_t>(fence - run.trace.begin());
+    best = static_cast<std::size_t>(fence - trace.begin());
   }
   return best;
 }
@@ -162,7 +162,7 @@ CutState draw_cut(const Case& what, const Recorded& run, Bench& bench, Draw draw
   Image& image = bench.image();
   image.load(run.before.data());
   Persistency model(image, image.lines(), what.domain, what.program.threads);
-  const std::size_t cut = draw_place(run, draw, rng);
+  const std::size_t cut = draw == Draw::any ? draw_any_place(run, rng) : draw_fence(run, rng);
   CutState state;
   unsigned running = 0;
   for (std::uint32_t i = 0; i < cut; ++i) {

@@ -25,6 +25,7 @@ constexpr std::size_t changing_structure = 2;
 // By turns, where blocks are to be used again: whoever still leads to them is found out.
 constexpr std::size_t emptying = 6;
 constexpr std::size_t filling = 7;
+
 /// Adjacent keys that have something in common with no others: they make a node of a tree whose
 /// leaves hold four, and it goes again when few of them do.
 constexpr std::size_t cluster = 5;

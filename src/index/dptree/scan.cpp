@@ -138,9 +138,12 @@ class DpTree<Keys>::Cursor {
                                      view_->set(which_).count.load(std::memory_order_acquire));
     order_ = 0;
   }
+  [[nodiscard]] std::uint8_t slot_in(const std::atomic<std::uint8_t>& place) const noexcept {
+    return static_cast<std::uint8_t>(
+        std::min<unsigned>(place.load(std::memory_order_acquire), tree_.leaf_entries_ - 1));
+  }
   [[nodiscard]] unsigned slot_at(std::uint64_t i) const noexcept {
-    return std::min<unsigned>(view_->order(which_)[i].load(std::memory_order_acquire),
-                              tree_.leaf_entries_ - 1);
+    return slot_in(view_->order(which_)[i]);
   }
   /// Where `key` would be if the leaf's keys were spread evenly over what it covers.
   [[nodiscard]] std::uint64_t likely_position(Key key) const noexcept {
@@ -210,8 +213,7 @@ class DpTree<Keys>::Cursor {
     const auto read = static_cast<std::size_t>(std::min<std::uint64_t>(count_ - order_, run));
     std::array<std::uint8_t, run> slot;
     for (std::size_t i = 0; i < read; ++i) {
-      slot[i] = static_cast<std::uint8_t>(
-          std::min<unsigned>(order[i].load(std::memory_order_acquire), tree_.leaf_entries_ - 1));
+      slot[i] = slot_in(order[i]);
       base_.words[i] = view.record(slot[i]).load();
     }
     const dptree::Slots there = view.set(which_).slots();
@@ -281,7 +283,7 @@ std::uint64_t DpTree<Keys>::count_over_base(const Snapshot& trees, const Buffer&
   return difference;
 }
 
-// Of a base leaf the bits suffice.
+// Of a base leaf its bits suffice: its records are not read.
 template <class Keys>
 std::uint64_t DpTree<Keys>::size() const {
   const Epochs::Guard guard(epochs_);

@@ -164,7 +164,8 @@ class InnerLayout {
     new (&node) InnerNode;
     std::atomic<std::uint64_t>* const words = node.words();
     const unsigned end = child_at_ + entries_ + 1;
-    std::memset(static_cast<void*>(words), 0xff, sizeof(*words) * text_at_);  // unused_key
+    static_assert(unused_key == ~std::uint64_t{0});
+    std::memset(static_cast<void*>(words), 0xff, sizeof(*words) * text_at_);
     std::memset(static_cast<void*>(words + text_at_), 0, sizeof(*words) * (end - text_at_));
     set_child(node, 0, only_child);
     set_count(node, 0);

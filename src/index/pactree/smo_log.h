@@ -91,14 +91,14 @@ class SmoLog {
 
   /// Recovery: the entries as they were found, empty ones left out.
   [[nodiscard]] std::vector<std::uint64_t> found() const;
-  /// Recovery: what `keep(entry)` returns replaces the entry; what is not 0 waits to be replayed. A
-  /// store suffices: if the power is cut before it is durable, recovery comes to the same again.
+  /// Recovery: what `keep(entry)` returns replaces the entry, durably; what is not 0 waits to be
+  /// replayed.
   template <class Keep>
   void adopt(Keep&& keep) noexcept {
     for (unsigned i = 0; i < entries; ++i) {
       const std::uint64_t entry = word_[i].load(std::memory_order_relaxed);
       const std::uint64_t kept = entry == 0 ? 0 : keep(entry);
-      if (kept != entry) word_[i].store(kept, std::memory_order_release);
+      if (kept != entry) pm::store_persist(word_[i], kept);
       state_[i].store(kept == 0 ? done : ready, std::memory_order_relaxed);
     }
     first_.store(0, std::memory_order_relaxed);
