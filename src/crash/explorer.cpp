@@ -112,41 +112,17 @@ bool Explorer::is_point(std::uint32_t event) const {
 
 Explorer::Found Explorer::step(std::uint32_t number) {
   const Event& event = run_->trace[number];
-  switch (event.kind) {
-    case Event::Kind::store:
-      model_->store(event.thread, event.at, event.size, event.value, number, event.group,
-                    event.plain);
-      break;
-    case Event::Kind::stream:
-      model_->stream(event.thread, event.at, event.value, number);
-      break;
-    case Event::Kind::flush:
-      model_->flush(event.thread, event.at / line_bytes,
-                    static_cast<Persistency::Flush>(event.size));
-      break;
-    case Event::Kind::fence:
-    case Event::Kind::locked:
-      model_->fence(event.thread);
-      break;
-    case Event::Kind::run:
-      if (event.thread != running_) model_->switched(running_);
-      running_ = event.thread;
-      break;
-    case Event::Kind::call:
-      model_->order(event.thread);
-      creating_ = creating_ || run_->operations[event.at].action == Action::create;
-      history_->call(event.at);
-      break;
-    case Event::Kind::ret: {
-      model_->order(event.thread);
-      created_ = created_ || run_->operations[event.at].action == Action::create;
-      const std::string wrong = history_->ret(event.at);
-      if (!wrong.empty()) {
-        Found found = violated("answers of the run itself", wrong);
-        found->open = {event.at};
-        return found;
-      }
-      break;
+  model_->replay(event, number, running_);
+  if (event.kind == Event::Kind::call) {
+    creating_ = creating_ || run_->operations[event.at].action == Action::create;
+    history_->call(event.at);
+  } else if (event.kind == Event::Kind::ret) {
+    created_ = created_ || run_->operations[event.at].action == Action::create;
+    const std::string wrong = history_->ret(event.at);
+    if (!wrong.empty()) {
+      Found found = violated("answers of the run itself", wrong);
+      found->open = {event.at};
+      return found;
     }
   }
   return std::nullopt;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 #include <span>
 
 #include "core/assert.h"
+#include "crash/cut.h"
 #include "crash/deviation.h"
 #include "pm/pm.h"
 
@@ -92,99 +92,6 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
 
 namespace {
 
-/// A state that a power cut may leave behind the preload of a run.
-struct CutState {
-  std::vector<std::byte> content;
-  Trace told;  ///< calls and returns before the cut
-};
-
-bool is_told(const Event& event) {
-  return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
-}
-
-void replay(const Event& event, std::uint32_t number, Persistency& model, unsigned& running) {
-  switch (event.kind) {
-    case Event::Kind::store:
-      return model.store(event.thread, event.at, event.size, event.value, number, event.group,
-                         event.plain);
-    case Event::Kind::stream:
-      return model.stream(event.thread, event.at, event.value, number);
-    case Event::Kind::flush:
-      return model.flush(event.thread, event.at / line_bytes,
-                         static_cast<Persistency::Flush>(event.size));
-    case Event::Kind::fence:
-    case Event::Kind::locked:
-      return model.fence(event.thread);
-    case Event::Kind::run:
-      if (event.thread != running) model.switched(running);
-      running = event.thread;
-      return;
-    case Event::Kind::call:
-    case Event::Kind::ret:
-      return model.order(event.thread);
-  }
-}
-
-/// A state to recover from.
-enum class Draw : std::uint8_t {
-  any,   ///< cut anywhere, with any lines
-  torn,  ///< cut before a fence of a long operation; half of the time all lines are old
-};
-
-std::size_t draw_any_place(const Recorded& run, Rng& rng) {
-  return run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1});
-}
-
-/// Of several fences the one with most of them between the call before and the return behind, of
-/// whichever threads; or the end.
-std::size_t draw_fence(const Recorded& run, Rng& rng) {
-  constexpr unsigned places = 4;
-  const std::span<const Event> trace = run.trace;
-  std::size_t best = trace.size();
-  std::ptrdiff_t most = -1;
-  for (unsigned i = 0; i < places; ++i) {
-    const auto from = static_cast<std::ptrdiff_t>(draw_any_place(run, rng));
-    const auto fence =
-        std::ranges::find(trace.begin() + from, trace.end(), Event::Kind::fence, &Event::kind);
-    const auto call = std::ranges::find(std::make_reverse_iterator(fence), trace.rend(),
-                                        Event::Kind::call, &Event::kind)
-                          .base();
-    const auto ret = std::ranges::find(fence, trace.end(), Event::Kind::ret, &Event::kind);
-    const auto fences = std::ranges::count(call, ret, Event::Kind::fence, &Event::kind);
-    if (fences <= most) continue;
-    most = fences;
-    best = static_cast<std::size_t>(fence - trace.begin());
-  }
-  return best;
-}
-
-CutState draw_cut(const Case& what, const Recorded& run, Bench& bench, Draw draw, Rng& rng) {
-  Image& image = bench.image();
-  image.load(run.before.data());
-  Persistency model(image, image.lines(), what.domain, what.program.threads);
-  const std::size_t cut = draw == Draw::any ? draw_any_place(run, rng) : draw_fence(run, rng);
-  CutState state;
-  unsigned running = 0;
-  for (std::uint32_t i = 0; i < cut; ++i) {
-    const Event& event = run.trace[i];
-    if (is_told(event)) state.told.push_back(event);
-    replay(event, i, model, running);
-  }
-  // All lines newest, most, or half of them; the others hold any prefix, the oldest most often.
-  const std::uint64_t odds = std::uint64_t{2} << rng.below(3);
-  const bool all_old = draw == Draw::torn && rng.below(2) == 0;
-  image.mark();
-  for (const LineNumber line : model.open_lines()) {
-    const std::span<const Choice> choices = model.choices(line);
-    const std::size_t older = all_old || rng.below(2) == 0 ? 0 : rng.below(choices.size());
-    const bool old = all_old || rng.below(odds) == 0;
-    image.write(line, old ? choices[older].content : choices.back().content);
-  }
-  state.content.assign(image.base(), image.base() + image.bytes());
-  image.undo();
-  return state;
-}
-
 /// One run while it is being recorded.
 class Recording {
  public:
@@ -257,11 +164,14 @@ class Recording {
   [[nodiscard]] CutState draw_cut_to_mend(const Recorded& run) {
     constexpr unsigned most_states = 12;
     Rng rng(what_.cut, 9);
-    if (rng.below(2) == 0) return draw_cut(what_, run, bench_, Draw::any, rng);
-    CutState best = draw_cut(what_, run, bench_, Draw::torn, rng);
+    const auto draw = [&](Draw how) {
+      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), how, rng);
+    };
+    if (rng.below(2) == 0) return draw(Draw::any);
+    CutState best = draw(Draw::torn);
     std::size_t mended = flushes_of_recovery(best);
     for (unsigned i = 1; i < most_states; ++i) {
-      CutState other = draw_cut(what_, run, bench_, Draw::torn, rng);
+      CutState other = draw(Draw::torn);
       const std::size_t flushes = flushes_of_recovery(other);
       if (flushes <= mended) continue;
       mended = flushes;
