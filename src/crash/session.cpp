@@ -181,8 +181,9 @@ class Recording {
   }
   [[nodiscard]] std::size_t flushes_of_recovery(const CutState& cut) {
     std::ranges::copy(cut.content, memory_.begin());
-    Recorder recorder(memory_.data(), memory_.size(),
-                      {.threads = 1, .schedule = {.software = what_.schedule.software}});
+    Recorder recorder(
+        memory_.data(), memory_.size(),
+        {.threads = 1, .schedule = {.software = what_.schedule.software}, .mutation = {}});
     std::unique_ptr<Instance> instance;
     const Recorder::Run run = recorder.run(
         [&](unsigned) { instance = recover(what_.subject, vocabulary_, bench_.live()).instance; });
