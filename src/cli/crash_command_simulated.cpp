@@ -16,6 +16,7 @@
 #include "crash/toys/toys.h"
 #include "driver/build_info.h"
 #include "pm/pm.h"
+#include "pool/slab_heap.h"
 
 namespace perdure::cli {
 namespace {
@@ -36,6 +37,7 @@ struct Flags {
   std::string budget = "10";
   std::string transactions = "off";
   std::string states;
+  std::string room;
   std::string out;
   std::string replay;
   std::string mutate;
@@ -64,6 +66,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--states", flags.states, "stop after so many states");
   app.add_option("--transactions", flags.transactions,
                  "off (default) or on: hardware transactions, the elided paths of the index");
+  app.add_option("--room", flags.room,
+                 "chunks of 64 KiB of the slab heap that a pool has beside what a new index takes: "
+                 "few are soon full (a pool of 1 MiB)");
   app.add_option("--out", flags.out, "where to write the replay file of a finding");
   app.add_option("--replay", flags.replay, "show a finding again, step by step");
   app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
@@ -167,6 +172,15 @@ Result<crash::Plan> plan_of(const Flags& flags) {
   if (!seed) return seed.error();
   const auto budget = seconds(flags.budget);
   if (!budget) return budget.error();
+  if (!flags.room.empty()) {
+    if (plan.subject.heap != HeapKind::slab)
+      return Error{ErrorCode::usage, "only the slab heap's chunks can be few", "--room",
+                   "give --heap slab"};
+    const auto room = number(flags.room, "--room", 0, 2048);
+    if (!room) return room.error();
+    plan.subject.pool_bytes =
+        crash::least_pool_bytes(plan.subject, plan.key_kind) + *room * SlabHeap::chunk_bytes;
+  }
   plan.threads = static_cast<unsigned>(*threads);
   plan.operations = static_cast<unsigned>(*operations);
   plan.keys = static_cast<std::uint16_t>(*keys);

@@ -69,6 +69,7 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
 std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads,
                                            const std::function<bool()>& deadline_passed) {
   begin(run, threads);
+  deadline_passed_ = deadline_passed;
   // To open a pool of libpmemobj takes milliseconds: few points of many programs.
   constexpr std::size_t events_a_point = 64;
   constexpr std::size_t farthest_apart = 32;
@@ -85,7 +86,7 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
       if (event >= window_end_) open_window(event);
       if (Found found = point(event)) return found;
     }
-    if (event == run.trace.size() || coverage_.states >= bounds_.states || deadline_passed()) break;
+    if (event == run.trace.size() || coverage_.states >= bounds_.states || is_late()) break;
     if (Found found = step(event)) return found;
   }
   if (run.hung) return violated("time-out", "the run itself hangs: a thread waits for ever");
@@ -174,8 +175,9 @@ Explorer::Found Explorer::point(std::uint32_t event) {
   const std::vector<Open> open = open_lines(*model_);
   Found found;
   if (domain_ == Domain::eadr) {
-    ++coverage_.exhausted;
-    found = buffered(open);
+    bool finished = false;
+    found = buffered(finished);
+    ++(finished ? coverage_.exhausted : coverage_.sampled);
   } else if (product_of(open, bounds_.product) <= bounds_.product) {
     ++coverage_.exhausted;
     found = all_products(open);
@@ -237,7 +239,7 @@ Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
     std::vector<std::uint32_t> others(open.size(), 0);
     for (std::size_t i = 0; newest && i < open.size(); ++i)
       others[i] = static_cast<std::uint32_t>(open[i].choices.size() - 1);
-    for (std::size_t i = 0; i < open.size(); ++i) {
+    for (std::size_t i = 0; i < open.size() && !is_late(); ++i) {
       std::vector<std::uint32_t> chosen = others;
       for (std::uint32_t c = 0; c < open[i].choices.size(); ++c) {
         chosen[i] = c;
@@ -249,18 +251,24 @@ Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
 }
 
 // eADR: every prefix of the store buffer, with every choice of streamed words on top.
-Explorer::Found Explorer::buffered(const std::vector<Open>&) {
+Explorer::Found Explorer::buffered(bool& finished) {
   const auto waiting = model_->buffered();
   Found found;
+  finished = true;
   image_.mark();
   for (std::uint32_t kept = 0; kept <= waiting.size() && !found; ++kept) {
+    if (is_late()) {
+      finished = false;
+      break;
+    }
     if (kept > 0) image_.write(waiting[kept - 1].line, waiting[kept - 1].content);
     if (kept > 0 && waiting[kept - 1].torn) continue;
     buffer_ = LineState{
         LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
     const std::vector<Open> open = open_lines(*model_);
-    found =
-        product_of(open, bounds_.product) <= bounds_.product ? all_products(open) : linearly(open);
+    const bool all = product_of(open, bounds_.product) <= bounds_.product;
+    found = all ? all_products(open) : linearly(open);
+    finished = finished && all;
   }
   image_.undo();
   return found;

@@ -119,7 +119,7 @@ class Explorer {
   [[nodiscard]] Found point(std::uint32_t event);
   [[nodiscard]] Found lazily(const std::vector<Open>& open, bool& finished);
   [[nodiscard]] Found linearly(const std::vector<Open>& open);
-  [[nodiscard]] Found buffered(const std::vector<Open>& open);
+  [[nodiscard]] Found buffered(bool& finished);
   [[nodiscard]] Found all_products(const std::vector<Open>& open);
   [[nodiscard]] Found recent_products(const std::vector<Open>& open);
   /// Makes the state of these choices, judges it unless it was seen, and takes it back.
@@ -128,6 +128,7 @@ class Explorer {
   [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
   /// From this point on states that passed are remembered, up to some later one.
   void open_window(std::uint32_t event);
+  [[nodiscard]] bool is_late() const { return deadline_passed_ && deadline_passed_(); }
   [[nodiscard]] Found judge(bool deep);
   /// Not deep, and only where `known` knows of no state that came to what is allowed here.
   [[nodiscard]] Found judge_unless(Known& known);
@@ -156,6 +157,7 @@ class Explorer {
   Coverage coverage_;
 
   const Recorded* run_ = nullptr;
+  std::function<bool()> deadline_passed_;
   std::optional<Persistency> model_;
   std::optional<History> history_;
   bool created_ = false;  ///< the index's creation has returned

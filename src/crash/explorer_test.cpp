@@ -7,6 +7,7 @@
 #include "crash/shrink.h"
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
+#include "pool/slab_heap.h"
 
 namespace perdure::crash {
 namespace {
@@ -373,6 +374,45 @@ TEST(MutationTest, WhatARecoveryForgetsToFlushIsFound) {
     EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
   }
   EXPECT_GE(tried, 1U);
+}
+
+TEST(LeastPoolTest, APoolWithLittleRoomRunsFull) {
+  for (const auto& [name, room] : {std::pair{"lbtree", 0U}, {"dptree", 1U}, {"roart", 3U}}) {
+    const IndexInfo& info = **IndexRegistry::find(name);
+    Plan plan = plan_for(info, 1, 400);
+    plan.subject.pool_bytes = least_pool_bytes(plan.subject, KeyKind::integer);
+    EXPECT_LT(plan.subject.pool_bytes, std::size_t{1} << 19);
+    plan.subject.pool_bytes += room * SlabHeap::chunk_bytes;
+    plan.keys = 3000;
+    plan.preload = 3000;
+    Bench bench(plan.subject.pool_bytes);
+    Case what;
+    what.subject = plan.subject;
+    what.program = generate(program_plan(plan, 1));
+    const Verdict verdict = record(what, bench);
+    EXPECT_FALSE(verdict.violation.has_value()) << name << ": " << verdict.violation->what;
+    const auto refused = std::ranges::count(verdict.run.answers, Outcome::out_of_space,
+                                            [](const Answer& answer) { return answer.outcome; });
+    EXPECT_GT(refused, 100) << name;
+    const Summary summary = run(plan, bench);
+    EXPECT_FALSE(summary.violation.has_value())
+        << name << ": " << summary.violation->oracle << ": " << summary.violation->what;
+  }
+}
+
+TEST(LeastPoolTest, OneChunkLessIsTooSmall) {
+  Subject subject{*IndexRegistry::find("dptree"), {}, std::size_t{1} << 20};
+  subject.options = small_options(*subject.info);
+  const std::size_t least = least_pool_bytes(subject, KeyKind::integer);
+  const auto creates = [&](std::size_t bytes) {
+    Program program;
+    const Vocabulary vocabulary(program);
+    const Memory memory(bytes);
+    const auto made = start_new(subject, vocabulary, memory);
+    return made.ok() && (*made)->perform({.action = Action::create}).wrong.empty();
+  };
+  EXPECT_TRUE(creates(least));
+  EXPECT_FALSE(creates(least - SlabHeap::chunk_bytes));
 }
 
 TEST(WatchTest, ALoopThatNoHookSeesIsStopped) {

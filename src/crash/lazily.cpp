@@ -18,6 +18,7 @@ class Explorer::Lazily {
     const std::uint64_t most = explorer_.bounds_.lazy;
     std::uint64_t recoveries = 0;
     for (std::uint64_t all = 0; recoveries < most && all < known_a_recovery * most; ++all) {
+      if (explorer_.is_late()) break;
       ++explorer_.coverage_.states;
       Found found;
       if (explorer_.may_be_known() && is_known()) {

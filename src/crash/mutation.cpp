@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "pool/slab_heap.h"
+
 namespace perdure::crash {
 
 const char* name_of(Mutation::Kind kind) noexcept {
@@ -191,6 +193,9 @@ class Sound {
   std::map<std::pair<unsigned, bool>, std::set<Site>> met_;
 };
 
+/// Of pools that are meant to be full, in chunks beside what the empty index has.
+constexpr unsigned most_room = 3;
+
 /// One way to look for a state that shows what a mutant is worth.
 struct Attempt {
   unsigned threads = 1;
@@ -202,13 +207,17 @@ struct Attempt {
   bool dense = false;
   bool reuse = false;        ///< what is emptied before the cut is filled behind it
   bool large_trees = false;  ///< parts of which are kept from one reorganisation to the next
+  /// Trees larger than the pool, which has so many chunks beside the empty index.
+  std::optional<unsigned> room{};
+  bool large_nodes = false;  ///< as they are by default, in large trees
+  friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
 /// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
 /// what fills a large leaf many operations. What the release of a lock shows too early only another
 /// thread can see, and what the repair of a cut forgets only what is done behind it. How far the
 /// heap has handed out memory matters to recovery only where one durable mark stands for several
-/// chunks.
+/// chunks. And a reorganisation that finds no room for what it makes does something else.
 std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Site& site) {
   std::vector<Attempt> attempts;
   const auto add = [&](unsigned threads) {
@@ -220,14 +229,52 @@ std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Si
     attempts.push_back({.threads = threads, .long_programs = true, .cut = true});
     attempts.push_back({.threads = threads, .cut = true, .dense = true});
     attempts.push_back({.threads = threads, .cut = true, .large_trees = true});
+    if (threads == 1)
+      attempts.push_back({.threads = 1, .cut = true, .large_trees = true, .large_nodes = true});
     if (threads == 1) attempts.push_back({.threads = 1, .cut = true, .reuse = true});
   };
   add(plan.threads);
   if (plan.threads == 1) add(2);
   const unsigned many = std::max(6U, plan.threads);
-  if (sound.meets(site, plan.threads, false) && plan.subject.heap == HeapKind::slab)
+  if (plan.subject.heap != HeapKind::slab) return attempts;
+  if (sound.meets(site, plan.threads, false))
     attempts.push_back({.threads = many, .large_pool = true});
+  for (const bool cut : {false, true})
+    for (unsigned room = 0; room <= most_room && sound.meets(site, plan.threads, cut); ++room)
+      attempts.push_back({.threads = plan.threads, .cut = cut, .room = room});
   return attempts;
+}
+
+/// The index with its default options, in a pool with some room for it.
+[[nodiscard]] Subject with_large_nodes(const Plan& plan) {
+  constexpr std::size_t most_bytes = std::size_t{8} << 20;
+  constexpr std::size_t chunks = 8;
+  Subject subject = plan.subject;
+  if (subject.heap != HeapKind::slab) return subject;
+  for (const IndexOption& option : subject.info->options)
+    subject.options.set(option.name, option.fallback);
+  subject.pool_bytes = std::max(subject.pool_bytes, most_bytes);
+  const std::size_t least = least_pool_bytes(subject, plan.key_kind);
+  subject.pool_bytes = std::max(plan.subject.pool_bytes, least + chunks * SlabHeap::chunk_bytes);
+  return subject;
+}
+
+/// The violation of a short exploration without a change, which should have none.
+std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
+  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
+  if (!sound.violation) return std::nullopt;
+  const Case& failed = *sound.failed;
+  std::string how = "without any change, " + std::to_string(plan.threads) + " threads, " +
+                    std::to_string(plan.keys) + " keys, pool of " +
+                    std::to_string(plan.subject.pool_bytes >> 10) + " KiB, seed " +
+                    std::to_string(failed.program.universe);
+  if (failed.cut != 0) how += ", cut " + std::to_string(failed.cut);
+  return MutantResult{{},
+                      false,
+                      {},
+                      true,
+                      how + ": " + sound.violation->oracle + ": " + sound.violation->what,
+                      sound.coverage.states};
 }
 
 /// Tries one mutant until it is killed.
@@ -235,7 +282,26 @@ class Hunt {
  public:
   Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
 
+  /// Without those that the sound program does not pass: they would kill every mutant.
+  [[nodiscard]] std::vector<Attempt> usable(std::vector<Attempt> attempts) {
+    std::erase_if(attempts, [&](const Attempt& attempt) {
+      const auto known = std::ranges::find(tried_, attempt, &std::pair<Attempt, bool>::first);
+      if (known != tried_.end()) return !known->second;
+      const Plan plan = plan_of(attempt, 1.0 / 8);
+      const bool passes = !objection(plan, bench_of(plan.subject.pool_bytes));
+      tried_.emplace_back(attempt, passes);
+      return !passes;
+    });
+    return attempts;
+  }
+
   void run(const std::vector<Attempt>& attempts, MutantResult& result) {
+    // The programs that have killed others of the place may kill this one.
+    for (const Killer& killer : std::vector(killers_[result.place.show()])) {
+      std::uint64_t seed = killer.seed;
+      run(killer.attempt, 1.0 / 8, seed, result);
+      if (result.killed) return;
+    }
     std::vector<std::uint64_t> seeds(attempts.size(), plan_.seed);
     // A short look in every way first: most mutants show at once in one of them.
     for (const double share : {1.0 / 16, 1.0 / 2})
@@ -245,29 +311,52 @@ class Hunt {
 
  private:
   void run(const Attempt& attempt, double share, std::uint64_t& seed, MutantResult& result) {
-    Plan changed = plan_;
-    changed.mutation = result.mutation;
     // What is late, or ordered by something later, shows least in the thread that is late.
     const bool delays = result.is_fence || result.mutation.kind == Mutation::Kind::late;
     if (delays && attempt.threads > 1) share *= 2;
+    Plan changed = plan_of(attempt, share);
+    changed.mutation = result.mutation;
+    changed.seed = seed;
+    const Summary summary =
+        explore_many(changed, bench_of(changed.subject.pool_bytes), [](const Summary&) {});
+    seed += summary.programs;
+    result.states += summary.coverage.states;
+    result.killed = summary.violation.has_value();
+    if (!result.killed) return;
+    result.oracle = summary.violation->oracle;
+    killers_[result.place.show()].push_back({attempt, seed - 1});
+  }
+
+  /// `share`: of the time, or states, that a mutant has.
+  [[nodiscard]] Plan plan_of(const Attempt& attempt, double share) const {
+    Plan changed = plan_;
     changed.seconds *= share;
     if (plan_.most_states != ~std::uint64_t{0})
       changed.most_states = std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(static_cast<double>(plan_.most_states) * share));
-    changed.seed = seed;
     changed.threads = attempt.threads;
     changed.long_programs = attempt.long_programs;
-    changed.reuse = attempt.reuse;
+    changed.reuse = attempt.reuse || attempt.room;
     changed.cuts = attempt.cut ? cuts_of_a_program : 0;
+    const auto enlarge = [&](std::uint16_t keys, unsigned preload, unsigned operations) {
+      changed.keys = std::max(plan_.keys, keys);
+      changed.preload = std::max(plan_.preload, preload);
+      changed.operations = std::max(plan_.operations, operations);
+    };
     if (attempt.dense) {
       changed.keys = static_cast<std::uint16_t>(std::min(plan_.keys * 2, 4096));
       changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
       changed.operations = std::min(plan_.operations, 16U);
     }
-    if (attempt.large_trees) {
-      changed.keys = std::max<std::uint16_t>(plan_.keys, 600);
-      changed.preload = std::max(plan_.preload, 500U);
-      changed.operations = std::max(plan_.operations, 120U);
+    if (attempt.large_trees) enlarge(600, 500, 120);
+    if (attempt.large_nodes) changed.subject = large_nodes_;
+    if (attempt.large_pool) {
+      changed.subject.pool_bytes = large_pool_bytes;
+      changed.preload = 0;  // it would take most of the chunks that a program ever needs
+    }
+    if (attempt.room) {
+      enlarge(3000, 1200, 200);
+      changed.subject.pool_bytes = least_bytes_ + *attempt.room * SlabHeap::chunk_bytes;
     }
     // A mutant differs only here and there, so many schedules are worth their while, and of a
     // point's states those with few lines behind.
@@ -277,21 +366,17 @@ class Hunt {
     changed.bounds.lazy = 0;
     changed.bounds.deep_every = 16;
     changed.bounds.recrash_states = 8;
-    if (attempt.large_pool) {
-      changed.subject.pool_bytes = large_pool_bytes;
-      changed.preload = 0;  // it would take most of the chunks that a program ever needs
-    }
-    const Summary summary =
-        explore_many(changed, attempt.large_pool ? large() : bench_, [](const Summary&) {});
-    seed += summary.programs;
-    result.states += summary.coverage.states;
-    result.killed = summary.violation.has_value();
-    if (result.killed) result.oracle = summary.violation->oracle;
+    return changed;
   }
-  Bench& large() {
-    if (!large_) large_.emplace(large_pool_bytes);
-    return *large_;
+  Bench& bench_of(std::size_t pool_bytes) {
+    if (pool_bytes == plan_.subject.pool_bytes) return bench_;
+    return others_.try_emplace(pool_bytes, pool_bytes).first->second;
   }
+
+  struct Killer {
+    Attempt attempt;
+    std::uint64_t seed;  ///< of the program
+  };
 
   static constexpr unsigned schedules_of_a_program = 8;
   /// A stretch of the slab heap's is two chunks of 64 KiB from 128 chunks on.
@@ -299,21 +384,12 @@ class Hunt {
 
   const Plan& plan_;
   Bench& bench_;
-  std::optional<Bench> large_;
+  std::map<std::string, std::vector<Killer>> killers_;  ///< by place
+  std::size_t least_bytes_ = least_pool_bytes(plan_.subject, plan_.key_kind);
+  Subject large_nodes_ = with_large_nodes(plan_);
+  std::map<std::size_t, Bench> others_;          ///< by their pools' size
+  std::vector<std::pair<Attempt, bool>> tried_;  ///< whether the sound program passes
 };
-
-/// The violation of a short exploration without a change, which should have none.
-std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
-  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
-  if (!sound.violation) return std::nullopt;
-  return MutantResult{
-      {},
-      false,
-      {},
-      true,
-      "without any change: " + sound.violation->oracle + ": " + sound.violation->what,
-      sound.coverage.states};
-}
 
 }  // namespace
 
@@ -333,13 +409,16 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
                                  const std::string& part,
                                  const std::function<void(const MutantResult&)>& told) {
   std::vector<MutantResult> results;
+  const auto add = [&](MutantResult result) {
+    results.push_back(std::move(result));
+    told(results.back());
+  };
   // To open a pool of libpmemobj takes milliseconds, and it does not tell what it flushes there.
   Plan cut = plan;
   cut.cuts = plan.subject.heap == HeapKind::slab ? cuts_of_a_program : 0;
   for (const Plan* const unchanged : {&plan, &std::as_const(cut)})
     if (auto objected = objection(*unchanged, bench)) {
-      results.push_back(std::move(*objected));
-      told(results.back());
+      add(std::move(*objected));
       return results;
     }
   const Sound sound(cut, bench);
@@ -348,15 +427,21 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
   std::vector<const void*> pcs;
   for (const Site& site : sites) pcs.push_back(site.pc);
   places.prepare(pcs);
+  // Place by place, its fences first: what is late is killed as they are.
+  std::vector<std::pair<std::string, Site>> order;
   for (const Site& site : sites)
+    if (std::string place = places.of(site.pc).show(); place.find(part) != std::string::npos)
+      order.emplace_back(std::move(place), site);
+  std::ranges::stable_sort(order, {}, [](const auto& one) {
+    return std::pair(std::string_view(one.first), !one.second.is_fence);
+  });
+  for (const auto& [place, site] : order)
     for (const Mutation::Kind kind : kinds) {
       if (site.is_fence && kind != Mutation::Kind::drop) continue;
-      if (places.of(site.pc).show().find(part) == std::string::npos) continue;
       MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
       result.equivalent = argument(sound.evidence(site, kind));
-      if (result.equivalent.empty()) hunt.run(attempts_for(plan, sound, site), result);
-      results.push_back(std::move(result));
-      told(results.back());
+      if (result.equivalent.empty()) hunt.run(hunt.usable(attempts_for(plan, sound, site)), result);
+      add(std::move(result));
     }
   return results;
 }

@@ -110,7 +110,8 @@ void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& w
   program.threads = static_cast<unsigned>(reader.number("threads", 1, 8));
   program.keys = static_cast<std::uint16_t>(reader.number("keys", 1, 4096));
   program.universe = reader.number("universe", 0, ~std::uint64_t{0});
-  what.subject.pool_bytes = reader.number("pool_bytes", 128 << 10, 256 << 20) / 4096 * 4096;
+  what.subject.pool_bytes =
+      reader.number("pool_bytes", Pool::min_image_bytes, 256 << 20) / 4096 * 4096;
   constexpr std::size_t most_operations = 100'000;
   for (const Json& each : reader.list("preload", most_operations))
     program.preload.push_back(read_operation(each, program, wrong));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "crash/toys/toys.h"
+#include "pool/slab_heap.h"
 
 namespace perdure::crash {
 
@@ -241,6 +242,19 @@ Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabu
         subject, both.of<SlotKeys>(), keys, std::move(pool).value()));
   return std::unique_ptr<Instance>(std::make_unique<IndexInstance<ByteKeys>>(
       subject, both.of<ByteKeys>(), keys, std::move(pool).value()));
+}
+
+std::size_t least_pool_bytes(const Subject& subject, KeyKind key_kind) {
+  Program program;
+  program.key_kind = key_kind;
+  const Vocabulary vocabulary(program);
+  for (std::size_t bytes = Pool::min_image_bytes; bytes < subject.pool_bytes;
+       bytes += SlabHeap::chunk_bytes) {
+    const Memory memory(bytes);
+    const auto instance = start_new(subject, vocabulary, memory);
+    if (instance && (*instance)->perform({.action = Action::create}).wrong.empty()) return bytes;
+  }
+  return subject.pool_bytes;
 }
 
 Recovered recover(const Subject& subject, const Vocabulary& vocabulary, const Memory& memory) {

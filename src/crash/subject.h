@@ -72,6 +72,11 @@ class Vocabulary {
                                                           const Vocabulary& vocabulary,
                                                           const Memory& memory);
 
+/// The size of the smallest pool with the slab heap in which the subject can be created; the
+/// subject's own where that is too small. One that is larger by a few chunks of the heap is soon
+/// full.
+[[nodiscard]] std::size_t least_pool_bytes(const Subject& subject, KeyKind key_kind);
+
 struct Recovered {
   std::unique_ptr<Instance> instance;
   bool absent = false;  ///< the pool is sound and holds no such index

@@ -16,8 +16,6 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t least_image_bytes = std::uint64_t{128} << 10;
-
 std::uint64_t bytes_of_part(const PoolOptions& options) {
   const std::uint64_t pages = (options.bytes + 4095) / 4096;
   return (pages + options.parts - 1) / options.parts * 4096;
@@ -280,14 +278,14 @@ void FilePool::adopt(std::span<std::byte> memory, std::uint64_t part_bytes, unsi
 
 Result<std::unique_ptr<Pool>> FilePool::create_in(std::span<std::byte> memory, unsigned parts) {
   const std::uint64_t bytes = memory.size() / parts;
-  if (bytes < least_image_bytes || memory.size() % pool_header_bytes != 0 ||
+  if (bytes < Pool::min_image_bytes || memory.size() % pool_header_bytes != 0 ||
       reinterpret_cast<std::uintptr_t>(memory.data()) % pool_header_bytes != 0 ||
       (parts > 1 && (!std::has_single_bit(bytes) || parts * bytes != memory.size())))
     return Error{ErrorCode::usage,
                  "an image of " + std::to_string(memory.size()) + " bytes in " +
                      std::to_string(parts) + " parts",
                  "(image)",
-                 "give whole pages, at least " + std::to_string(least_image_bytes) +
+                 "give whole pages, at least " + std::to_string(Pool::min_image_bytes) +
                      " bytes a part, and a power of two where there are several"};
   std::unique_ptr<FilePool> pool(new FilePool);
   pool->adopt(memory, bytes, parts);
@@ -301,7 +299,7 @@ Result<std::unique_ptr<Pool>> FilePool::open_in(std::span<std::byte> memory) {
   const std::string& path = pool->path_;
   if (memory.size() < pool_header_bytes) return foreign_error(path);
   const PoolHeader& first = *pool->header_;
-  if (const Result<void> valid = check_header(first, memory.size(), path, least_image_bytes);
+  if (const Result<void> valid = check_header(first, memory.size(), path, Pool::min_image_bytes);
       !valid)
     return valid.error();
   if (first.heap_kind != static_cast<std::uint8_t>(HeapKind::slab) ||
@@ -315,7 +313,7 @@ Result<std::unique_ptr<Pool>> FilePool::open_in(std::span<std::byte> memory) {
   for (unsigned n = 1; n < pool->parts(); ++n) {
     const PoolHeader& header = pool->header_of(n);
     if (const Result<void> valid =
-            check_header(header, pool->part_bytes(), path, least_image_bytes);
+            check_header(header, pool->part_bytes(), path, Pool::min_image_bytes);
         !valid)
       return valid.error();
     if (const Result<void> belongs = check_part(header, first, n, path); !belongs)

@@ -70,6 +70,7 @@ struct PoolRoot {
 class Pool {
  public:
   static constexpr std::uint64_t min_pool_bytes = 16ULL << 20;
+  static constexpr std::uint64_t min_image_bytes = 128ULL << 10;  ///< of `create_in`
   static constexpr unsigned max_roots = 32;
   static constexpr unsigned max_parts = 64;
 

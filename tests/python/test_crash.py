@@ -103,6 +103,20 @@ def test_a_bad_choice_is_one_line(flag: str, value: str) -> None:
     assert done.stderr.count("\n") == 1 and flag in done.stderr
 
 
+def test_a_pool_that_runs_full() -> None:
+    many = ("--keys", "3000", "--preload", "3000", "--ops", "60", "--states", "300")
+    done = crash("--index", "dptree", "--room", "1", *many, "--json")
+    assert done.returncode == 0, done.stderr
+    assert found(done) != found(crash("--index", "dptree", *many, "--json"))
+
+
+@pytest.mark.parametrize("flags", [("--room", "few"), ("--room", "1", "--heap", "pmdk")])
+def test_room_that_there_cannot_be_is_one_line(flags: tuple[str, ...]) -> None:
+    done = crash("--index", "fptree", *flags)
+    assert done.returncode == 2
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and "--room" in done.stderr
+
+
 def test_mutants_of_one_place() -> None:
     done = crash("--mutate", "lbtree", "--place", "::commit", "--budget", "2", "--json")
     assert done.returncode == 0, done.stderr

@@ -6,21 +6,19 @@ namespace perdure {
 using dptree::Change;
 using dptree::LogRecord;
 
-// Power-cut states: without the change, or with it. Cost: integers 1 flushed line and 1 fence; byte
-// strings the blob's lines and 1 fence more.
+// Power-cut states: without the change, or with it. Cost: 1 flushed line and 1 fence; byte strings
+// the blob's lines more. R2: the lock of the log's tail, a locked instruction, comes behind the
+// flushes of the blob and before this, so the blob is durable.
 template <class Keys>
 void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) noexcept {
   const RecordWords words = draft.words;
   const std::uint64_t check = LogRecord::check_of(words, seal, Change::put);
   record.key.store(words.key, std::memory_order_release);  // D3
   record.value.store(words.value, std::memory_order_release);
-  if constexpr (RecordStore<Keys>::has_blobs) {
-    pm::flush(&record, sizeof record);
-    pm::fence();  // R2
+  if constexpr (RecordStore<Keys>::has_blobs)
     heap_.publish({&draft.block, 1}, &record.check, check);
-  } else {
+  else
     pm::store_persist(record.check, check);  // G2: one line holds all three words
-  }
 }
 
 // What lies below the front tree is looked for before the leaf is locked, and all that misses the

@@ -81,7 +81,7 @@ Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const KeyPath
       return marked.error();
     ++records;
   }
-  if (cut) pm::persist(array.word.data(), sizeof array.word);
+  if (cut) pm::persist(array.word.data(), entries_ * sizeof array.word[0]);
   return records;
 }
 
