@@ -269,6 +269,15 @@ def crash(stage: Stage) -> None:
                 program, "crash", "--index", name, "--key-kind", kind, "--domain", domain,
                 "--threads", threads, "--quiet", "--budget", str(CRASH_SECONDS), "--out", found,
             ])  # fmt: skip
+        if index["heaps"] and "slab" not in index["heaps"]:
+            continue
+        for kind, room in product(index["key_kinds"], ("0", "3")):  # in pools that run full
+            found = BUILD / "log" / f"crash-{name}-{kind}-room-{room}.json"
+            commands.append([
+                program, "crash", "--index", name, "--key-kind", kind, "--room", room,
+                "--keys", "3000", "--preload", "3000", "--ops", "60",
+                "--quiet", "--budget", str(CRASH_SECONDS), "--out", found,
+            ])  # fmt: skip
     stage.run_at_once(commands)
 
 

@@ -250,7 +250,6 @@ std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Si
   constexpr std::size_t most_bytes = std::size_t{8} << 20;
   constexpr std::size_t chunks = 8;
   Subject subject = plan.subject;
-  if (subject.heap != HeapKind::slab) return subject;
   for (const IndexOption& option : subject.info->options)
     subject.options.set(option.name, option.fallback);
   subject.pool_bytes = std::max(subject.pool_bytes, most_bytes);
@@ -282,17 +281,15 @@ class Hunt {
  public:
   Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
 
-  /// Without those that the sound program does not pass: they would kill every mutant.
-  [[nodiscard]] std::vector<Attempt> usable(std::vector<Attempt> attempts) {
-    std::erase_if(attempts, [&](const Attempt& attempt) {
-      const auto known = std::ranges::find(tried_, attempt, &std::pair<Attempt, bool>::first);
-      if (known != tried_.end()) return !known->second;
+  /// A violation that the sound program shows in one of the ways: there it would kill any mutant.
+  [[nodiscard]] std::optional<MutantResult> objection_to(const std::vector<Attempt>& attempts) {
+    for (const Attempt& attempt : attempts) {
+      if (std::ranges::find(passed_, attempt) != passed_.end()) continue;
       const Plan plan = plan_of(attempt, 1.0 / 8);
-      const bool passes = !objection(plan, bench_of(plan.subject.pool_bytes));
-      tried_.emplace_back(attempt, passes);
-      return !passes;
-    });
-    return attempts;
+      if (auto objected = objection(plan, bench_of(plan.subject.pool_bytes))) return objected;
+      passed_.push_back(attempt);
+    }
+    return std::nullopt;
   }
 
   void run(const std::vector<Attempt>& attempts, MutantResult& result) {
@@ -387,8 +384,8 @@ class Hunt {
   std::map<std::string, std::vector<Killer>> killers_;  ///< by place
   std::size_t least_bytes_ = least_pool_bytes(plan_.subject, plan_.key_kind);
   Subject large_nodes_ = with_large_nodes(plan_);
-  std::map<std::size_t, Bench> others_;          ///< by their pools' size
-  std::vector<std::pair<Attempt, bool>> tried_;  ///< whether the sound program passes
+  std::map<std::size_t, Bench> others_;  ///< by their pools' size
+  std::vector<Attempt> passed_;          ///< by the sound program
 };
 
 }  // namespace
@@ -440,7 +437,14 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
       if (site.is_fence && kind != Mutation::Kind::drop) continue;
       MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
       result.equivalent = argument(sound.evidence(site, kind));
-      if (result.equivalent.empty()) hunt.run(hunt.usable(attempts_for(plan, sound, site)), result);
+      if (result.equivalent.empty()) {
+        const std::vector<Attempt> attempts = attempts_for(plan, sound, site);
+        if (auto objected = hunt.objection_to(attempts)) {
+          add(std::move(*objected));
+          return results;
+        }
+        hunt.run(attempts, result);
+      }
       add(std::move(result));
     }
   return results;

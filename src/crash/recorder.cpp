@@ -186,11 +186,13 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
 void Recorder::called(std::uint32_t operation) {
   source_.settle();
   source_.add(Event::Kind::call, fibers_.running(), operation, 0, nullptr);
+  steps_told_ = run_.steps.count;
 }
 
 void Recorder::returned(std::uint32_t operation) {
   source_.settle();
   source_.add(Event::Kind::ret, fibers_.running(), operation, 0, nullptr);
+  steps_told_ = run_.steps.count;
 }
 
 unsigned Recorder::next_alive(unsigned after) const {
@@ -225,7 +227,7 @@ void Recorder::meet() {
   constexpr std::uint64_t most_quiet = 1U << 30;  // a loop without any pause or store
   quiet_met_ = quiet_loads() == 0 ? quiet_met_ + quiet_given_ : 0;
   hush_loads();
-  if (++run_.steps.count > options_.most_steps || quiet_met_ > most_quiet) {
+  if (++run_.steps.count - steps_told_ > options_.most_steps || quiet_met_ > most_quiet) {
     run_.hung = true;
     fibers_.abandon();
   }

@@ -113,7 +113,7 @@ class Recorder final : public platform::Observer {
   struct Options {
     unsigned threads = 1;
     Schedule schedule;
-    std::uint64_t most_steps = 4'000'000;  ///< more: the run hangs
+    std::uint64_t most_steps = 4'000'000;  ///< more without a call or return: the run hangs
     Mutation mutation;
     /// Where the pool's bytes are as they were, if code without hooks writes to it, too.
     const std::byte* before = nullptr;
@@ -188,6 +188,7 @@ class Recorder final : public platform::Observer {
   std::uint64_t elided_steps_ = 0;
   std::array<Site, 64> recent_sites_{};  ///< by address; they are in `run_.sites`
   std::vector<Bytes> untold_;            ///< by line: nothing but 0
+  std::uint64_t steps_told_ = 0;         ///< up to the last call or return
   std::uint64_t quiet_given_ = 0;        ///< loads, when they were last hushed
   std::uint64_t quiet_met_ = 0;          ///< since the last step
   Run run_;

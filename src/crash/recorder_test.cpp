@@ -80,6 +80,25 @@ TEST_F(RecorderTest, AnAbortedTransactionLeavesNothing) {
   EXPECT_TRUE(stores(run.trace).empty());
 }
 
+TEST_F(RecorderTest, ManyOperationsAreNoHangAndOneThatDoesNotEndIs) {
+  constexpr std::uint64_t most_steps = 100;
+  const auto hangs = [&](std::uint32_t operations, unsigned stores_of_each) {
+    Recorder recorder(reinterpret_cast<const std::byte*>(&memory_), sizeof memory_,
+                      {.threads = 1, .schedule = {}, .most_steps = most_steps, .mutation = {}});
+    return recorder
+        .run([&](unsigned) {
+          for (std::uint32_t i = 0; i < operations; ++i) {
+            recorder.called(i);
+            for (unsigned n = 0; n < stores_of_each; ++n) pm::store_persist(memory_.word[0], n);
+            recorder.returned(i);
+          }
+        })
+        .hung;
+  };
+  EXPECT_FALSE(hangs(50, 20));
+  EXPECT_TRUE(hangs(1, 200));
+}
+
 TEST_F(RecorderTest, AFlushInsideATransactionAbortsIt) {
   const auto run = recorder_.run([&](unsigned) {
     EXPECT_FALSE(pm::elide(1, [&] {

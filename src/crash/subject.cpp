@@ -248,7 +248,8 @@ std::size_t least_pool_bytes(const Subject& subject, KeyKind key_kind) {
   Program program;
   program.key_kind = key_kind;
   const Vocabulary vocabulary(program);
-  for (std::size_t bytes = Pool::min_image_bytes; bytes < subject.pool_bytes;
+  for (std::size_t bytes = Pool::min_image_bytes;
+       subject.heap == HeapKind::slab && bytes < subject.pool_bytes;
        bytes += SlabHeap::chunk_bytes) {
     const Memory memory(bytes);
     const auto instance = start_new(subject, vocabulary, memory);

@@ -73,8 +73,8 @@ class Vocabulary {
                                                           const Memory& memory);
 
 /// The size of the smallest pool with the slab heap in which the subject can be created; the
-/// subject's own where that is too small. One that is larger by a few chunks of the heap is soon
-/// full.
+/// subject's own where that is too small, or has another heap. One that is larger by a few chunks
+/// of the heap is soon full.
 [[nodiscard]] std::size_t least_pool_bytes(const Subject& subject, KeyKind key_kind);
 
 struct Recovered {

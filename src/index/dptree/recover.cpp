@@ -18,7 +18,7 @@ using dptree::State;
 namespace {
 
 /// Sets that an unfinished merge wrote must not become current when its number is used again.
-[[gnu::noinline]] bool disown(std::array<LeafSet, 2>& sets, std::uint64_t version) {
+bool disown(std::array<LeafSet, 2>& sets, std::uint64_t version) {
   bool changed = false;
   for (LeafSet& set : sets) {
     if (set.stamp.load(std::memory_order_relaxed) <= version) continue;
