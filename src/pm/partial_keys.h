@@ -10,6 +10,13 @@
 
 namespace perdure::pm::detail {
 
+/// The lowest `count` bits, all from 32 on.
+[[nodiscard]] inline std::uint32_t low_bits(unsigned count) noexcept {
+  std::uint32_t bits = 0;
+  asm("bzhi %1, %2, %0" : "=r"(bits) : "r"(count), "r"(~std::uint32_t{0}) : "cc");
+  return bits;
+}
+
 /// Bit i is set where keys[i] has of the bits of `mask` those of `value` and no others, among the
 /// keys whose bit is set in `valid`.
 [[nodiscard]] inline std::uint32_t match_masked_avx512(const std::uint8_t* keys,
@@ -58,8 +65,8 @@ struct KeyShift {
   std::uint32_t fresh;   ///< the new key
 };
 
-inline void shift_keys_avx512(const std::uint8_t* from, const KeyShift& by,
-                              std::uint8_t* to) noexcept {
+[[gnu::always_inline]] inline void shift_keys_avx512(const std::uint8_t* from, const KeyShift& by,
+                                                     std::uint8_t* to) noexcept {
   asm volatile(
       "kmovd %2, %%k1\n\t"
       "kmovd %3, %%k2\n\t"
@@ -81,8 +88,8 @@ inline void shift_keys_avx512(const std::uint8_t* from, const KeyShift& by,
         "r"(by.marked), "r"(by.mark), "r"(by.fresh)
       : PERDURE_WIDE_REGISTERS "memory");
 }
-inline void shift_keys_avx512(const std::uint16_t* from, const KeyShift& by,
-                              std::uint16_t* to) noexcept {
+[[gnu::always_inline]] inline void shift_keys_avx512(const std::uint16_t* from, const KeyShift& by,
+                                                     std::uint16_t* to) noexcept {
   asm volatile(
       "kmovd %2, %%k1\n\t"
       "kmovd %3, %%k2\n\t"

@@ -138,30 +138,40 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
 }
 
 /// `copy_with_gap` of up to 32 words: by masks, because nobody foresees where the gap is.
-inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count, unsigned gap,
-                                 std::uint64_t* to) noexcept {
-  const std::uint64_t before = (std::uint64_t{1} << gap) - 1;
-  const std::uint64_t all = (std::uint64_t{2} << count) - 1;
-  const std::uint64_t behind = all & ~(before << 1 | 1);
-  for (unsigned done = 0; done <= count; done += 8)
+[[gnu::always_inline]] inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count,
+                                                        unsigned gap, std::uint64_t* to) noexcept {
+  std::uint64_t before = (std::uint64_t{1} << gap) - 1;
+  std::uint64_t all = (std::uint64_t{2} << count) - 1;
+  std::uint64_t behind = all & ~(before << 1 | 1);
+  do {
     asm volatile(
-        "kmovd %2, %%k1\n\t"
-        "kmovd %3, %%k2\n\t"
-        "kmovd %4, %%k3\n\t"
+        "kmovd %k2, %%k1\n\t"
+        "kmovd %k3, %%k2\n\t"
+        "kmovd %k4, %%k3\n\t"
         "vmovdqu64 (%0), %%zmm16%{%%k1%}%{z%}\n\t"
         "vmovdqu64 -8(%0), %%zmm16%{%%k2%}\n\t"
         "vmovdqu64 %%zmm16, (%1)%{%%k3%}"
         :
-        : "r"(from + done), "r"(to + done), "r"(static_cast<std::uint32_t>(before >> done)),
-          "r"(static_cast<std::uint32_t>(behind >> done)),
-          "r"(static_cast<std::uint32_t>(all >> done))
+        : "r"(from), "r"(to), "r"(before), "r"(behind), "r"(all)
         : PERDURE_WIDE_REGISTERS "memory");
+    from += 8;
+    to += 8;
+    before >>= 8;
+    behind >>= 8;
+  } while ((all >>= 8) != 0);
+}
+
+// As assembly, so that they are inlined into code for processors without them.
+
+[[nodiscard]] inline unsigned count_bits_popcnt(std::uint64_t word) noexcept {
+  std::uint64_t count = 0;
+  asm("popcnt %1, %0" : "=r"(count) : "rm"(word) : "cc");
+  return static_cast<unsigned>(count);
 }
 
 [[nodiscard]] inline std::uint64_t extract_bits_bmi2(std::uint64_t word,
                                                      std::uint64_t mask) noexcept {
   std::uint64_t bits = 0;
-  // As assembly, so that it is inlined into code for processors without it.
   asm("pext %2, %1, %0" : "=r"(bits) : "r"(word), "rm"(mask));
   return bits;
 }
@@ -269,10 +279,7 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
     word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fU;
     return static_cast<unsigned>(word * 0x0101010101010101U >> 56);
   }
-  std::uint64_t count = 0;
-  // As assembly, so that it is inlined into code for processors without it.
-  asm("popcnt %1, %0" : "=r"(count) : "rm"(word) : "cc");
-  return static_cast<unsigned>(count);
+  return detail::count_bits_popcnt(word);
 }
 
 /// The bits of `word` that `mask` chooses, side by side at the low end, in their order.

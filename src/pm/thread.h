@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "core/assert.h"
 #include "pm/instructions.h"
 
 namespace perdure::pm {
@@ -28,6 +29,13 @@ extern thread_local constinit std::size_t slot_of_thread [[gnu::tls_model("initi
   }
   const std::size_t slot = detail::slot_of_thread;
   return slot != detail::slot_not_taken ? slot : detail::take_thread_slot();
+}
+
+/// The same for a thread that has asked before: nothing is called.
+[[nodiscard]] inline std::size_t taken_thread_slot() noexcept {
+  if constexpr (detail::instruction::simulated) return thread_slot();
+  PERDURE_ASSERT(detail::slot_of_thread != detail::slot_not_taken);
+  return detail::slot_of_thread;
 }
 
 /// The NUMA node that this thread runs on, as the system (simulated: the platform) numbers it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "pm/hints.h"
@@ -11,9 +12,12 @@
 namespace perdure {
 namespace {
 
-// A slot tries to advance the epoch after this many retired objects or bytes: seldom enough that
-// fence and scan of all slots cost next to nothing per operation.
-constexpr std::size_t retired_before_advance = 128;
+// A slot tries to advance the epoch after so many retired objects or bytes: at first soon, so that
+// small structures have their blocks back, then ever more seldom, because the fence interrupts all
+// other threads, which takes tens of microseconds in a virtual machine.
+constexpr std::size_t least_retired_before_advance = 64;
+constexpr std::size_t more_after_each_advance = 16;
+constexpr std::size_t most_retired_before_advance = 512;
 constexpr std::uint64_t retired_bytes_before_advance = std::uint64_t{1} << 20;
 
 /// For counters that one thread at a time writes.
@@ -43,12 +47,16 @@ struct Epochs::State {
   /// One thread's share. It belongs to whoever holds the thread slot, or to `collect` while nobody
   /// retires; others read `bytes` and `heap_bytes`.
   struct alignas(64) Slot {
+    std::vector<Retired> list;  ///< [first, end) are retired and not freed; epochs ascend
+    std::size_t first = 0;
+    std::size_t end = 0;
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> heap_bytes{0};  ///< of them, in blocks of a heap
-    std::uint64_t bytes_at_advance = 0;
-    std::size_t count_at_advance = 0;
-    std::size_t first = 0;         ///< entries of `retired` before it are freed
-    std::vector<Retired> retired;  ///< epochs ascend
+    // The next attempt to advance comes when either is reached; and what the last one saw.
+    std::size_t due_end = least_retired_before_advance;
+    std::uint64_t due_bytes = retired_bytes_before_advance;
+    std::size_t patience = least_retired_before_advance;
+    std::uint64_t epoch_then = 1;  ///< the first epoch
   };
 
   /// Slots from here on have never retired anything.
@@ -65,18 +73,19 @@ struct Epochs::State {
   void free_up_to(Slot& mine, std::uint64_t epoch) {
     std::uint64_t freed = 0;
     std::uint64_t freed_in_heap = 0;
-    while (mine.first < mine.retired.size() && mine.retired[mine.first].epoch <= epoch) {
-      const Retired entry = mine.retired[mine.first++];
+    while (mine.first < mine.end && mine.list[mine.first].epoch <= epoch) {
+      const Retired entry = mine.list[mine.first++];
       entry.destroy(entry.context, entry.object, entry.bytes);
       freed += entry.bytes;
       if (entry.destroy == free_block) freed_in_heap += entry.bytes;
     }
     add(mine.bytes, 0 - freed);
     add(mine.heap_bytes, 0 - freed_in_heap);
-    if (mine.first * 2 >= mine.retired.size()) {
-      mine.retired.erase(mine.retired.begin(),
-                         mine.retired.begin() + static_cast<std::ptrdiff_t>(mine.first));
-      mine.first = 0;
+    if (mine.first * 2 >= mine.end) {
+      const auto begin = mine.list.begin();
+      std::copy(begin + static_cast<std::ptrdiff_t>(mine.first),
+                begin + static_cast<std::ptrdiff_t>(mine.end), begin);
+      mine.end -= std::exchange(mine.first, 0);
     }
   }
 };
@@ -96,24 +105,40 @@ bool Epochs::try_advance() noexcept {
 }
 
 void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, void* context) {
-  const std::size_t number = pm::thread_slot();
+  const std::size_t number = pm::taken_thread_slot();
   State::Slot& mine = state_->slot[number];
-  if (mine.retired.empty()) state_->note_retiring(number);
+  if (mine.end == mine.list.size()) [[unlikely]]
+    return retire_with_more_room(object, bytes, destroy, context);
   const std::uint64_t pinned = pins_->slot[number].epoch.load(std::memory_order_relaxed);
   PERDURE_ASSERT(pinned != idle);
-  mine.retired.push_back({pinned, object, bytes, destroy, context});
-  add(mine.bytes, bytes);
+  mine.list[mine.end++] = {pinned, object, bytes, destroy, context};
+  const std::uint64_t total = mine.bytes.load(std::memory_order_relaxed) + bytes;
+  mine.bytes.store(total, std::memory_order_relaxed);
   if (destroy == free_block) add(mine.heap_bytes, bytes);
-  ++mine.count_at_advance;
-  mine.bytes_at_advance += bytes;
-  if (mine.count_at_advance < retired_before_advance &&
-      mine.bytes_at_advance < retired_bytes_before_advance)
-    return;
-  mine.count_at_advance = 0;
-  mine.bytes_at_advance = 0;
-  try_advance();
+  if (mine.end >= mine.due_end || total >= mine.due_bytes) [[unlikely]]
+    free_what_may_be(number);
+}
+
+void Epochs::retire_with_more_room(std::uint64_t object, std::size_t bytes, Destroy destroy,
+                                   void* context) {
+  const std::size_t number = pm::taken_thread_slot();
+  state_->note_retiring(number);
+  std::vector<State::Retired>& list = state_->slot[number].list;
+  list.resize(std::max(2 * list.size(), 2 * least_retired_before_advance));
+  retire(object, bytes, destroy, context);
+}
+
+void Epochs::free_what_may_be(std::size_t number) {
+  State::Slot& mine = state_->slot[number];
+  // Where another thread has advanced it meanwhile, its fence serves this one, too.
+  if (pins_->global.load(std::memory_order_seq_cst) == mine.epoch_then) try_advance();
   const std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
-  if (now > grace_epochs) state_->free_up_to(mine, now - grace_epochs);
+  if (now != std::exchange(mine.epoch_then, now)) {
+    mine.patience = std::min(mine.patience + more_after_each_advance, most_retired_before_advance);
+    if (now > grace_epochs) state_->free_up_to(mine, now - grace_epochs);
+  }
+  mine.due_end = mine.end + mine.patience;
+  mine.due_bytes = mine.bytes.load(std::memory_order_relaxed) + retired_bytes_before_advance;
 }
 
 void Epochs::retire(Heap& heap, std::uint64_t offset, std::size_t bytes) {
@@ -132,9 +157,9 @@ bool Epochs::collect() {
   bool all = true;
   for (std::size_t i = 0; i < slots; ++i) {
     State::Slot& slot = state_->slot[i];
-    if (slot.retired.empty()) continue;
+    if (slot.first == slot.end) continue;
     if (now > grace_epochs) state_->free_up_to(slot, now - grace_epochs);
-    all = all && slot.retired.empty();
+    all = all && slot.first == slot.end;
   }
   return all;
 }

@@ -41,7 +41,7 @@ class Epochs {
   /// fence (asymmetric_fence.h).
   class Guard {
    public:
-    explicit Guard(Epochs& epochs) noexcept : slot_(epochs.pin()) {}
+    [[gnu::always_inline]] explicit Guard(Epochs& epochs) noexcept : slot_(epochs.pin()) {}
     ~Guard() { slot_.store(idle, std::memory_order_release); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -87,6 +87,10 @@ class Epochs {
   [[nodiscard]] std::atomic<std::uint64_t>& pin() noexcept;
   /// False when a thread is pinned elsewhere.
   bool try_advance() noexcept;
+  [[gnu::noinline, gnu::cold]] void retire_with_more_room(std::uint64_t object, std::size_t bytes,
+                                                          Destroy destroy, void* context);
+  /// Of what the thread with this slot has retired.
+  [[gnu::noinline, gnu::cold]] void free_what_may_be(std::size_t number);
 
   std::unique_ptr<Pins> pins_;
   std::unique_ptr<State> state_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "index/hot/hot.h"
+#include "index/hot/wide_extension.h"
 #include "index/reference/bulk_check.h"
 
 namespace perdure {
@@ -107,21 +108,6 @@ class Hot<Keys>::Change {
 };
 
 template <class Keys>
-Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
-  if (!within_limits(key, value)) return Outcome::invalid;
-  const Epochs::Guard guard(epochs_);
-  const KeyBits bits(key);
-  Draft draft(arena_, key, value);
-  try {
-    Route route;
-    for (pm::Backoff backoff;; backoff.wait())
-      if (const std::optional<Outcome> outcome = try_put(bits, kind, route, draft)) return *outcome;
-  } catch (const std::bad_alloc&) {
-    return Outcome::out_of_space;
-  }
-}
-
-template <class Keys>
 Outcome Hot<Keys>::update(Key key, Value value) {
   if constexpr (Keys::kind == KeyKind::bytes) {
     return put(key, value, Put::update);
@@ -137,8 +123,9 @@ Outcome Hot<Keys>::update(Key key, Value value) {
 }
 
 template <class Keys>
-std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& route,
-                                          Draft& draft) {
+[[gnu::always_inline]] inline std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key,
+                                                                        Put kind, Route& route,
+                                                                        Draft& draft) {
   const auto ok_if = [](bool done) { return done ? std::optional(Outcome::ok) : std::nullopt; };
   find(key, route);
   if (route.leaf == hot::no_entry)
@@ -149,17 +136,12 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
   // So may the locks: most insertions need them, and no operation begins before they are had.
   Locks locks;
   if (kind == Put::insert && has_room(route) && !lock(route, locks)) return std::nullopt;
+  if constexpr (Keys::kind == KeyKind::integer)
+    if (locks.node && Node::is_wide() && extend_wide(route, draft, locks)) [[likely]]
+      return Outcome::ok;
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
     if (kind == Put::update) return Outcome::not_found;
-    if constexpr (Keys::kind == KeyKind::integer)
-      if (locks.node && Node::is_wide()) {
-        const Step& last = route.steps.back();
-        const Entry made = hot::extend_wide(arena_, *last.node, position, last.index,
-                                            hot::bit_at(key, position), entry_of(draft.record()));
-        if (made != hot::no_entry) [[likely]]
-          return replace_last(route, made, draft, locks), Outcome::ok;
-      }
     const Branch branch = branch_of(route, key, position);
     if (branch.level + 1 == route.steps.size() && has_room(route)) [[likely]]
       if (const Attempt attempt = insert_into(route, branch, draft, locks);
@@ -183,6 +165,21 @@ std::optional<Outcome> Hot<Keys>::try_put(const KeyBits& key, Put kind, Route& r
     return Outcome::ok;
   } else {
     return ok_if(replace_record(route, draft));
+  }
+}
+
+template <class Keys>
+Outcome Hot<Keys>::put(Key key, Value value, Put kind) {
+  if (!within_limits(key, value)) return Outcome::invalid;
+  const Epochs::Guard guard(epochs_);
+  const KeyBits bits(key);
+  Draft draft(arena_, key, value);
+  try {
+    Route route;
+    for (pm::Backoff backoff;; backoff.wait())
+      if (const std::optional<Outcome> outcome = try_put(bits, kind, route, draft)) return *outcome;
+  } catch (const std::bad_alloc&) {
+    return Outcome::out_of_space;
   }
 }
 
@@ -230,7 +227,7 @@ bool Hot<Keys>::has_room(const Route& route) noexcept {
 
 // The last node of the route, and its place. False: something changed meanwhile.
 template <class Keys>
-bool Hot<Keys>::lock(const Route& route, Locks& locks) noexcept {
+[[gnu::always_inline]] inline bool Hot<Keys>::lock(const Route& route, Locks& locks) noexcept {
   const std::size_t level = route.steps.size() - 1;
   Node* const node = route.steps[level].node;
   return locks.node.take(node->lock) && locks.place.take(lock_of(route, level)) &&
@@ -248,6 +245,23 @@ auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& dra
   if (made == hot::no_entry) return Attempt::unfit;
   replace_last(route, made, draft, locks);
   return Attempt::done;
+}
+
+// Normal insert of an integer, most often. False: nothing is done.
+template <class Keys>
+[[gnu::always_inline]] inline bool Hot<Keys>::extend_wide(const Route& route, Draft& draft,
+                                                          Locks& locks)
+  requires(Keys::kind == KeyKind::integer)
+{
+  const Step& last = route.steps.back();
+  const Entry entry = entry_of(draft.record());
+  hot::WideExtension extension(arena_, *last.node);
+  const std::uint64_t other = record_of(route.leaf)->key();
+  if (other == draft.key()) return false;
+  const Entry made = extension.finish(draft.key(), other, last.index, entry);
+  if (made == hot::no_entry) return false;
+  replace_last(route, made, draft, locks);
+  return true;
 }
 
 // Puts `made`, which has the draft's record, in the place of the last node. Both are locked.

@@ -6,39 +6,6 @@
 
 namespace perdure {
 
-// Calls `pass(node, index)` for each node on the way.
-template <class Keys>
-template <class Pass>
-[[gnu::always_inline]] inline auto Hot<Keys>::descend(const KeyBits& key, Pass&& pass) const
-    -> Entry {
-  Entry entry = root_.load(std::memory_order_acquire);
-  if (entry == hot::no_entry) return entry;
-  const auto follow = [&](auto&& find_in) {
-    while (!hot::is_record(entry)) {
-      hot::prefetch_node(entry);
-      Node& node = *hot::node_of(entry);
-      const unsigned index = find_in(node);
-      pass(node, index);
-      entry = node.entry(index).load(std::memory_order_acquire);
-    }
-    return entry;
-  };
-  if constexpr (Keys::kind == KeyKind::integer)
-    if (Node::is_wide()) return follow([&](Node& node) { return node.find_wide(key.word(0)); });
-  return follow([&](Node& node) { return node.find(key); });
-}
-
-template <class Keys>
-auto Hot<Keys>::find(const KeyBits& key) const noexcept -> Entry {
-  return descend(key, [](Node&, unsigned) {});
-}
-
-template <class Keys>
-void Hot<Keys>::find(const KeyBits& key, Route& route) const {
-  route.steps.clear();
-  route.leaf = descend(key, [&](Node& node, unsigned i) { route.steps.push_back({&node, i}); });
-}
-
 // The branch belongs into the node of the first branch below it on the route, or of the record.
 template <class Keys>
 auto Hot<Keys>::branch_of(const Route& route, const KeyBits& key, unsigned position) noexcept

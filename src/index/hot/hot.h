@@ -75,7 +75,8 @@ class Hot final : public OrderedIndex<Keys> {
   using Entry = hot::Entry;
   using Node = hot::Node;
 
-  static constexpr std::size_t usual_depth = 24;
+  /// Of integers, each level has a bit of its own at least, so no way is longer.
+  static constexpr std::size_t usual_depth = Keys::kind == KeyKind::integer ? 64 : 24;
 
   /// A node on the way to a record, and the entry that leads on.
   struct Step {
@@ -143,6 +144,8 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool lock(const Route& route, Locks& locks) noexcept;
   [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft,
                                     Locks& locks);
+  [[nodiscard]] bool extend_wide(const Route& route, Draft& draft, Locks& locks)
+    requires(Keys::kind == KeyKind::integer);
   void replace_last(const Route& route, Entry made, Draft& draft, Locks& locks);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);
   [[nodiscard]] bool take_out(const Route& route);
@@ -170,5 +173,44 @@ class Hot final : public OrderedIndex<Keys> {
   mutable pm::VersionLock root_lock_;
   std::atomic<Entry> root_{hot::no_entry};
 };
+
+// Calls `pass(node, index)` for each node on the way.
+template <class Keys>
+template <class Pass>
+[[gnu::always_inline]] inline auto Hot<Keys>::descend(const KeyBits& key, Pass&& pass) const
+    -> Entry {
+  Entry entry = root_.load(std::memory_order_acquire);
+  if (entry == hot::no_entry) return entry;
+  const auto follow = [&](auto&& find_in) __attribute__((always_inline)) {
+    while (!hot::is_record(entry)) {
+      hot::prefetch_node(entry);
+      Node& node = *hot::node_of(entry);
+      const unsigned index = find_in(node);
+      pass(node, index);
+      entry = node.entry(index).load(std::memory_order_acquire);
+    }
+    return entry;
+  };
+  if constexpr (Keys::kind == KeyKind::integer)
+    if (Node::is_wide()) return follow([&](Node& node) { return node.find_wide(key.word(0)); });
+  return follow([&](Node& node) { return node.find(key); });
+}
+
+template <class Keys>
+auto Hot<Keys>::find(const KeyBits& key) const noexcept -> Entry {
+  return descend(key, [](Node&, unsigned) {});
+}
+
+template <class Keys>
+[[gnu::always_inline]] inline void Hot<Keys>::find(const KeyBits& key, Route& route) const {
+  route.steps.clear();
+  if constexpr (Keys::kind == KeyKind::integer) {
+    Step* step = route.steps.begin();
+    route.leaf = descend(key, [&](Node& node, unsigned i) { *step++ = {&node, i}; });
+    route.steps.end_at(step);
+  } else {
+    route.leaf = descend(key, [&](Node& node, unsigned i) { route.steps.push_back({&node, i}); });
+  }
+}
 
 }  // namespace perdure

@@ -53,6 +53,7 @@ inline constexpr Entry dead_bit = 2;
 [[nodiscard]] constexpr bool is_dead(Entry entry) noexcept { return (entry & dead_bit) != 0; }
 
 class Trie;
+class WideExtension;
 
 class Node {
  public:
@@ -152,13 +153,9 @@ class Node {
 
  private:
   friend class Trie;
+  friend class WideExtension;
   friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
-  template <class Word>
-  friend Entry extend_words(StripedArena& arena, const Node& node, std::uint64_t bit, unsigned near,
-                            bool one, Entry entry);
-  friend Entry extend_wide(StripedArena& arena, const Node& node, unsigned position, unsigned near,
-                           bool one, Entry entry);
 
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
     return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);

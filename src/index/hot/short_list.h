@@ -26,6 +26,7 @@ class ShortList {
   [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return items_[i]; }
   [[nodiscard]] T& back() noexcept { return items_[size_ - 1]; }
   [[nodiscard]] const T& back() const noexcept { return items_[size_ - 1]; }
+  [[nodiscard]] T* begin() noexcept { return items_; }
   [[nodiscard]] const T* begin() const noexcept { return items_; }
   [[nodiscard]] const T* end() const noexcept { return items_ + size_; }
 
@@ -35,6 +36,11 @@ class ShortList {
     size_ = size;
   }
   void pop_back() noexcept { shrink(size_ - 1); }
+  /// Of `usual` items, those from `begin()` to before `end` were written.
+  void end_at(T* end) noexcept {
+    size_ = static_cast<std::size_t>(end - items_);
+    PERDURE_ASSERT(size_ <= usual);
+  }
   /// No memory: std::bad_alloc, and nothing is added.
   void push_back(T item) {
     make_room();
@@ -49,7 +55,7 @@ class ShortList {
  private:
   [[gnu::noinline]] void grow() {
     auto more = std::make_unique<T[]>(2 * capacity_);
-    std::copy(begin(), end(), more.get());
+    std::copy(items_, items_ + size_, more.get());
     more_ = std::move(more);
     items_ = more_.get();
     capacity_ *= 2;

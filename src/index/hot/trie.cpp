@@ -8,8 +8,6 @@
 #include <new>
 #include <type_traits>
 
-#include "pm/partial_keys.h"
-
 namespace perdure::hot {
 namespace {
 
@@ -324,64 +322,6 @@ Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
                     reinterpret_cast<std::uint64_t*>(&made->entry(0)));
   new (&made->entry(at)) std::atomic<Entry>(entry);
   return entry_of(made, bytes);
-}
-
-// What `extend` and `Node::sharing` do, without a branch on what the record says.
-template <class Word>
-[[gnu::always_inline]] inline Entry extend_words(StripedArena& arena, const Node& node,
-                                                 std::uint64_t bit, unsigned near, bool one,
-                                                 Entry entry) {
-  const std::uint64_t mask = node.masks()[0];
-  const bool is_new = (mask & bit) == 0;
-  const unsigned bits = node.bits_ + unsigned{is_new};
-  if (bits > 8 * sizeof(Word)) return no_entry;
-  const auto lanes_below = [](unsigned i) {
-    return static_cast<std::uint32_t>((std::uint64_t{1} << i) - 1);
-  };
-  const auto* const keys = reinterpret_cast<const Word*>(node.keys_begin());
-  const unsigned behind = pm::count_bits(mask & (bit - 1));
-  const unsigned old = node.entries_;
-  const std::uint32_t same = pm::detail::match_masked_avx512(
-      keys, lanes_below(old), ~std::uint32_t{0} << (behind + unsigned{!is_new}), keys[near]);
-  const auto first = static_cast<unsigned>(__builtin_ctz(same));
-  const auto end = 32U - static_cast<unsigned>(__builtin_clz(same));
-  const unsigned at = one ? end : first;
-  const std::uint32_t value = std::uint32_t{1} << behind;
-  const std::uint32_t high = (0 - value) & (0 - std::uint32_t{is_new});
-  const std::uint32_t way = keys[first] + (keys[first] & high);
-  pm::detail::KeyShift by;
-  by.before = lanes_below(at);
-  by.behind = lanes_below(old + 1) & ~lanes_below(at + 1);
-  by.gap = std::uint32_t{1} << at;
-  by.high = high;
-  // Behind a new zero the others get a one.
-  by.marked = lanes_below(end + 1) & ~lanes_below(first + 1) & (0 - std::uint32_t{!one});
-  by.mark = value;
-  by.fresh = (way & ~(value | (value - 1))) | (value & (0 - std::uint32_t{one}));
-
-  const std::size_t bytes = Node::bytes_of(0, sizeof(Word), old + 1);
-  Node* const made = new (arena.allocate(bytes)) Node;
-  made->height_ = 1;
-  made->window_ = node.window_;
-  made->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(0, sizeof(Word), old + 1));
-  made->entries_ = static_cast<std::uint8_t>(old + 1);
-  made->bits_ = static_cast<std::uint8_t>(bits);
-  made->key_width_ = sizeof(Word);
-  made->masks()[0] = mask | bit;
-  pm::detail::shift_keys_avx512(keys, by, reinterpret_cast<Word*>(made->keys_begin()));
-  pm::detail::copy_with_gap_avx512(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), old, at,
-                                   reinterpret_cast<std::uint64_t*>(&made->entry(0)));
-  new (&made->entry(at)) std::atomic<Entry>(entry);
-  return entry_of(made, bytes);
-}
-
-Entry extend_wide(StripedArena& arena, const Node& node, unsigned position, unsigned near, bool one,
-                  Entry entry) {
-  const std::uint64_t bit = std::uint64_t{1} << (63 - position);
-  if (node.height_ > 1 || node.entries_ == max_entries || node.masks()[0] < bit) return no_entry;
-  if (node.key_width_ == 1) return extend_words<std::uint8_t>(arena, node, bit, near, one, entry);
-  return node.key_width_ == 2 ? extend_words<std::uint16_t>(arena, node, bit, near, one, entry)
-                              : no_entry;
 }
 
 }  // namespace perdure::hot

@@ -86,10 +86,4 @@ class Trie {
 [[nodiscard]] Entry extend(StripedArena& arena, const Node& node, unsigned position,
                            Node::Range range, bool one, Entry entry);
 
-/// The same for an integer's bit, and in the fewest instructions; `near` is the entry that its key
-/// leads to. Only where `Node::is_wide()`. None, too, where the branch is above the node's own, or
-/// the partial keys get wider.
-[[nodiscard]] Entry extend_wide(StripedArena& arena, const Node& node, unsigned position,
-                                unsigned near, bool one, Entry entry);
-
 }  // namespace perdure::hot

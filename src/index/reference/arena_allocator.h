@@ -31,7 +31,7 @@ class StripedArena {
 
   /// `bytes` up to 1.75 MiB, aligned to 256 where the size is a multiple of 256, else to 64 from 49
   /// bytes on, else to 16. Thread-safe. No memory: std::bad_alloc.
-  [[nodiscard]] void* allocate(std::size_t bytes) {
+  [[nodiscard, gnu::always_inline]] inline void* allocate(std::size_t bytes) {
     const std::size_t number = class_of(bytes);
     Stripe* const stripe = find_stripe();
     if (stripe == nullptr) [[unlikely]]
@@ -79,7 +79,8 @@ class StripedArena {
 
   // Size classes: steps of 16 bytes up to a line, of a line up to 1 KiB, then four for each
   // doubling, so that strings of ever new lengths reuse what is free.
-  [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static constexpr std::size_t class_of(
+      std::size_t bytes) noexcept {
     if (bytes <= line_bytes) return bytes == 0 ? 0 : (bytes - 1) / granule_bytes;
     if (bytes <= small_bytes) return line_classes - 1 + (bytes - 1) / line_bytes;
     const auto power = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;
@@ -115,12 +116,14 @@ class StripedArena {
   };
 
   /// This thread's. No memory for it: null.
-  [[nodiscard]] Stripe* find_stripe() noexcept {
-    auto& stripe = stripes_[pm::thread_slot()];
-    Stripe* found = stripe.load(std::memory_order_relaxed);
-    if (found == nullptr) [[unlikely]]
-      stripe.store(found = new (std::nothrow) Stripe, std::memory_order_relaxed);
-    return found;
+  [[nodiscard, gnu::always_inline]] inline Stripe* find_stripe() noexcept {
+    Stripe* const found = stripes_[pm::thread_slot()].load(std::memory_order_relaxed);
+    return found != nullptr ? found : add_stripe();
+  }
+  [[nodiscard, gnu::noinline, gnu::cold]] Stripe* add_stripe() noexcept {
+    auto* const added = new (std::nothrow) Stripe;
+    stripes_[pm::thread_slot()].store(added, std::memory_order_relaxed);
+    return added;
   }
 
   [[nodiscard, gnu::noinline]] void* carve(Stripe& stripe, std::size_t bytes) {

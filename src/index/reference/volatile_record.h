@@ -19,8 +19,9 @@ struct NumberRecord {
   const std::uint64_t number;
   std::atomic<std::uint64_t> value;
 
-  [[nodiscard]] static NumberRecord* make(StripedArena& arena, std::uint64_t key,
-                                          std::uint64_t value) {
+  [[nodiscard, gnu::always_inline]] static NumberRecord* make(StripedArena& arena,
+                                                              std::uint64_t key,
+                                                              std::uint64_t value) {
     return new (arena.allocate(sizeof(NumberRecord))) NumberRecord{key, value};
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return sizeof *this; }
@@ -55,7 +56,7 @@ class RecordDraft {
   [[nodiscard]] const Key& key() const noexcept { return key_; }
   [[nodiscard]] const Value& value() const noexcept { return value_; }
   /// No memory: std::bad_alloc.
-  [[nodiscard]] VolatileRecord<Keys>* record() {
+  [[nodiscard, gnu::always_inline]] VolatileRecord<Keys>* record() {
     if (record_ == nullptr) record_ = VolatileRecord<Keys>::make(arena_, key_, value_);
     return record_;
   }

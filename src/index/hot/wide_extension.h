@@ -1,0 +1,101 @@
+// WideExtension: a record more in a node of integers, in the fewest instructions.
+#pragma once
+
+#include <new>
+#include <utility>
+
+#include "index/hot/node.h"
+#include "index/reference/arena_allocator.h"
+#include "pm/partial_keys.h"
+
+namespace perdure::hot {
+
+/// What `extend` does, in two steps: what can be done before the record at the route's end has come
+/// from memory, and what cannot, which has no branch on what that says. Only where
+/// `Node::is_wide()`. Inlined, so that the next operation begins within the reorder buffer.
+class WideExtension {
+ public:
+  /// Of `node`, which is locked, of records, and not full. No memory: std::bad_alloc.
+  [[gnu::always_inline]] WideExtension(StripedArena& arena, const Node& node)
+      : arena_(arena), node_(node), count_(node.entries_ + 1U), width_(node.key_width_) {
+    if (width_ > sizeof(std::uint16_t)) return;
+    bytes_ = Node::bytes_of(0, width_, count_);
+    made_ = new (arena.allocate(bytes_)) Node;
+    made_->height_ = 1;
+    made_->window_ = node.window_;
+    made_->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(0, width_, count_));
+    made_->entries_ = static_cast<std::uint8_t>(count_);
+    made_->key_width_ = static_cast<std::uint8_t>(width_);
+  }
+  [[gnu::always_inline]] ~WideExtension() {
+    if (made_ != nullptr) [[unlikely]]
+      arena_.free(made_, bytes_);
+  }
+  WideExtension(const WideExtension&) = delete;
+  WideExtension& operator=(const WideExtension&) = delete;
+
+  /// The new node: `entry`, of `key`, branches off from the way to entry `near`, which is that of
+  /// `other`. None: it does so above the node's own branches, or the partial keys get wider.
+  [[nodiscard, gnu::always_inline]] Entry finish(std::uint64_t key, std::uint64_t other,
+                                                 unsigned near, Entry entry) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << 63 >> __builtin_clzll(key ^ other);
+    const std::uint64_t mask = node_.masks()[0];
+    const auto is_new = static_cast<std::uint32_t>((mask & bit) == 0);
+    const unsigned bits = node_.bits_ + is_new;
+    if (made_ == nullptr || mask < bit || bits > 8 * width_) [[unlikely]]
+      return no_entry;
+    made_->bits_ = static_cast<std::uint8_t>(bits);
+    made_->masks()[0] = mask | bit;
+    const auto behind = static_cast<unsigned>(pm::detail::count_bits_popcnt(mask & (bit - 1)));
+    const bool one = (key & bit) != 0;
+    const unsigned at = width_ == 1 ? place<std::uint8_t>(behind, is_new, near, one)
+                                    : place<std::uint16_t>(behind, is_new, near, one);
+    pm::detail::copy_with_gap_avx512(reinterpret_cast<const std::uint64_t*>(&node_.entry(0)),
+                                     count_ - 1, at,
+                                     reinterpret_cast<std::uint64_t*>(&made_->entry(0)));
+    new (&made_->entry(at)) std::atomic<Entry>(entry);
+    return entry_of(std::exchange(made_, nullptr), bytes_);
+  }
+
+ private:
+  /// Writes all partial keys; the new entry's place. `behind`: how many of the node's bits come
+  /// behind that of the branch, which `is_new` or one of them.
+  template <class Word>
+  [[gnu::always_inline]] unsigned place(unsigned behind, std::uint32_t is_new, unsigned near,
+                                        bool one) noexcept {
+    using pm::detail::low_bits;
+    const auto* const keys = reinterpret_cast<const Word*>(node_.base() + Node::keys_at(0));
+    const std::uint32_t below = low_bits(behind);
+    const std::uint32_t value = below + 1;
+    const std::uint32_t up_to_old = below + (value & (is_new - 1));
+    const std::uint32_t same =
+        pm::detail::match_masked_avx512(keys, low_bits(count_ - 1), ~up_to_old, keys[near]);
+    const auto first = static_cast<unsigned>(__builtin_ctz(same));
+    const unsigned end = 32U - static_cast<unsigned>(__builtin_clz(same));
+    const unsigned at = one ? end : first;
+    const std::uint32_t high = ~below & (0 - is_new);
+    const std::uint32_t way = keys[first] + (keys[first] & high);
+    const std::uint32_t on_one = 0 - std::uint32_t{one};
+    pm::detail::KeyShift by;
+    by.before = low_bits(at);
+    by.gap = by.before + 1;
+    by.behind = low_bits(count_) & ~(by.before | by.gap);
+    by.high = high;
+    // Behind a new zero the others get a one.
+    by.marked = low_bits(end + 1) & ~low_bits(first + 1) & ~on_one;
+    by.mark = value;
+    by.fresh = (way & ~(value | below)) | (value & on_one);
+    pm::detail::shift_keys_avx512(keys, by,
+                                  reinterpret_cast<Word*>(made_->base() + Node::keys_at(0)));
+    return at;
+  }
+
+  StripedArena& arena_;
+  const Node& node_;
+  const unsigned count_;
+  const unsigned width_;
+  std::size_t bytes_ = 0;
+  Node* made_ = nullptr;
+};
+
+}  // namespace perdure::hot
