@@ -65,7 +65,7 @@ class Hot<Keys>::Change {
   [[nodiscard]] bool lock_node(Node& node) { return take(node.lock); }
   [[nodiscard]] Entry make(hot::Trie& trie) {
     made_.make_room();
-    const Entry entry = trie.make_entry(hot_.arena_);
+    const Entry entry = trie.make_entry(hot_.arena_, key_of());
     if (trie.entries() > 1) made_.push_back(hot::node_of(entry));
     return entry;
   }
@@ -130,9 +130,9 @@ template <class Keys>
   find(key, route);
   if (route.leaf == hot::no_entry)
     return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
-  // The record is on its way from memory, and the old node's successor may come beside it.
-  prefetch(route.leaf);
+  // The old node's successor is on its way from memory, and the record may come beside it.
   if (!route.steps.empty()) arena_.prefetch(route.steps.back().node->bytes_with_one_more());
+  if (asks_record(key, kind, route)) prefetch(route.leaf);
   // So may the locks: most insertions need them, and no operation begins before they are had.
   Locks locks;
   if (kind == Put::insert && has_room(route) && !lock(route, locks)) return std::nullopt;
@@ -196,7 +196,7 @@ bool Hot<Keys>::insert_first(Draft& draft) {
 
 template <class Keys>
 bool Hot<Keys>::replace_record(const Route& route, Draft& draft) {
-  const Entry entry = entry_of(draft.record());
+  const Entry entry = hot::with_hint_of(entry_of(draft.record()), route.leaf);
   Change change(*this, route);
   if (!change.lock_place(route.steps.size())) return false;
   draft.taken();
@@ -225,6 +225,16 @@ bool Hot<Keys>::has_room(const Route& route) noexcept {
          route.steps.back().node->entries() < hot::max_entries;
 }
 
+// False: the last node knows enough of the record's key.
+template <class Keys>
+[[gnu::always_inline]] inline bool Hot<Keys>::asks_record(const KeyBits& key, Put kind,
+                                                          const Route& route) noexcept {
+  if constexpr (Keys::kind == KeyKind::integer)
+    return kind != Put::insert || !has_room(route) ||
+           route.steps.back().node->known_difference(key.word(0), route.leaf) == 0;
+  return true;
+}
+
 // The last node of the route, and its place. False: something changed meanwhile.
 template <class Keys>
 [[gnu::always_inline]] inline bool Hot<Keys>::lock(const Route& route, Locks& locks) noexcept {
@@ -239,7 +249,9 @@ template <class Keys>
 auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& draft, Locks& locks)
     -> Attempt {
   Node& node = *route.steps[branch.level].node;
-  const Entry entry = entry_of(draft.record());
+  Entry entry = entry_of(draft.record());
+  if constexpr (Keys::kind == KeyKind::integer)
+    entry = hot::with_hint(entry, draft.key(), hot::hint_byte_of(node.first_bit()));
   if (!locks.node && !lock(route, locks)) return Attempt::beaten;
   const Entry made = hot::extend(arena_, node, branch.position, branch.range, branch.one, entry);
   if (made == hot::no_entry) return Attempt::unfit;
@@ -254,11 +266,13 @@ template <class Keys>
   requires(Keys::kind == KeyKind::integer)
 {
   const Step& last = route.steps.back();
+  std::uint64_t differs = last.node->known_difference(draft.key(), route.leaf);
   const Entry entry = entry_of(draft.record());
   hot::WideExtension extension(arena_, *last.node);
-  const std::uint64_t other = record_of(route.leaf)->key();
-  if (other == draft.key()) return false;
-  const Entry made = extension.finish(draft.key(), other, last.index, entry);
+  if (differs == 0) [[unlikely]]
+    differs = draft.key() ^ record_of(route.leaf)->key();
+  if (differs == 0) return false;
+  const Entry made = extension.finish(draft.key(), differs, last.index, entry);
   if (made == hot::no_entry) return false;
   replace_last(route, made, draft, locks);
   return true;
@@ -282,7 +296,7 @@ template <class Keys>
 // (intermediate node creation) where that is higher than need be, or is none.
 template <class Keys>
 bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
-  const Entry entry = entry_of(draft.record());
+  Entry entry = entry_of(draft.record());
   Change change(*this, route);
   if (route.steps.empty()) {
     hot::Trie two(branch.position, branch.one ? route.leaf : entry,
@@ -296,6 +310,7 @@ bool Hot<Keys>::add(const Route& route, const Branch& branch, Draft& draft) {
   std::size_t level = branch.level;
   if (!change.lock_node(*route.steps[level].node)) return false;
   hot::Trie trie(*route.steps[level].node);
+  if constexpr (Keys::kind == KeyKind::integer) entry = trie.hinted(entry, draft.key());
   trie.insert(branch.position, route.steps[level].index, branch.one, entry);
   while (trie.entries() > hot::max_entries) {
     if (!change.lock_place(level)) return false;

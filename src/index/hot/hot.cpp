@@ -93,6 +93,9 @@ class Hot<Keys>::Checker {
     for (unsigned i = 0; i < node.entries(); ++i) {
       const Entry entry = node.entry(i).load();
       if (entry == hot::no_entry || hot::height_of(entry) >= node.height()) return broken("N3");
+      if constexpr (Keys::kind == KeyKind::integer)
+        if (node.height() == 1 && node.known_difference(number_of(entry), entry) != 0)
+          return broken("N5");
       const unsigned branch = i == 0 ? branch_before : trie.branch_between(i - 1);
       if (auto checked = check(entry, branch); !checked) return checked;
     }

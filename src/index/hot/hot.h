@@ -6,7 +6,7 @@
 // the tree of nodes is low. Nodes are replaced, never changed, but for their entries; readers take
 // no locks and never start again.
 //
-// Numbered invariants: key_bits.h K1, node.h N1-N4, and
+// Numbered invariants: key_bits.h K1, node.h N1-N5, and
 //
 // H1  all keys below an entry agree on every bit before the first branch below it, and the keys on
 //     the two sides of a branch differ at its bit first. So the records ascend from left to right.
@@ -105,10 +105,21 @@ class Hot final : public OrderedIndex<Keys> {
   struct Locks;
 
   [[nodiscard]] static LeafRecord* record_of(Entry entry) noexcept {
-    return reinterpret_cast<LeafRecord*>(entry & ~(hot::record_bit | hot::dead_bit));
+    return static_cast<LeafRecord*>(hot::address_of_record(entry));
   }
   [[nodiscard]] static Entry entry_of(const LeafRecord* record) noexcept {
     return reinterpret_cast<Entry>(record) + hot::record_bit;
+  }
+  [[nodiscard]] static std::uint64_t number_of(Entry leaf) noexcept
+    requires(Keys::kind == KeyKind::integer)
+  {
+    return record_of(leaf)->key();
+  }
+  [[nodiscard]] static constexpr hot::Trie::KeyOf key_of() noexcept {
+    if constexpr (Keys::kind == KeyKind::integer)
+      return number_of;
+    else
+      return nullptr;
   }
   [[nodiscard]] static KeyBits bits_of(Entry leaf) noexcept {
     return KeyBits(record_of(leaf)->key());
@@ -141,6 +152,7 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
   enum class Attempt : std::uint8_t { done, beaten, unfit };
   [[nodiscard]] static bool has_room(const Route& route) noexcept;
+  [[nodiscard]] static bool asks_record(const KeyBits& key, Put kind, const Route& route) noexcept;
   [[nodiscard]] bool lock(const Route& route, Locks& locks) noexcept;
   [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft,
                                     Locks& locks);

@@ -2,6 +2,7 @@
 //
 //   byte 0    lock: locked and obsolete bits of writers; readers never look at it
 //        8    height, begin of the window, begin of the entries, entries, bits, groups, key width
+//        18   the lead: the first bytes that all its keys share (6)
 //        24   single mask:  mask (8)
 //             multi-mask:   mask (8) x groups, byte offset (2) x 8 x groups; groups 1, 2 or 4
 //        ..   partial keys: of 1, 2 or 4 bytes, one an entry
@@ -14,6 +15,10 @@
 // a key's path is a subset of the dense partial key, and the last such entry is where the key
 // belongs.
 //
+// A lowest node of integers knows more of each record's key than its partial key: the lead, which
+// are the bytes before that of its first bit, and the sixteen bits from there on, in the top of the
+// entry. An insertion mostly needs no more to see where its key branches off.
+//
 // N1  the sparse partial keys ascend, entry 0's is zero, and each follows from the one before: the
 //     same bits above the branch between the two, a one there, and zeros below.
 // N2  every bit is one in some partial key, and the partial keys are of the least width.
@@ -21,13 +26,16 @@
 // N4  everything but the lock and the entries is written before the node is linked, and never
 //     after. An entry is replaced, under the lock, by one that holds the same keys or a changed set
 //     of keys that still differ from the neighbours' at the branches above.
+// N5  in a node of height 1 of integers, lead and hints are those of the records' keys.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/assert.h"
 #include "index/hot/key_bits.h"
@@ -42,13 +50,32 @@ namespace hot {
 inline constexpr unsigned max_entries = 32;
 
 /// An entry: a node's address and how many lines it has, less one, from `lines_shift` on; or a
-/// record's address with `record_bit`.
+/// record's address with `record_bit` and, in the top 16 bits, its hint (N5).
 using Entry = std::uint64_t;
 inline constexpr Entry no_entry = 0;
 inline constexpr Entry record_bit = 1;
 inline constexpr unsigned lines_shift = 2;
 /// With `record_bit`: taken out, but there was no memory for a node without it.
 inline constexpr Entry dead_bit = 2;
+inline constexpr unsigned hint_bits = 16;
+inline constexpr unsigned address_bits = 64 - hint_bits;
+inline constexpr unsigned lead_bytes = 6;  ///< with the hint they are an integer's eight
+
+/// The byte at which hints begin in a node whose first discriminative bit is at `first_bit`.
+[[nodiscard]] constexpr unsigned hint_byte_of(unsigned first_bit) noexcept {
+  return std::min(first_bit / 8, lead_bytes);
+}
+/// `entry` with the hint of a record of `key` in a node where hints begin at `byte`.
+[[nodiscard]] constexpr Entry with_hint(Entry entry, std::uint64_t key, unsigned byte) noexcept {
+  return (entry & ~Entry{0} >> hint_bits) | key << 8 * byte >> address_bits << address_bits;
+}
+/// `entry`, of a record, with the hint of the entry that it replaces.
+[[nodiscard]] constexpr Entry with_hint_of(Entry entry, Entry replaced) noexcept {
+  return entry | replaced >> address_bits << address_bits;
+}
+[[nodiscard]] inline void* address_of_record(Entry entry) noexcept {
+  return reinterpret_cast<void*>(entry << hint_bits >> hint_bits & ~(record_bit | dead_bit));
+}
 [[nodiscard]] constexpr bool is_record(Entry entry) noexcept { return (entry & record_bit) != 0; }
 [[nodiscard]] constexpr bool is_dead(Entry entry) noexcept { return (entry & dead_bit) != 0; }
 
@@ -138,6 +165,16 @@ class Node {
     if (key_width_ == 1) return reinterpret_cast<const std::uint8_t*>(keys)[i];
     if (key_width_ == 2) return reinterpret_cast<const std::uint16_t*>(keys)[i];
     return reinterpret_cast<const std::uint32_t*>(keys)[i];
+  }
+
+  /// The bits at which `key` differs from that of the record's entry `entry` of this node, as far
+  /// as the node knows: the first one is the first of all. None: ask the record.
+  [[nodiscard, gnu::always_inline]] std::uint64_t known_difference(std::uint64_t key,
+                                                                   Entry entry) const noexcept {
+    const auto first_bit = static_cast<unsigned>(__builtin_clzll(masks()[0]));
+    const unsigned unknown = address_bits - 8 * hint_byte_of(first_bit);
+    const std::uint64_t known = lead() | entry >> address_bits << unknown;
+    return (key ^ known) >> unknown << unknown;
   }
 
   /// At most eight lines.
@@ -239,6 +276,18 @@ class Node {
     return reinterpret_cast<std::atomic<Entry>*>(base() + entries_at_);
   }
 
+  /// On top of a word.
+  [[nodiscard]] std::uint64_t lead() const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, base() + header_bytes - sizeof word, sizeof word);
+    return word >> hint_bits << hint_bits;
+  }
+  void set_lead(std::uint64_t key, unsigned bytes) noexcept {
+    const std::uint64_t shared = bytes == 0 ? 0 : key >> (64 - 8 * bytes) << (64 - 8 * bytes);
+    std::memcpy(lead_.data(), reinterpret_cast<const std::byte*>(&shared) + hint_bits / 8,
+                lead_bytes);
+  }
+
   static constexpr std::size_t header_bytes = 24;
 
   std::uint16_t height_ = 0;
@@ -248,6 +297,7 @@ class Node {
   std::uint8_t bits_ = 0;
   std::uint8_t groups_ = 0;
   std::uint8_t key_width_ = 0;
+  std::array<std::byte, lead_bytes> lead_{};
 };
 
 static_assert(sizeof(Node) == 24);

@@ -105,6 +105,9 @@ Trie::Trie(const Node& node) noexcept
   else
     widen<std::uint32_t>(node.keys_begin(), entries_, keys_.data());
   for (unsigned i = 0; i < entries_; ++i) entry_[i] = node.entry(i).load(std::memory_order_acquire);
+  if (height_ > 1) return;
+  hint_byte_ = hint_byte_of(positions_[0]);
+  lead_ = node.lead();
 }
 
 Trie::Trie(unsigned position, Entry zero, Entry one) noexcept : entries_(2), bits_(1) {
@@ -179,6 +182,10 @@ void Trie::erase(unsigned i) noexcept {
 Trie Trie::join(unsigned position, const Trie& zero, const Trie& one) noexcept {
   PERDURE_ASSERT(zero.entries_ + one.entries_ <= max_entries);
   Trie both;
+  if (zero.hint_byte_ == one.hint_byte_) {
+    both.hint_byte_ = zero.hint_byte_;
+    both.lead_ = zero.lead_;
+  }
   std::uint16_t* const begin = both.positions_.data();
   begin[0] = static_cast<std::uint16_t>(position);
   std::uint16_t* const end =
@@ -211,6 +218,8 @@ void Trie::split(Trie& zero, Trie& one) const noexcept {
   for (Trie* const side : {&zero, &one}) {
     side->bits_ = bits_;
     side->positions_ = positions_;
+    side->hint_byte_ = hint_byte_;
+    side->lead_ = lead_;
   }
 }
 
@@ -228,9 +237,21 @@ void Trie::drop_unused_bits() noexcept {
   bits_ = count;
 }
 
-Node* Trie::make_node(StripedArena& arena) {
+// N5. Most often they have them: keys that agree up to a byte have the same lead.
+void Trie::give_hints(KeyOf key_of) noexcept {
+  const unsigned byte = hint_byte_of(positions_[0]);
+  if (byte == hint_byte_) return;
+  hint_byte_ = byte;
+  for (unsigned i = 0; i < entries_; ++i) pm::prefetch(address_of_record(entry_[i]));
+  for (unsigned i = 0; i < entries_; ++i) entry_[i] = with_hint(entry_[i], key_of(entry_[i]), byte);
+  lead_ = key_of(entry_[0]);
+}
+
+Node* Trie::make_node(StripedArena& arena, KeyOf key_of) {
   PERDURE_ASSERT(entries_ >= 2 && entries_ <= max_entries);
   drop_unused_bits();
+  if (height_ == 0)
+    for (unsigned i = 0; i < entries_; ++i) height_ = std::max(height_, height_of(entry_[i]) + 1);
   const unsigned first_byte = positions_[0] / 8U;
   const unsigned last_byte = positions_[bits_ - 1] / 8U;
   // Integers are one window (KeyBits::word).
@@ -275,9 +296,11 @@ Node* Trie::make_node(StripedArena& arena) {
     narrow<std::uint16_t>(keys_.data(), entries_, node->keys_begin());
   else
     narrow<std::uint32_t>(keys_.data(), entries_, node->keys_begin());
+  if (height_ == 1 && key_of != nullptr) {
+    give_hints(key_of);
+    node->set_lead(lead_, hint_byte_);
+  }
   for (unsigned i = 0; i < entries_; ++i) new (&node->entry(i)) std::atomic<Entry>(entry_[i]);
-  if (height_ == 0)
-    for (unsigned i = 0; i < entries_; ++i) height_ = std::max(height_, height_of(entry_[i]) + 1);
   node->height_ = static_cast<std::uint16_t>(height_);
   return node;
 }
@@ -285,7 +308,8 @@ Node* Trie::make_node(StripedArena& arena) {
 Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Range range, bool one,
              Entry entry) {
   const unsigned in_window = position - 8U * node.window_;  // huge where it is before the window
-  if (node.height_ > 1 || node.groups_ != 0 || node.entries_ == max_entries || in_window >= 64)
+  if (node.height_ > 1 || node.groups_ != 0 || node.entries_ == max_entries || in_window >= 64 ||
+      hint_byte_of(position) < hint_byte_of(node.first_bit()))
     return no_entry;
   const std::uint64_t mask = node.masks()[0] | std::uint64_t{1} << (63 - in_window);
   const bool is_new = mask != node.masks()[0];
@@ -303,6 +327,7 @@ Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
   made->entries_ = static_cast<std::uint8_t>(count);
   made->bits_ = static_cast<std::uint8_t>(bits);
   made->key_width_ = static_cast<std::uint8_t>(width);
+  made->lead_ = node.lead_;
   made->masks()[0] = mask;
   const std::byte* const from = node.keys_begin();
   std::byte* const to = made->keys_begin();

@@ -39,6 +39,10 @@ class Trie {
     return positions_[bits_ - static_cast<unsigned>(std::bit_width(keys_[i] ^ keys_[i + 1]))];
   }
   void replace(unsigned i, Entry entry) noexcept { entry_[i] = entry; }
+  /// `entry`, of a record of `key`, with its hint, if the others have one.
+  [[nodiscard]] Entry hinted(Entry entry, std::uint64_t key) const noexcept {
+    return hint_byte_ == no_hints ? entry : with_hint(entry, key, hint_byte_);
+  }
 
   /// Puts a branch at `position` above all that shares the path of entry `near` up to there, with
   /// `entry` on its other side: on the side of ones, or of zeros.
@@ -47,11 +51,14 @@ class Trie {
   void erase(unsigned i) noexcept;
   /// Makes two of it, at the branch at its root.
   void split(Trie& zero, Trie& one) const noexcept;
-  /// A new node, not yet linked. No memory: std::bad_alloc.
-  [[nodiscard]] Node* make_node(StripedArena& arena);
+  /// The key of a record's entry.
+  using KeyOf = std::uint64_t (*)(Entry entry) noexcept;
+  /// A new node, not yet linked; `key_of`: of integers, whose nodes have hints. No memory:
+  /// std::bad_alloc.
+  [[nodiscard]] Node* make_node(StripedArena& arena, KeyOf key_of = nullptr);
   /// The entry for a parent: a new node, or the only entry.
-  [[nodiscard]] Entry make_entry(StripedArena& arena) {
-    return entries_ == 1 ? entry_[0] : entry_of(make_node(arena));
+  [[nodiscard]] Entry make_entry(StripedArena& arena, KeyOf key_of = nullptr) {
+    return entries_ == 1 ? entry_[0] : entry_of(make_node(arena, key_of));
   }
 
  private:
@@ -70,9 +77,13 @@ class Trie {
   };
   [[nodiscard]] Siblings siblings_of(unsigned i) const noexcept;
   void drop_unused_bits() noexcept;
+  void give_hints(KeyOf key_of) noexcept;
 
   unsigned entries_ = 0;
   unsigned bits_ = 0;
+  static constexpr unsigned no_hints = ~0U;
+  unsigned hint_byte_ = no_hints;  ///< at which the entries' hints begin, if all have one
+  std::uint64_t lead_ = 0;         ///< of them
   unsigned height_ = 0;  ///< of the node; 0 until it is counted, which touches all nodes below
   std::array<std::uint16_t, max_entries> positions_;  ///< ascending
   std::array<std::uint32_t, max_entries + 1> keys_;   ///< sparse; bit i at 1 << (bits_ - 1 - i)
@@ -82,7 +93,7 @@ class Trie {
 /// What `Trie(node)`, `insert` and `make_node` come to, in one go, for the most frequent case: a
 /// record more in a node of records with a single mask. `range`: the entries on the other side of
 /// the branch. The caller has locked the node. None: it is not that case. No memory:
-/// std::bad_alloc.
+/// std::bad_alloc. Of integers, the entry has its hint.
 [[nodiscard]] Entry extend(StripedArena& arena, const Node& node, unsigned position,
                            Node::Range range, bool one, Entry entry);
 

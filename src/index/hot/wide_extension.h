@@ -1,6 +1,7 @@
 // WideExtension: a record more in a node of integers, in the fewest instructions.
 #pragma once
 
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -10,9 +11,10 @@
 
 namespace perdure::hot {
 
-/// What `extend` does, in two steps: what can be done before the record at the route's end has come
-/// from memory, and what cannot, which has no branch on what that says. Only where
-/// `Node::is_wide()`. Inlined, so that the next operation begins within the reorder buffer.
+/// What `extend` does, in two steps: what can be done before it is known where the key branches
+/// off, for which the record may have to come from memory, and the rest, without a branch on that.
+/// Only where `Node::is_wide()`. Inlined, so that the next operation begins within the reorder
+/// buffer.
 class WideExtension {
  public:
   /// Of `node`, which is locked, of records, and not full. No memory: std::bad_alloc.
@@ -21,11 +23,10 @@ class WideExtension {
     if (width_ > sizeof(std::uint16_t)) return;
     bytes_ = Node::bytes_of(0, width_, count_);
     made_ = new (arena.allocate(bytes_)) Node;
-    made_->height_ = 1;
-    made_->window_ = node.window_;
+    std::memcpy(static_cast<void*>(&made_->height_), &node.height_,
+                Node::header_bytes - sizeof node.lock);
     made_->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(0, width_, count_));
     made_->entries_ = static_cast<std::uint8_t>(count_);
-    made_->key_width_ = static_cast<std::uint8_t>(width_);
   }
   [[gnu::always_inline]] ~WideExtension() {
     if (made_ != nullptr) [[unlikely]]
@@ -34,11 +35,11 @@ class WideExtension {
   WideExtension(const WideExtension&) = delete;
   WideExtension& operator=(const WideExtension&) = delete;
 
-  /// The new node: `entry`, of `key`, branches off from the way to entry `near`, which is that of
-  /// `other`. None: it does so above the node's own branches, or the partial keys get wider.
-  [[nodiscard, gnu::always_inline]] Entry finish(std::uint64_t key, std::uint64_t other,
+  /// The new node: `entry`, of `key`, branches off from the way to entry `near` where the first bit
+  /// `differs`. None: it does so above the node's own branches, or the partial keys get wider.
+  [[nodiscard, gnu::always_inline]] Entry finish(std::uint64_t key, std::uint64_t differs,
                                                  unsigned near, Entry entry) noexcept {
-    const std::uint64_t bit = std::uint64_t{1} << 63 >> __builtin_clzll(key ^ other);
+    const std::uint64_t bit = std::uint64_t{1} << 63 >> __builtin_clzll(differs);
     const std::uint64_t mask = node_.masks()[0];
     const auto is_new = static_cast<std::uint32_t>((mask & bit) == 0);
     const unsigned bits = node_.bits_ + is_new;
@@ -53,7 +54,8 @@ class WideExtension {
     pm::detail::copy_with_gap_avx512(reinterpret_cast<const std::uint64_t*>(&node_.entry(0)),
                                      count_ - 1, at,
                                      reinterpret_cast<std::uint64_t*>(&made_->entry(0)));
-    new (&made_->entry(at)) std::atomic<Entry>(entry);
+    const auto first_bit = static_cast<unsigned>(__builtin_clzll(mask));
+    new (&made_->entry(at)) std::atomic<Entry>(with_hint(entry, key, hint_byte_of(first_bit)));
     return entry_of(std::exchange(made_, nullptr), bytes_);
   }
 
