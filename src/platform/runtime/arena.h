@@ -23,8 +23,9 @@ class Arena {
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment);
   void free(void* block) noexcept;
   [[nodiscard]] bool owns(const void* block) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(base_) <
-           reserved_bytes;
+    return base_ != nullptr &&
+           reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(base_) <
+               reserved_bytes;
   }
 
  private:
