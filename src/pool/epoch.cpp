@@ -90,7 +90,10 @@ struct Epochs::State {
   }
 };
 
-Epochs::Epochs() : pins_(std::make_unique<Pins>()), state_(std::make_unique<State>()) {}
+// Not make_unique, which would first fill with zeros what their initialisers fill.
+Epochs::Epochs()
+    : pins_(std::make_unique_for_overwrite<Pins>()),
+      state_(std::make_unique_for_overwrite<State>()) {}
 Epochs::~Epochs() { drain(); }
 
 bool Epochs::try_advance() noexcept {

@@ -377,17 +377,18 @@ bool SlabHeap::mark(std::uint64_t offset, std::size_t bytes) noexcept {
   const auto in_span = static_cast<std::uint32_t>(in_heap - first * chunk_bytes);
   const std::uint32_t index = in_span / shape.bytes;
   if (in_span % shape.bytes != 0 || index >= shape.blocks) return false;
-  if (first + shape.chunks > frozen_chunks_ || !claim_for_mark(first, size_class)) return false;
-  std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
+  if (first + shape.chunks > frozen_chunks_) return false;
+  const Chunk& span = chunk_[first];
+  if (span.size_class.load(std::memory_order_acquire) != size_class &&
+      !claim_for_mark(first, size_class))
+    return false;
+  std::atomic<std::uint64_t>* bitmap = span.bitmap.load(std::memory_order_relaxed);
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
   return (bitmap[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
 }
 
 // S1: the chunks are this class's already, or nobody's.
 bool SlabHeap::claim_for_mark(std::uint32_t first, unsigned size_class) noexcept {
-  const std::uint8_t seen = chunk_[first].size_class.load(std::memory_order_acquire);
-  if (seen == size_class) return true;
-  if (seen != no_class) return false;
   const Hold hold(chunk_lock_);
   if (chunk_[first].size_class.load(std::memory_order_relaxed) == size_class) return true;
   for (std::uint32_t i = 0; i < geometry[size_class].chunks; ++i)
