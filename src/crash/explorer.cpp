@@ -85,8 +85,9 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
     if (tells && is_point(event) && points++ % points_apart == 0) {
       if (event >= window_end_) open_window(event);
       if (Found found = point(event)) return found;
+      if (is_late()) break;
     }
-    if (event == run.trace.size() || coverage_.states >= bounds_.states || is_late()) break;
+    if (event == run.trace.size() || coverage_.states >= bounds_.states) break;
     if (Found found = step(event)) return found;
   }
   if (run.hung) return violated("time-out", "the run itself hangs: a thread waits for ever");
@@ -162,9 +163,10 @@ void Explorer::open_window(std::uint32_t begin) {
 
 std::vector<Explorer::Open> Explorer::open_lines(const Persistency& model) {
   std::vector<Open> open;
+  open.reserve(model.open_lines().size());
   for (const LineNumber line : model.open_lines()) {
-    const Open of{line, model.choices(line), model.undecided(line)};
-    if (of.choices.size() > 1) open.push_back(of);
+    const Persistency::Possible possible = model.possible(line);
+    if (possible.choices.size() > 1) open.push_back({line, possible.choices, possible.undecided});
   }
   return open;
 }
@@ -278,8 +280,9 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
                                 const std::vector<std::uint32_t>& chosen) {
   std::uint64_t key = image_.floor_digest() ^ mix64(history_->digest() + created_);
   for (std::size_t i = 0; i < open.size(); ++i)
-    key ^= digest(open[i].line, open[i].choices[0].content) ^
-           digest(open[i].line, open[i].choices[chosen[i]].content);
+    if (chosen[i] != 0)
+      key ^= digest(open[i].line, open[i].choices[0].content) ^
+             digest(open[i].line, open[i].choices[chosen[i]].content);
   if (buffer_) key = mix64(key ^ now_) + buffer_->choice;
   if (!seen_.insert(key).second) {
     ++coverage_.repeats;

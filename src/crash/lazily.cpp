@@ -98,7 +98,8 @@ class Explorer::Lazily {
   /// Makes the choices that a recovery would meet, unless they lead to a state not known.
   [[nodiscard]] bool is_known() {
     begin_again();
-    const std::vector<Branch> before = path_;
+    read_before_.clear();
+    for (const Branch& branch : path_) read_before_.push_back(branch.read);
     const auto* const outcome = explorer_.known_.find_by([&](std::uint32_t word, Bytes bytes) {
       const auto line = static_cast<LineNumber>(word / words_a_line);
       const std::uint32_t place = word % words_a_line;
@@ -109,7 +110,8 @@ class Explorer::Lazily {
       return chosen_content(at)[place];
     });
     if (outcome != nullptr && explorer_.is_allowed(*outcome)) return true;
-    path_ = before;
+    path_.erase(path_.begin() + static_cast<std::ptrdiff_t>(read_before_.size()), path_.end());
+    for (std::size_t i = 0; i < path_.size(); ++i) path_[i].read = read_before_[i];
     return false;
   }
 
@@ -137,6 +139,7 @@ class Explorer::Lazily {
   Explorer& explorer_;
   const std::vector<Open>& open_;
   std::vector<Branch> path_;
+  std::vector<Bytes> read_before_;  ///< of the branches, while a state is looked for
   std::vector<std::size_t> depth_;  ///< 1 + the line's place in the path
   std::size_t met_ = 0;
 };

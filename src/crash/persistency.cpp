@@ -49,6 +49,26 @@ const Persistency::Line* Persistency::find(LineNumber line) const {
   return &lines_[static_cast<std::size_t>(index_[line])];
 }
 
+void Persistency::add(LineNumber line, const Step& step) {
+  Line& of = line_of(line);
+  if (of.steps.empty()) open_.insert(std::ranges::lower_bound(open_, line), line);
+  of.steps.push_back(step);
+  of.is_known = of.is_known && append_choice(of);
+}
+
+// Lines that are never flushed, locks above all, get longer and longer.
+bool Persistency::append_choice(const Line& of) {
+  const Step& step = of.steps.back();
+  if (!of.may_append || step.streamed || step.group != 0 || step.run != 0) return false;
+  Choice next{of.choices.back().content, static_cast<std::uint32_t>(of.steps.size()), 0};
+  apply(step, next.content);
+  if (std::ranges::find(of.choices, next.content, &Choice::content) != of.choices.end())
+    return false;
+  of.choices.push_back(next);
+  of.undecided |= differing(of.choices.front().content, next.content);
+  return true;
+}
+
 void Persistency::apply(const Step& step, LineContent& content) noexcept {
   content[step.word] = (content[step.word] & ~step.mask) | (step.value & step.mask);
 }
@@ -85,22 +105,16 @@ void Persistency::store(unsigned thread, std::uint64_t at, unsigned size, std::u
     threads_[thread].buffer.push_back({line, step});
     return;
   }
-  Line& of = line_of(line);
-  if (of.steps.empty()) open_.push_back(line);
-  of.steps.push_back(step);
-  of.is_known = false;
+  add(line, step);
 }
 
 void Persistency::stream(unsigned thread, std::uint64_t at, std::uint64_t value,
                          std::uint32_t event) {
   PERDURE_ASSERT(at % word_bytes == 0);
   const auto line = static_cast<LineNumber>(at / line_bytes);
-  Line& of = line_of(line);
-  if (of.steps.empty()) open_.push_back(line);
-  of.steps.push_back({event, 0, 0, static_cast<std::uint8_t>(thread),
-                      static_cast<std::uint8_t>(at % line_bytes / word_bytes), true, false,
-                      ~std::uint64_t{0}, value});
-  of.is_known = false;
+  add(line, {event, 0, 0, static_cast<std::uint8_t>(thread),
+             static_cast<std::uint8_t>(at % line_bytes / word_bytes), true, false,
+             ~std::uint64_t{0}, value});
   threads_[thread].streamed.push_back(line);
 }
 
@@ -162,7 +176,7 @@ void Persistency::raise(LineNumber line, std::uint64_t upto) {
   of.steps.erase(of.steps.begin(), of.steps.begin() + static_cast<std::ptrdiff_t>(done));
   of.first += done;
   media_.write(line, content);
-  if (of.steps.empty()) std::erase(open_, line);
+  if (of.steps.empty()) open_.erase(std::ranges::lower_bound(open_, line));
 }
 
 bool Persistency::fence_raises(unsigned thread) const {
@@ -190,12 +204,6 @@ bool Persistency::has_work(unsigned thread) const {
   return !mine.buffer.empty() || !mine.streamed.empty() || !mine.captured.empty();
 }
 
-std::vector<LineNumber> Persistency::open_lines() const {
-  std::vector<LineNumber> lines = open_;
-  std::ranges::sort(lines);
-  return lines;
-}
-
 std::span<const Step> Persistency::steps(LineNumber line) const {
   const Line* const of = find(line);
   return of == nullptr ? std::span<const Step>{} : std::span<const Step>(of->steps);
@@ -218,14 +226,15 @@ std::span<const Choice> Persistency::choices(LineNumber line) const {
   return of->choices;
 }
 
-Bytes Persistency::undecided(LineNumber line) const {
-  const Line* const of = find(line);
-  if (of == nullptr) return 0;
-  know_choices(line, *of);
-  return of->undecided;
+Persistency::Possible Persistency::possible(LineNumber open) const {
+  const Line& of = lines_[static_cast<std::size_t>(index_[open])];
+  know_choices(open, of);
+  return {of.choices, of.undecided};
 }
 
 void Persistency::know_choices(LineNumber line, const Line& of) const {
+  // Under ADR the floor of a line with steps moves in `raise` only.
+  if (of.is_known && domain_ == Domain::adr) return;
   const LineContent floor = media_.read(line);
   if (of.is_known && of.floor == floor) return;
   of.is_known = true;
@@ -266,6 +275,8 @@ void Persistency::know_choices(LineNumber line, const Line& of) const {
   for (const Step& step : steps) apply(step, last);
   const auto newest = std::ranges::find(all, last, &Choice::content);
   if (newest != all.end() && newest != all.begin()) std::rotate(newest, newest + 1, all.end());
+  of.may_append = cached.size() == steps.size() && all.back().content == last &&
+                  all.back().kept_steps == steps.size();
   of.undecided = 0;
   for (const Choice& choice : all) of.undecided |= differing(all.front().content, choice.content);
 }

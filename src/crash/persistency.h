@@ -94,13 +94,17 @@ class Persistency {
   [[nodiscard]] bool is_dirty(LineNumber line) const;
   [[nodiscard]] bool has_work(unsigned thread) const;
 
-  /// Lines with more than one possible content, ascending.
-  [[nodiscard]] std::vector<LineNumber> open_lines() const;
+  /// Lines that may have more than one content, ascending.
+  [[nodiscard]] const std::vector<LineNumber>& open_lines() const noexcept { return open_; }
   /// ADR: the contents a line may have, the floor first, the newest last; distinct. Valid until the
   /// line or its floor changes.
   [[nodiscard]] std::span<const Choice> choices(LineNumber line) const;
-  /// The bytes in which they differ.
-  [[nodiscard]] Bytes undecided(LineNumber line) const;
+  /// Those of an open line, and the bytes in which they differ.
+  struct Possible {
+    std::span<const Choice> choices;
+    Bytes undecided;
+  };
+  [[nodiscard]] Possible possible(LineNumber open) const;
   /// eADR: a store that waits in the store buffer.
   struct Buffered {
     LineNumber line;
@@ -119,6 +123,8 @@ class Persistency {
     std::uint64_t certain = 0;  ///< cached steps before this number are on media
     // Made when asked for, because lines that are stored to and never flushed stay open.
     mutable bool is_known = false;  ///< the choices, for this floor
+    /// The last of them has all steps, none of which is streamed.
+    mutable bool may_append = false;
     mutable LineContent floor{};
     mutable std::vector<Choice> choices;
     mutable Bytes undecided = 0;
@@ -139,6 +145,9 @@ class Persistency {
   };
 
   Line& line_of(LineNumber line);
+  void add(LineNumber line, const Step& step);
+  /// Makes that of the newest step; false where all have to be made again.
+  [[nodiscard]] static bool append_choice(const Line& of);
   [[nodiscard]] const Line* find(LineNumber line) const;
   void raise(LineNumber line, std::uint64_t upto);
   void drain(Thread& thread);
@@ -153,7 +162,7 @@ class Persistency {
   bool reorder_;
   std::vector<std::int32_t> index_;  ///< by line: its place in lines_, or -1
   std::vector<Line> lines_;
-  std::vector<LineNumber> open_;  ///< every line with steps, unsorted
+  std::vector<LineNumber> open_;  ///< every line with steps, ascending
   std::vector<Thread> threads_;
 };
 

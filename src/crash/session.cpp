@@ -49,10 +49,14 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
 
 /// The blocks that the stores of `trace` went to.
 void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
-  for (const Event& event : trace)
-    if (event.kind == Event::Kind::store || event.kind == Event::Kind::stream)
-      if (const auto line = static_cast<LineNumber>(event.at / line_bytes); !blocks.contains(line))
-        blocks[line] = instance.block_at(std::uint64_t{line} * line_bytes);
+  std::vector<bool> noted(instance.memory().size() / line_bytes);
+  for (const Event& event : trace) {
+    if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) continue;
+    const auto line = static_cast<LineNumber>(event.at / line_bytes);
+    if (noted[line]) continue;
+    noted[line] = true;
+    blocks.try_emplace(line, instance.block_at(std::uint64_t{line} * line_bytes));
+  }
 }
 
 /// Behind the preload, unless it is a bulk load; of a mutant not before its place, up to which it
@@ -69,18 +73,6 @@ std::uint32_t first_explored_event(const Program& program, const Recorder::Run& 
   return static_cast<std::uint32_t>(from);
 }
 
-// Free memory holds what was there before: whoever relies on zeros must write and flush them. Small
-// numbers, of every other program, look like counts and versions.
-void fill_with_garbage(std::span<std::byte> memory, std::uint64_t seed) {
-  constexpr std::uint64_t small_ones = 16;
-  const bool small = mix64(seed) % 2 == 0;
-  Rng garbage(1, 7);
-  for (std::size_t i = 0; i + word_bytes <= memory.size(); i += word_bytes) {
-    const std::uint64_t word = small ? garbage.below(small_ones) : garbage();
-    std::memcpy(memory.data() + i, &word, word_bytes);
-  }
-}
-
 }  // namespace
 
 Bench::Bench(std::size_t pool_bytes, HeapKind heap)
@@ -88,6 +80,19 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
       image_(pool_bytes, heap == HeapKind::pmdk),
       watch_(image_, heap == HeapKind::pmdk) {
   if (heap == HeapKind::pmdk) ready_ = make_pmdk_pool(live_);
+}
+
+std::span<const std::byte> Bench::garbage(bool small) {
+  constexpr std::uint64_t small_ones = 16;
+  std::vector<std::byte>& kept = garbage_[small ? 1 : 0];
+  if (!kept.empty()) return kept;
+  kept.resize(live_.bytes());
+  Rng garbage(1, 7);
+  for (std::size_t i = 0; i + word_bytes <= kept.size(); i += word_bytes) {
+    const std::uint64_t word = small ? garbage.below(small_ones) : garbage();
+    std::memcpy(kept.data() + i, &word, word_bytes);
+  }
+  return kept;
 }
 
 namespace {
@@ -115,7 +120,9 @@ class Recording {
     Recorded& run = recorded();
     run.operations = number(what_.program);
     run.answers.resize(run.operations.size());
-    if (!is_foreign()) fill_with_garbage(bench_.live().span(), what_.program.universe);
+    if (!is_foreign())
+      std::ranges::copy(bench_.garbage(mix64(what_.program.universe) % 2 == 0),
+                        bench_.live().base());
     auto made = start_new(what_.subject, vocabulary_, bench_.live());
     if (!made) {
       verdict_.violation = Violation{.oracle = "creation", .what = made.error().line()};

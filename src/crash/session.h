@@ -1,9 +1,11 @@
 // Session: one program under one schedule, run and explored; and many of them within a budget.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,12 +48,16 @@ class Bench {
   [[nodiscard]] const Memory& live() const noexcept { return live_; }
   [[nodiscard]] Image& image() noexcept { return image_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
+  /// What was in the pool's memory before: whoever relies on zeros must write and flush them.
+  /// `small`: numbers that look like counts and versions.
+  [[nodiscard]] std::span<const std::byte> garbage(bool small);
 
  private:
   Memory live_;
   Image image_;
   Watch watch_;
   Result<void> ready_;
+  std::array<std::vector<std::byte>, 2> garbage_;  ///< made when first asked for
 };
 
 using Stop = std::function<bool()>;  ///< true when time is up
