@@ -237,6 +237,18 @@ template <unsigned n>
   return count;
 }
 
+/// True when all of n words are 0.
+[[nodiscard]] PERDURE_RACY_READ inline bool are_zero(const std::atomic<std::uint64_t>* words,
+                                                     unsigned n) noexcept {
+  if (n == 0) return true;
+  const auto* const plain = reinterpret_cast<const std::uint64_t*>(words);
+  detail::instruction::note_read(plain, n * sizeof *plain);
+  std::uint64_t all = 0;
+#pragma GCC unroll 8
+  for (unsigned i = 0; i < n; ++i) all |= plain[i];
+  return all == 0;
+}
+
 /// How many of the words that `order` names are < limit, where these ascend: it has their number in
 /// the lowest nibble, and the place of each, in order, in the nibbles above. At most 15, of 16
 /// words that can be read. Without a branch on any of them where the level is avx512.

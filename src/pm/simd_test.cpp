@@ -95,6 +95,18 @@ TEST_P(SimdTest, CountsAgreeWithScalarCode) {
   }
 }
 
+TEST_P(SimdTest, AreZeroFindsEveryBit) {
+  std::array<std::atomic<std::uint64_t>, 64> words{};
+  for (unsigned n = 0; n <= words.size(); ++n) {
+    ASSERT_TRUE(are_zero(words.data(), n));
+    for (unsigned i = 0; i < words.size(); ++i) {
+      words[i] = std::uint64_t{1} << i;
+      ASSERT_EQ(are_zero(words.data(), n), i >= n);
+      words[i] = 0;
+    }
+  }
+}
+
 TEST_P(SimdTest, RanksAgreeWithScalarCode) {
   Rng rng(13);
   std::array<std::int32_t, 64> values;

@@ -45,9 +45,8 @@ void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
   engine.read_clock(*thread);
 }
 
-void prefetch_as(const void* address, PrefetchKind kind) noexcept {
-  SimulatedThread* const thread = timed_thread();
-  if (thread == nullptr) return;
+[[gnu::noinline]] void prefetch_on(SimulatedThread* thread, const void* address,
+                                   PrefetchKind kind) noexcept {
   thread->loads.settle(thread->clock);
   const auto physical = engine.space.translate(address);
   if (engine.machine->reaches_shared(thread->number, physical, 1, kind == PrefetchKind::write))
@@ -55,6 +54,10 @@ void prefetch_as(const void* address, PrefetchKind kind) noexcept {
   engine.machine->prefetch(thread->number, physical, kind,
                            thread->loads.ready(address, thread->clock));
   engine.read_clock(*thread);
+}
+
+void prefetch_as(const void* address, PrefetchKind kind) noexcept {
+  if (SimulatedThread* const thread = timed_thread()) prefetch_on(thread, address, kind);
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class Observer {
   [[nodiscard, gnu::always_inline]] static bool is_told(std::uintptr_t at,
                                                         std::size_t bytes) noexcept {
     constexpr std::size_t line_bytes = 64;
-    if (bytes > line_bytes) return true;
+    if (bytes > line_bytes) return is_told_within(at, bytes);
     const std::uint64_t* const told = hooked_.told_bytes + at / line_bytes;
     const std::uint64_t touched =
         bytes == line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << bytes) - 1;
@@ -127,6 +127,9 @@ class Observer {
     if (within_line || from + bytes <= line_bytes) return false;
     return (told[1] & touched >> (line_bytes - from)) != 0;
   }
+
+  /// Of more than a line; asks for whole lines.
+  [[nodiscard]] static bool is_told_within(std::uintptr_t at, std::size_t bytes) noexcept;
 
   Window window_;
   static Observer* installed_;
