@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 
 #include "index/roart/opening_lock.h"
 #include "pm/pm.h"
@@ -99,14 +100,23 @@ struct LeafArray {
       if (slot(i)) return false;
     return true;
   }
-  /// Calls visit(place, slot) for each record, also where none may be.
-  template <class Visit>
-  void each(Visit&& visit) const noexcept {
-    for (unsigned line = 0; line < most_entries; line += line_slots) {
-      if (pm::count_up_to<line_slots>(&word[line], 0) == line_slots) continue;
-      for (unsigned i = line; i < line + line_slots; ++i)
-        if (const Slot here = slot(i)) visit(i, here);
-    }
+  /// True when no record is behind the first `entries`, where none may be.
+  [[nodiscard]] bool ends_at(unsigned entries) const noexcept {
+    return pm::are_zero(word.data() + entries, most_entries - entries);
+  }
+  using Words = std::array<std::uint64_t, most_entries>;
+  /// The words of the slots with a record, of the first `entries`, put into `words`.
+  [[nodiscard]] std::span<const std::uint64_t> used(unsigned entries, Words& words) const noexcept {
+    unsigned count = 0;
+    for (unsigned i = 0; i < entries; ++i)
+      if (const Slot here = slot(i)) words[count++] = here.word();
+    return {words.data(), count};
+  }
+  /// Takes out a slot that is there.
+  void clear(Slot present) noexcept {
+    unsigned i = 0;
+    while (slot(i).word() != present.word()) ++i;
+    word[i].store(0, std::memory_order_relaxed);
   }
 
   /// Before anything leads to the array: it has room.

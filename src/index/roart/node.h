@@ -27,6 +27,7 @@
 //     the entry's symbols; a node only those with its own, the others have no place yet.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -47,7 +48,8 @@ inline constexpr unsigned last_symbol = 256;
 
 /// The symbol of a key's path at a position.
 template <class Keys>
-[[nodiscard]] unsigned symbol_at(const KeyPath<Keys>& path, unsigned position) noexcept {
+[[nodiscard, gnu::always_inline]] inline unsigned symbol_at(const KeyPath<Keys>& path,
+                                                            unsigned position) noexcept {
   if (position == 0) return 1;
   return position <= path.size() ? path[position - 1] + 1U : 0;
 }
@@ -59,6 +61,18 @@ template <class Keys>
   unsigned at = begin;
   while (symbol_at(a, at) == symbol_at(b, at)) ++at;
   return at;
+}
+
+/// True when neither path ends, nor differs from the other, before position `end`.
+template <class Keys>
+[[nodiscard]] bool same_up_to(const KeyPath<Keys>& a, const KeyPath<Keys>& b,
+                              unsigned end) noexcept {
+  if (end > std::min(a.size(), b.size()) + 1) return false;
+  for (unsigned at = 1; at < end; at += 8) {
+    const unsigned bytes = std::min(end - at, 8U);
+    if ((a.word(at - 1) ^ b.word(at - 1)) >> (64 - 8 * bytes) != 0) return false;
+  }
+  return true;
 }
 
 /// An entry by value.
@@ -87,6 +101,10 @@ class Entry {
   [[nodiscard]] Entry from(unsigned symbol) const noexcept { return {symbol, kind(), offset()}; }
   [[nodiscard]] bool same_child(Entry other) const noexcept { return offset() == other.offset(); }
 
+  /// The least word of an entry with this symbol.
+  [[nodiscard]] static std::uint64_t first_word(unsigned symbol) noexcept {
+    return std::uint64_t{symbol} << symbol_shift | 1;
+  }
   /// The greatest word of an entry with this symbol or a lower one.
   [[nodiscard]] static std::uint64_t last_word(unsigned symbol) noexcept {
     return std::uint64_t{symbol} << symbol_shift | ((std::uint64_t{1} << symbol_shift) - 1);
@@ -175,15 +193,18 @@ struct Node {
 
   /// The entry with the lowest symbol from `least` on; none if there is none.
   [[nodiscard]] Entry next(unsigned least) const noexcept {
-    Entry lowest;
-    if (kind == Kind::n256) {
+    const Kind mine = kind;
+    if (mine == Kind::n256) {
+      Entry lowest;
       for (unsigned i = least; i <= last_symbol && !lowest; ++i) lowest = entry(i);
       return lowest;
     }
-    for (unsigned i = 0; i < capacity(kind); ++i)
-      if (const Entry each = entry(i); each && each.symbol() >= least)
-        if (!lowest || each.symbol() < lowest.symbol()) lowest = each;
-    return lowest;
+    constexpr std::uint64_t none = ~std::uint64_t{0};
+    const std::uint64_t first = Entry::first_word(least);
+    std::uint64_t lowest = none;
+    for (unsigned i = 0; i < capacity(mine); ++i)
+      if (const std::uint64_t each = entry(i).word(); each >= first && each < lowest) lowest = each;
+    return lowest == none ? Entry() : Entry(lowest);
   }
 
   [[nodiscard]] unsigned count() const noexcept {
@@ -231,7 +252,8 @@ struct Node {
   }
 
   [[nodiscard]] Entry look(unsigned symbol) const noexcept {
-    if (kind == Kind::n256) {
+    const Kind mine = kind;
+    if (mine == Kind::n256) {
       unsigned i = symbol;
       Entry found = entry(i);
       while (!found && i > 0) found = entry(--i);
@@ -239,7 +261,7 @@ struct Node {
     }
     const std::uint64_t last = Entry::last_word(symbol);
     std::uint64_t found = 0;
-    for (unsigned i = 0; i < capacity(kind); ++i)
+    for (unsigned i = 0; i < capacity(mine); ++i)
       if (const std::uint64_t each = entry(i).word(); each <= last && each > found) found = each;
     return Entry(found);
   }

@@ -55,11 +55,13 @@ class Records<IntegerKeys> {
   }
   void free(std::uint64_t offset) const noexcept { pool_.heap().free(offset, sizeof(LeafRecord)); }
 
-  /// Errors: corrupt: no record can lie there.
-  [[nodiscard]] Result<void> check(std::uint64_t offset) const {
+  /// Errors: corrupt: no record can lie there. Reads nothing of it.
+  [[nodiscard]] Result<void> check_place(std::uint64_t offset) const {
     if (pool_.contains(offset, sizeof(LeafRecord)) && offset % alignof(LeafRecord) == 0) return {};
     return detail::corrupt_record("a slot leads outside the pool", offset, pool_);
   }
+  /// Of what is at a place where a record can lie. Errors: corrupt: it is none.
+  [[nodiscard]] Result<void> check(std::uint64_t) const { return {}; }
   [[nodiscard]] Result<void> mark(std::uint64_t offset) const {
     if (pool_.heap().mark(offset, sizeof(LeafRecord))) return {};
     return detail::corrupt_record("two slots lead to a record, or it is no block", offset, pool_);
@@ -100,10 +102,12 @@ class Records<ByteKeys> {
   void retire(std::uint64_t offset) const { store_.retire({0, offset}); }
   void free(std::uint64_t offset) const noexcept { store_.free({0, offset}); }
 
-  [[nodiscard]] Result<void> check(std::uint64_t offset) const {
+  [[nodiscard]] Result<void> check_place(std::uint64_t offset) const {
     constexpr std::size_t smallest_block = 16;
-    if (!pool_.contains(offset, smallest_block))
-      return detail::corrupt_record("a slot leads outside the pool", offset, pool_);
+    if (pool_.contains(offset, smallest_block)) return {};
+    return detail::corrupt_record("a slot leads outside the pool", offset, pool_);
+  }
+  [[nodiscard]] Result<void> check(std::uint64_t offset) const {
     return store_.check(words_of(offset));
   }
   [[nodiscard]] Result<void> mark(std::uint64_t offset) const {

@@ -149,17 +149,19 @@ class Roart<Keys>::Survey {
     return in_parallel(arrays.size(), tree_.threads_,
                        [&](std::size_t begin, std::size_t end, std::size_t) -> Result<void> {
                          constexpr std::size_t ahead = 4;
+                         std::vector<Key> keys;
                          for (std::size_t i = begin; i < end; ++i) {
                            if (i + ahead < end)
                              pm::prefetch_range(pool_.at<void>(arrays[i + ahead].offset),
                                                 sizeof(LeafArray));
-                           if (Result<void> done = judge_array(arrays[i]); !done) return done;
+                           if (Result<void> done = judge_array(arrays[i], keys); !done) return done;
                          }
                          return {};
                        });
   }
 
-  [[nodiscard]] Result<void> judge_array(const Leaf& leaf) {
+  /// `keys` is room for those of the array.
+  [[nodiscard]] Result<void> judge_array(const Leaf& leaf, std::vector<Key>& keys) {
     LeafArray& array = *pool_.at<LeafArray>(leaf.offset);
     if (Result<void> fit =
             judge_lock(array.lock, "T4: a leaf array is locked at rest", leaf.offset);
@@ -167,8 +169,8 @@ class Roart<Keys>::Survey {
       return fit;
     // The root's byte is no key's.
     const auto level = static_cast<unsigned>(leaf.path->size());
-    const KeyPath<ByteKeys> path(std::string_view(*leaf.path).substr(level == 0 ? 0 : 1));
-    std::vector<Key> keys;
+    const Path path = path_of(std::string_view(*leaf.path).substr(level == 0 ? 0 : 1));
+    keys.clear();
     const Result<std::uint64_t> records =
         tree_.judge_records(array, path, level, leaf.low, leaf.high, recovers_ ? nullptr : &keys);
     if (!records) return records.error();

@@ -96,22 +96,23 @@ void Roart<Keys>::finish_walk() const {
 }
 
 // `path` is the node's, without the root's byte. `bounded`: the cursor may lie below the node.
+// What takes an entry's place while the walk is below it has been touched, as have entries that are
+// put in; so it goes on at the entry that was the next before.
 template <class Keys>
 auto Roart<Keys>::walk_below(const Node& node, std::string& path, bool bounded,
                              unsigned& left) const -> Walked {
   Walk& walk = *walk_;
-  unsigned symbol = bounded ? walk.symbol_at(node.level) : 0;
-  while (symbol <= roart::last_symbol) {
-    const Entry entry = node.find(symbol);
+  Entry ahead;
+  for (Entry entry = node.find(bounded ? walk.symbol_at(node.level) : 0); entry; entry = ahead) {
     if (left == 0) {
       walk.path = path;
       walk.level = node.level;
-      walk.symbol = symbol;
+      walk.symbol = entry.symbol();
       return Walked::part;
     }
-    const Entry ahead = node.next(symbol + 1);
+    ahead = node.next(entry.symbol() + 1);
     if (ahead && ahead.is_array()) array_at(ahead)->prefetch_slots(entries_);
-    if (!touch(node, entry, KeyPath<ByteKeys>(path))) return Walked::damaged;
+    if (!touch(node, entry, ahead, path_of(path))) return Walked::damaged;
     if (entry.is_array()) {
       --left;
     } else {
@@ -130,8 +131,6 @@ auto Roart<Keys>::walk_below(const Node& node, std::string& path, bool bounded,
       }
     }
     bounded = false;
-    const Entry after = node.next(symbol + 1);
-    symbol = after ? after.symbol() : roart::last_symbol + 1;
   }
   return Walked::all;
 }

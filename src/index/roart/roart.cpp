@@ -76,11 +76,12 @@ auto Roart<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   roart::Restart* restart = nullptr;
   std::uint32_t openings = 0;
   if (at != null_offset) {
-    const Error damaged = detail::corrupt_record("the count of openings is damaged", at, pool);
-    if (!pool.contains(at, sizeof *restart)) return damaged;
-    restart = pool.at<roart::Restart>(at);
-    const std::optional<std::uint32_t> before = restart->openings();
-    if (!before) return damaged;
+    std::optional<std::uint32_t> before;
+    if (pool.contains(at, sizeof *restart)) {
+      restart = pool.at<roart::Restart>(at);
+      before = restart->openings();
+    }
+    if (!before) return detail::corrupt_record("the count of openings is damaged", at, pool);
     openings = *before + 1;
   }
   std::unique_ptr<Roart> tree(new Roart(place, *root, openings));

@@ -116,9 +116,21 @@ class Roart final : public OrderedIndex<Keys> {
 
   Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t openings);
 
+  /// A path of which the walk knows these bytes; what is behind them is not asked for.
+  [[nodiscard]] static Path path_of(std::string_view bytes) noexcept {
+    const KeyPath<ByteKeys> known(bytes);
+    if constexpr (Keys::kind == KeyKind::integer)
+      return Path(known.word(0));
+    else
+      return known;
+  }
+
   [[nodiscard]] Node* node_at(Entry entry) const noexcept { return pool_.at<Node>(entry.offset()); }
   [[nodiscard]] LeafArray* array_at(Entry entry) const noexcept {
     return pool_.at<LeafArray>(entry.offset());
+  }
+  [[nodiscard]] roart::OpeningLock& lock_of(Entry entry) const noexcept {
+    return entry.is_array() ? array_at(entry)->lock : node_at(entry)->lock;
   }
   [[nodiscard]] std::uint64_t offset_of(const void* object) const noexcept {
     return pool_.offset_of(object);
@@ -203,13 +215,19 @@ class Roart final : public OrderedIndex<Keys> {
   /// Walks a little where no worker does. False: damaged. The caller is not pinned.
   [[nodiscard]] bool begin_early_change() const;
   [[nodiscard]] Outcome lookup_early(Key key, ValueOut& value) const;
-  /// T7: the child that an entry of the touched node `above` leads to. `path` goes through `above`.
-  /// The caller is pinned and may hold the lock of `above`, none below. False: damaged.
-  template <class PathKeys>
-  [[nodiscard]] bool touch(const Node& above, Entry entry, const KeyPath<PathKeys>& path) const;
-  template <class PathKeys>
-  [[nodiscard]] Result<void> touch_node(Node& node, const Node& above, Entry entry,
-                                        const KeyPath<PathKeys>& path) const;
+  /// T7: the child that an entry of the touched node `above` leads to; `after` is the next entry.
+  /// `path` goes through `above`. The caller is pinned and may hold the lock of `above`, none
+  /// below. False: damaged.
+  [[nodiscard]] bool touch(const Node& above, Entry entry, Entry after, const Path& path) const;
+  [[nodiscard]] bool touch(const Node& above, Entry entry, const Path& path) const {
+    return is_touched(entry) || touch(above, entry, above.next(entry.symbol() + 1), path);
+  }
+  [[nodiscard]] bool is_touched(Entry entry) const noexcept {
+    const roart::OpeningLock& lock = lock_of(entry);
+    return lock.opening() == opening_ && !roart::OpeningLock::is_locked(lock.peek());
+  }
+  [[nodiscard]] Result<void> touch_node(Node& node, const Node& above, Entry entry, Entry after,
+                                        const Path& path) const;
   [[nodiscard]] Result<void> mark_children(Node& node) const;
   /// Reading before touching: the child is inside the pool and is what the entry says.
   [[nodiscard]] bool is_sane_child(const Node& above, Entry entry) const;
@@ -230,8 +248,7 @@ class Roart final : public OrderedIndex<Keys> {
   /// Counts the records of an array below a node at `level` of `path`, whose entry stands for the
   /// symbols from `low` to below `high`. The keys are appended to `keys`; without it what a cut
   /// split left is taken out (T2), and the rest is marked.
-  template <class PathKeys>
-  [[nodiscard]] Result<std::uint64_t> judge_records(LeafArray& array, const KeyPath<PathKeys>& path,
+  [[nodiscard]] Result<std::uint64_t> judge_records(LeafArray& array, const Path& path,
                                                     unsigned level, unsigned low, unsigned high,
                                                     std::vector<Key>* keys) const;
   void free_below(Entry entry);

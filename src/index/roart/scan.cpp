@@ -3,6 +3,8 @@
 // that are met twice are taken once.
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "index/roart/roart.h"
@@ -13,7 +15,7 @@ namespace perdure {
 template <class Keys>
 struct Roart<Keys>::Frame {
   const Node* node = nullptr;
-  unsigned next = 0;     ///< the lowest symbol that is left
+  Entry entry;           ///< the next one; none: the node is through
   bool bounded = false;  ///< the scan's start lies below this node, and nothing of it was visited
 };
 
@@ -26,23 +28,23 @@ class Roart<Keys>::Collector {
 
   [[nodiscard]] bool is_full() const noexcept { return out_.size() == count_; }
 
-  /// `array` is that of an entry of `node`, whose other entries from `next` on are not its.
-  /// `checked`: it may be untouched, and hold what a cut split left. False: damage.
+  /// The array of an entry of `node`; `after` was the next entry before anything of it was read,
+  /// and becomes what is the next behind that. `checked`: it may be untouched, and hold what a cut
+  /// split left. False: damage.
   template <bool checked>
-  [[nodiscard]] bool append(const LeafArray& array, const Node& node, unsigned next) {
-    // What was left over is no record; the entry that tells it from one goes after it (T7).
-    const unsigned end = checked ? first_of_others(node, next) : roart::last_symbol + 1;
-    unsigned found = 0;
-    for (unsigned i = 0; i < tree_.entries_; ++i)
-      if (const Slot slot = array.slot(i)) {
-        if constexpr (checked)
-          if (!tree_.is_sane(slot)) return false;
-        tree_.records_.prefetch(slot.offset());
-        item_[found++].offset = slot.offset();
-      }
+  [[nodiscard]] bool append(const Node& node, Entry entry, Entry& after) {
+    const LeafArray& array = *tree_.array_at(entry);
+    LeafArray::Words words;
+    const auto used = array.used(tree_.entries_, words);
+    for (const std::uint64_t word : used) {
+      if constexpr (checked)
+        if (!tree_.is_sane(Slot(word))) return false;
+      tree_.records_.prefetch(Slot(word).offset());
+    }
     unsigned kept = 0;
-    for (unsigned i = 0; i < found; ++i) {
-      const Item item{tree_.records_.key_of(item_[i].offset), item_[i].offset};
+    for (const std::uint64_t word : used) {
+      const std::uint64_t at = Slot(word).offset();
+      const Item item{tree_.records_.key_of(at), at};
       if (past_bound_ ? bound_ < item.key : bound_ <= item.key) item_[kept++] = item;
     }
     std::sort(item_.begin(), item_.begin() + kept,
@@ -53,8 +55,10 @@ class Roart<Keys>::Collector {
                     [](const Item& a, const Item& b) { return a.key == b.key; }) -
         item_.begin());
     // In the middle of a split, the upper half is already elsewhere, and may have changed there.
-    if (const unsigned least = std::min(end, first_of_others(node, next));
-        least <= roart::last_symbol)
+    // What was left over is no record; the entry that tells it from one goes after it (T7).
+    const Entry before = std::exchange(after, node.next(entry.symbol() + 1));
+    if (const unsigned least = std::min(checked ? begin_of(before) : behind_all, begin_of(after));
+        least < behind_all)
       while (kept > 0 && roart::symbol_at(Path(item_[kept - 1].key), node.level) >= least) --kept;
     unsigned taken = 0;
     for (; taken < kept && !is_full(); ++taken) tree_.records_.append(item_[taken].offset, out_);
@@ -69,9 +73,9 @@ class Roart<Keys>::Collector {
   }
 
  private:
-  [[nodiscard]] static unsigned first_of_others(const Node& node, unsigned next) noexcept {
-    const Entry after = node.next(next);
-    return after ? after.symbol() : roart::last_symbol + 1;
+  static constexpr unsigned behind_all = roart::last_symbol + 1;
+  [[nodiscard]] static unsigned begin_of(Entry entry) noexcept {
+    return entry ? entry.symbol() : behind_all;
   }
 
   struct Item {
@@ -105,33 +109,33 @@ bool Roart<Keys>::collect(const Path& path, Collector& collector) const {
   constexpr std::size_t usual_depth = 16;
   std::vector<Frame> frames;
   frames.reserve(usual_depth);
-  frames.push_back({root_, 0, true});
+  frames.push_back({root_, root_->find(roart::symbol_at(path, 0)), true});
   while (!frames.empty() && !collector.is_full()) {
     Frame& frame = frames.back();
     const Node& node = *frame.node;
+    const Entry entry = frame.entry;
     const bool bounded = frame.bounded;
-    const unsigned symbol = bounded ? roart::symbol_at(path, node.level) : frame.next;
-    const Entry entry = bounded ? node.find(symbol) : node.next(symbol);
     if (!entry) {
       frames.pop_back();
       continue;
     }
     frame.bounded = false;
-    frame.next = (bounded ? symbol : entry.symbol()) + 1;
-    if (const Entry after = node.next(frame.next); after && after.is_array())
-      array_at(after)->prefetch_slots(entries_);
+    frame.entry = node.next(entry.symbol() + 1);
+    if (frame.entry && frame.entry.is_array()) array_at(frame.entry)->prefetch_slots(entries_);
     if constexpr (checked)
       if (!is_sane_child(node, entry)) return false;
     if (entry.is_array()) {
-      if (!collector.template append<checked>(*array_at(entry), node, frame.next)) return false;
+      if (!collector.template append<checked>(node, entry, frame.entry)) return false;
       continue;
     }
     const Node& below = *node_at(entry);
     const unsigned at = bounded ? below.fork_from(path, node.level) : below.level;
     if (at == below.level)
-      frames.push_back({&below, 0, bounded});
+      frames.push_back({&below,
+                        bounded ? below.find(roart::symbol_at(path, below.level)) : below.next(0),
+                        bounded});
     else if (roart::symbol_at(path, at) < below.symbol_of(at))
-      frames.push_back({&below, 0, false});
+      frames.push_back({&below, below.next(0), false});
   }
   return true;
 }
@@ -142,18 +146,18 @@ std::uint64_t Roart<Keys>::size() const {
   if (is_damaged()) return 0;
   const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
-  std::vector<Frame> frames{{root_, 0, false}};
+  std::vector<Frame> frames{{root_, root_->next(0), false}};
   while (!frames.empty()) {
     Frame& frame = frames.back();
-    const Entry entry = frame.node->next(frame.next);
+    const Entry entry = frame.entry;
     if (!entry) {
       frames.pop_back();
     } else {
-      frame.next = entry.symbol() + 1;
+      frame.entry = frame.node->next(entry.symbol() + 1);
       if (entry.is_array())
         for (unsigned i = 0; i < entries_; ++i) records += array_at(entry)->slot(i) ? 1 : 0;
       else
-        frames.push_back({node_at(entry), 0, false});
+        frames.push_back({node_at(entry), node_at(entry)->next(0), false});
     }
   }
   return records;

@@ -14,15 +14,18 @@ namespace perdure {
 template <class Keys>
 Result<std::vector<roart::Entry>> Roart<Keys>::judge_entries(Node& node, bool repairs) const {
   const std::uint64_t offset = offset_of(&node);
+  const Kind kind = node.kind;
   std::vector<Entry> entries;
-  for (unsigned i = 0; i < Node::capacity(node.kind); ++i) {
+  entries.reserve(Node::capacity(kind));
+  for (unsigned i = 0; i < Node::capacity(kind); ++i) {
     const Entry entry = node.entry(i);
     if (!entry) continue;
-    if (entry.symbol() > roart::last_symbol || (node.kind == Kind::n256 && entry.symbol() != i))
+    if (entry.symbol() > roart::last_symbol || (kind == Kind::n256 && entry.symbol() != i))
       return corrupt("N2: an entry has another's symbol", offset);
     entries.push_back(entry);
   }
-  std::ranges::sort(entries, {}, &Entry::symbol);
+  // By symbols; a projection would cost a call for each.
+  std::ranges::sort(entries, [](Entry a, Entry b) { return a.word() < b.word(); });
   if (entries.empty() || entries.front().symbol() != 0)
     return corrupt("N2: a node has no lowest entry", offset);
   for (std::size_t i = 1; i < entries.size();) {
@@ -40,36 +43,32 @@ Result<std::vector<roart::Entry>> Roart<Keys>::judge_entries(Node& node, bool re
 }
 
 template <class Keys>
-template <class PathKeys>
-Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const KeyPath<PathKeys>& path,
-                                                 unsigned level, unsigned low, unsigned high,
+Result<std::uint64_t> Roart<Keys>::judge_records(LeafArray& array, const Path& path, unsigned level,
+                                                 unsigned low, unsigned high,
                                                  std::vector<Key>* keys) const {
   const bool repairs = keys == nullptr;
   const std::uint64_t offset = offset_of(&array);
-  const auto is_on_path = [&](const Path& key) {
-    for (unsigned i = 0; i < level; ++i)
-      if (roart::symbol_at(key, i) != roart::symbol_at(path, i)) return false;
-    return true;
-  };
+  if (!array.ends_at(entries_)) return corrupt("A1: a slot beyond the last is used", offset);
   bool cut = false;
   std::uint64_t records = 0;
-  std::array<LeafArray::Found, LeafArray::most_entries> used;
-  unsigned count = 0;
-  array.each([&](unsigned i, Slot slot) {
-    used[count++] = {i, slot};
-    if (pool_.contains(slot.offset(), sizeof(LeafRecord))) records_.prefetch(slot.offset());
-  });
-  for (const auto& [i, slot] : std::span(used).first(count)) {
-    if (i >= entries_) return corrupt("A1: a slot beyond the last is used", offset);
+  LeafArray::Words words;
+  const auto used = array.used(entries_, words);
+  for (const std::uint64_t word : used) {
+    const std::uint64_t at = Slot(word).offset();
+    if (Result<void> sane = records_.check_place(at); !sane) return sane.error();
+    records_.prefetch(at);
+  }
+  for (const std::uint64_t word : used) {
+    const Slot slot(word);
     if (Result<void> sane = records_.check(slot.offset()); !sane) return sane.error();
     const Key key = records_.key_of(slot.offset());
     if (Probe(key).fingerprint != slot.fingerprint())
       return corrupt("A1: a fingerprint is not its key's", offset);
-    if (!is_on_path(Path(key)))
+    if (!roart::same_up_to(Path(key), path, level))
       return corrupt("N1: a record is not on the path to it", slot.offset());
     const unsigned symbol = roart::symbol_at(Path(key), level);
     if (symbol >= high && repairs) {  // T2: it is in the array beside, or was removed there
-      array.word[i].store(0, std::memory_order_relaxed);
+      array.clear(slot);
       cut = true;
       continue;
     }
@@ -97,17 +96,15 @@ Result<void> Roart<Keys>::mark_children(Node& node) const {
     if (!is_node && !entry.is_array()) return corrupt("N3: an entry is of no kind", at);
     if (!heap_.mark(at, is_node ? Node::bytes_of(entry.kind()) : sizeof(LeafArray)))
       return corrupt("N4: an entry leads to no block of the heap, or to another's", at);
-    const std::uint16_t number =
-        is_node ? node_at(entry)->lock.opening() : array_at(entry)->lock.opening();
-    if (!is_of_before(number)) return corrupt("T7: a child was touched before its node", at);
+    if (!is_of_before(lock_of(entry).opening()))
+      return corrupt("T7: a child was touched before its node", at);
   }
   return {};
 }
 
 template <class Keys>
-template <class PathKeys>
-Result<void> Roart<Keys>::touch_node(Node& node, const Node& above, Entry entry,
-                                     const KeyPath<PathKeys>& path) const {
+Result<void> Roart<Keys>::touch_node(Node& node, const Node& above, Entry entry, Entry after,
+                                     const Path& path) const {
   const std::uint64_t offset = offset_of(&node);
   if (node.kind != entry.kind()) return corrupt("N3: a node is not of its entry's kind", offset);
   if (node.level <= above.level || node.level > deepest_level ||
@@ -116,7 +113,6 @@ Result<void> Roart<Keys>::touch_node(Node& node, const Node& above, Entry entry,
   for (unsigned at = node.level - std::min(node.level, Node::held_bytes); at < above.level; ++at)
     if (node.symbol_of(at) != roart::symbol_at(path, at))
       return corrupt("N1: a node is not on the path to it", offset);
-  const Entry after = above.next(entry.symbol() + 1);
   const unsigned own = node.symbol_of(above.level);
   if (own < entry.symbol() || (after && own >= after.symbol()) || (above.level == 0 && own != 1))
     return corrupt("T2: a node is below another's entry", offset);
@@ -124,12 +120,11 @@ Result<void> Roart<Keys>::touch_node(Node& node, const Node& above, Entry entry,
 }
 
 // Who finds the word of now and locked may have to wait for another's touch. The range of an entry
-// cannot shrink, nor the child's place change, while it is untouched (T7): so what `above` says is
-// right once the word is taken over, even if `above` has been replaced meanwhile.
+// does not change, nor the child's place, while it is untouched (T7): so what `above` said is right
+// once the word is taken over, even if `above` has changed or been replaced meanwhile.
 template <class Keys>
-template <class PathKeys>
-bool Roart<Keys>::touch(const Node& above, Entry entry, const KeyPath<PathKeys>& path) const {
-  roart::OpeningLock& lock = entry.is_array() ? array_at(entry)->lock : node_at(entry)->lock;
+bool Roart<Keys>::touch(const Node& above, Entry entry, Entry after, const Path& path) const {
+  roart::OpeningLock& lock = lock_of(entry);
   for (pm::Backoff backoff;; backoff.wait()) {
     const std::uint16_t before = lock.opening();
     if (before == opening_) {
@@ -139,13 +134,12 @@ bool Roart<Keys>::touch(const Node& above, Entry entry, const KeyPath<PathKeys>&
     } else if (is_of_before(before) && lock.take_over(before, opening_)) {
       Result<void> done;
       if (entry.is_array()) {
-        const Entry after = above.next(entry.symbol() + 1);
         const Result<std::uint64_t> records =
             judge_records(*array_at(entry), path, above.level, entry.symbol(),
                           after ? after.symbol() : roart::last_symbol + 1, nullptr);
         if (!records) done = records.error();
       } else {
-        done = touch_node(*node_at(entry), above, entry, path);
+        done = touch_node(*node_at(entry), above, entry, after, path);
       }
       if (done) {
         lock.unlock_unchanged();
@@ -175,9 +169,11 @@ bool Roart<Keys>::is_sane_child(const Node& above, Entry entry) const {
 
 template <class Keys>
 bool Roart<Keys>::is_sane(Slot slot) const {
-  const Result<void> sane = records_.check(slot.offset());
-  if (!sane) note_damage(sane.error());
-  return sane.ok();
+  const auto noted = [this](const Result<void>& sane) {
+    if (!sane) note_damage(sane.error());
+    return sane.ok();
+  };
+  return noted(records_.check_place(slot.offset())) && noted(records_.check(slot.offset()));
 }
 
 template <class Keys>
@@ -229,28 +225,26 @@ void Roart<Keys>::note_damage(const Error& what) const {
 }
 
 template Result<std::vector<roart::Entry>> Roart<IntegerKeys>::judge_entries(Node&, bool) const;
-template Result<std::uint64_t> Roart<IntegerKeys>::judge_records(LeafArray&,
-                                                                 const KeyPath<ByteKeys>&, unsigned,
+template Result<std::uint64_t> Roart<IntegerKeys>::judge_records(LeafArray&, const Path&, unsigned,
                                                                  unsigned, unsigned,
                                                                  std::vector<Key>*) const;
 template Result<void> Roart<IntegerKeys>::mark_children(Node&) const;
-template bool Roart<IntegerKeys>::touch(const Node&, Entry, const KeyPath<ByteKeys>&) const;
+template bool Roart<IntegerKeys>::touch(const Node&, Entry, Entry, const Path&) const;
 template bool Roart<IntegerKeys>::is_sane_child(const Node&, Entry) const;
 template bool Roart<IntegerKeys>::is_sane(Slot) const;
 template Outcome Roart<IntegerKeys>::lookup_early(Key, ValueOut&) const;
 template Error Roart<IntegerKeys>::damage() const;
 template void Roart<IntegerKeys>::note_damage(const Error&) const;
 template Result<std::vector<roart::Entry>> Roart<ByteKeys>::judge_entries(Node&, bool) const;
-template Result<std::uint64_t> Roart<ByteKeys>::judge_records(LeafArray&, const KeyPath<ByteKeys>&,
-                                                              unsigned, unsigned, unsigned,
+template Result<std::uint64_t> Roart<ByteKeys>::judge_records(LeafArray&, const Path&, unsigned,
+                                                              unsigned, unsigned,
                                                               std::vector<Key>*) const;
 template Result<void> Roart<ByteKeys>::mark_children(Node&) const;
-template bool Roart<ByteKeys>::touch(const Node&, Entry, const KeyPath<ByteKeys>&) const;
+template bool Roart<ByteKeys>::touch(const Node&, Entry, Entry, const Path&) const;
 template bool Roart<ByteKeys>::is_sane_child(const Node&, Entry) const;
 template bool Roart<ByteKeys>::is_sane(Slot) const;
 template Outcome Roart<ByteKeys>::lookup_early(Key, ValueOut&) const;
 template Error Roart<ByteKeys>::damage() const;
 template void Roart<ByteKeys>::note_damage(const Error&) const;
-template bool Roart<IntegerKeys>::touch(const Node&, Entry, const KeyPath<IntegerKeys>&) const;
 
 }  // namespace perdure
