@@ -18,7 +18,7 @@ std::pair<std::uint16_t, std::uint16_t> reach(const Operation& operation, const 
 
 History::History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
                  std::uint16_t keys)
-    : operations_(operations), answers_(answers), keys_(keys) {
+    : operations_(operations), answers_(answers), keys_(keys), lowest_(keys) {
   for (std::uint16_t key = 0; key < keys; ++key) settle(key);
 }
 
@@ -160,6 +160,7 @@ void History::settle(std::uint16_t key) {
   for (const State& state : of.states) of.allowed.push_back(state.value);
   std::ranges::sort(of.allowed);
   of.allowed.erase(std::unique(of.allowed.begin(), of.allowed.end()), of.allowed.end());
+  lowest_[key] = of.allowed.front();
   digest_ ^= part();
 }
 
@@ -167,9 +168,9 @@ std::span<const std::uint64_t> History::allowed(std::uint16_t key) const {
   return keys_[key].allowed;
 }
 
-bool History::allows(std::uint16_t key, std::uint64_t stamp) const {
+bool History::allows_above(std::uint16_t key, std::uint64_t stamp) const {
   const auto& allowed = keys_[key].allowed;
-  return allowed.size() == 1 ? allowed[0] == stamp : std::ranges::binary_search(allowed, stamp);
+  return allowed.size() > 1 && std::ranges::binary_search(allowed, stamp);
 }
 
 }  // namespace perdure::crash

@@ -28,7 +28,9 @@ class History {
 
   /// The stamps the key may hold now, or `absent`; never empty.
   [[nodiscard]] std::span<const std::uint64_t> allowed(std::uint16_t key) const;
-  [[nodiscard]] bool allows(std::uint16_t key, std::uint64_t stamp) const;
+  [[nodiscard]] bool allows(std::uint16_t key, std::uint64_t stamp) const {
+    return lowest_[key] == stamp || allows_above(key, stamp);
+  }
   /// Digest of what is allowed for all keys.
   [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
   /// Operations called and not returned.
@@ -53,11 +55,14 @@ class History {
   [[nodiscard]] bool close_on(std::uint16_t key, std::uint32_t operation);
   [[nodiscard]] bool effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const;
   void settle(std::uint16_t key);
+  /// Among the allowed stamps but the lowest.
+  [[nodiscard]] bool allows_above(std::uint16_t key, std::uint64_t stamp) const;
   [[nodiscard]] std::uint64_t scanned(const Answer& answer, std::uint16_t key) const;
 
   const std::vector<Operation>& operations_;
   const std::vector<Answer>& answers_;
   std::vector<Key> keys_;
+  std::vector<std::uint64_t> lowest_;  ///< allowed stamp, by key: most have no other
   std::vector<std::uint32_t> open_;
   std::uint64_t digest_ = 0;
 };

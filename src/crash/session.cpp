@@ -1,5 +1,7 @@
 #include "crash/session.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -80,6 +82,11 @@ Bench::Bench(std::size_t pool_bytes, HeapKind heap)
       image_(pool_bytes, heap == HeapKind::pmdk),
       watch_(image_, heap == HeapKind::pmdk) {
   if (heap == HeapKind::pmdk) ready_ = make_pmdk_pool(live_);
+  // A run takes some megabytes and frees them. Given back to the system, they would have to be
+  // mapped again for the next one.
+  constexpr int kept_bytes = 32 << 20;
+  mallopt(M_MMAP_THRESHOLD, kept_bytes);
+  mallopt(M_TRIM_THRESHOLD, 8 * kept_bytes);
 }
 
 std::span<const std::byte> Bench::garbage(bool small) {
