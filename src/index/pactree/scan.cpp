@@ -26,7 +26,8 @@ bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& 
   const auto count = pm::count_bits(commit);
   out.count = static_cast<unsigned>(std::min<std::size_t>(count, most));
   std::array<std::uint8_t, pactree::max_entries> slots;
-  if (orders_.find(offset, at.word, std::span(slots).first(out.count))) {
+  const bool is_remembered = count > few_leaf_records;  // fewer are sorted as fast
+  if (is_remembered && orders_.find(offset, at.word, std::span(slots).first(out.count))) {
     for (unsigned r = 0; r < out.count; ++r) out.words[r] = node.record(slots[r]).load();
     return !pm::VersionLock::is_obsolete(at.word) && node.lock.validate(at.word);
   }
@@ -42,6 +43,7 @@ bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& 
   }
   if (pm::VersionLock::is_obsolete(at.word) || !node.lock.validate(at.word)) return false;
   sort_by_key(copy, records_, lowest, highest, std::span(out.words));
+  if (!is_remembered) return true;
   for (unsigned r = 0; r < count; ++r) slots[r] = slot_of[copy.order[r]];
   orders_.keep(offset, at.word, std::span(slots).first(count));
   return true;

@@ -18,6 +18,8 @@
 namespace perdure {
 
 inline constexpr unsigned most_leaf_records = 64;
+/// Up to so many are sorted by insertion.
+inline constexpr unsigned few_leaf_records = 6;
 
 /// Records copied out of a leaf.
 struct LeafCopy {
@@ -56,8 +58,7 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
   const auto less = [&](std::uint8_t a, std::uint8_t b) {
     return store.less(copy.words[a], copy.words[b]);
   };
-  constexpr unsigned few = 6;
-  if (count <= few) {
+  if (count <= few_leaf_records) {
     for (unsigned i = 0; i < count; ++i) {
       unsigned at = i;
       for (; at > 0 && less(static_cast<std::uint8_t>(i), copy.order[at - 1]); --at)
@@ -90,8 +91,10 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store, std::uint64_t l
     }
     return ascends;
   };
-  detail::order_by_counting(copy, lowest, highest - lowest);
-  if (put_in_order()) return;
+  if (copy.count > few_leaf_records) {
+    detail::order_by_counting(copy, lowest, highest - lowest);
+    if (put_in_order()) return;
+  }
   sort_by_key(copy, store);
   put_in_order();
 }
