@@ -84,10 +84,10 @@ struct alignas(16) TrieNode {
   }
 
   [[nodiscard]] std::atomic<Child>& place(unsigned i) noexcept {
-    return reinterpret_cast<std::atomic<Child>*>(keys() + key_bytes(kind))[i];
+    return const_cast<std::atomic<Child>*>(places())[i];
   }
   [[nodiscard]] Child child(unsigned i) const noexcept {
-    return const_cast<TrieNode*>(this)->place(i).load(std::memory_order_acquire);
+    return places()[i].load(std::memory_order_acquire);
   }
 
   /// Where the child below `byte` is, or would be; no_place if the node has no such key byte.
@@ -139,26 +139,32 @@ struct alignas(16) TrieNode {
   /// included.
   template <class Visit>
   void each(Visit&& visit) const {
-    const auto visit_if_there = [&](unsigned byte, Child found) {
+    const auto visit_if_there = [&](unsigned byte, const std::atomic<Child>& child) {
+      const Child found = child.load(std::memory_order_acquire);
       if (found != no_child) visit(static_cast<std::uint8_t>(byte), found);
     };
+    const std::atomic<Child>* const children = places();
     if (kind == TrieKind::n256) {
-      for (unsigned byte = 0; byte < 256; ++byte) visit_if_there(byte, child(byte));
+      for (unsigned byte = 0; byte < 256; ++byte) visit_if_there(byte, children[byte]);
     } else if (kind == TrieKind::n48) {
       for (unsigned first = 0; first < 256; first += sizeof(std::uint64_t)) {
         std::uint64_t places = 0;
         std::memcpy(&places, keys() + first, sizeof places);
         for (unsigned byte = first; places != 0; ++byte, places >>= 8)
           if (const unsigned place = places & 0xff; place != 0)
-            visit_if_there(byte, child(place - 1));
+            visit_if_there(byte, children[place - 1]);
       }
     } else {
-      std::array<std::uint16_t, 16> order;                        // the byte, then its place
-      const auto held = std::min<unsigned>(count, order.size());  // on damaged media it is anything
-      for (unsigned i = 0; i < held; ++i)
-        order[i] = static_cast<std::uint16_t>(unsigned{unsorted_keys()[i]} << 8 | i);
-      std::sort(order.begin(), order.begin() + held);
-      for (unsigned i = 0; i < held; ++i) visit_if_there(order[i] >> 8U, child(order[i] & 0xffU));
+      const auto held = std::min<unsigned>(count, 16);  // on damaged media it is anything
+      const std::uint8_t* const bytes = unsorted_keys();
+      std::array<unsigned, 16> order;  // the byte, then its place
+      for (unsigned i = 0; i < held; ++i) {
+        const unsigned key = unsigned{bytes[i]} << 8 | i;
+        unsigned at = i;
+        for (; at > 0 && order[at - 1] > key; --at) order[at] = order[at - 1];
+        order[at] = key;
+      }
+      for (unsigned i = 0; i < held; ++i) visit_if_there(order[i] >> 8, children[order[i] & 0xff]);
     }
   }
 
@@ -181,6 +187,9 @@ struct alignas(16) TrieNode {
  private:
   TrieNode() = default;
 
+  [[nodiscard]] const std::atomic<Child>* places() const noexcept {
+    return reinterpret_cast<const std::atomic<Child>*>(keys() + key_bytes(kind));
+  }
   [[nodiscard]] std::uint8_t* keys() noexcept { return reinterpret_cast<std::uint8_t*>(this + 1); }
   [[nodiscard]] const std::uint8_t* keys() const noexcept {
     return reinterpret_cast<const std::uint8_t*>(this + 1);
