@@ -127,10 +127,10 @@ class PacTree final : public OrderedIndex<Keys> {
     if (low != word || !RecordStore<Keys>::has_blobs) return low <= word;
     return anchor_of(node) <= key;
   }
-  /// The anchors of two neighbours are in order (L5).
-  [[nodiscard]] bool ascends(const DataNode& node, const DataNode& next) const noexcept {
-    return records_.less(node.anchor.load(), next.anchor.load()) ||
-           (&node == first_ && !records_.less(next.anchor.load(), node.anchor.load()));
+  /// The anchors of a node and of the next one are in order (L5).
+  [[nodiscard]] bool ascends(const DataNode& node, RecordWords anchor,
+                             RecordWords next) const noexcept {
+    return records_.less(anchor, next) || (&node == first_ && !records_.less(next, anchor));
   }
   [[nodiscard]] std::size_t bytes_of_node() const noexcept { return pactree::node_bytes(entries_); }
   [[nodiscard]] std::uint64_t full() const noexcept { return pactree::all_slots(entries_); }
@@ -193,7 +193,7 @@ class PacTree final : public OrderedIndex<Keys> {
     return pool_.contains(offset, bytes_of_node()) && offset % alignof(DataNode) == 0;
   }
   /// The trie's path leads to this anchor (S5).
-  [[nodiscard]] bool leads_to(std::string_view path, bool ends, const DataNode& node) const;
+  [[nodiscard]] bool leads_to(std::string_view path, bool ends, RecordWords anchor) const;
   [[nodiscard]] Result<std::vector<std::uint64_t>> walk() const;
   [[nodiscard]] Result<void> recover_list(std::span<const std::uint64_t> nodes);
   [[nodiscard]] Result<void> recover_node(DataNode& node, const DataNode* next);

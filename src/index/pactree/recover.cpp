@@ -3,7 +3,7 @@
 // replaying the log makes them agree. Media are believed in nothing: every offset is checked before
 // it is followed. Done again after a power cut, every step does the same.
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <vector>
 
 #include "index/pactree/pactree.h"
@@ -12,9 +12,9 @@
 namespace perdure {
 
 template <class Keys>
-bool PacTree<Keys>::leads_to(std::string_view path, bool ends, const DataNode& node) const {
-  const Path anchor(anchor_of(node));
-  return ends ? anchor.text() == path : anchor.text().starts_with(path);
+bool PacTree<Keys>::leads_to(std::string_view path, bool ends, RecordWords anchor) const {
+  const Path key(records_.key_of(anchor));
+  return ends ? key.text() == path : key.text().starts_with(path);
 }
 
 template <class Keys>
@@ -41,10 +41,12 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
   if (!heap_.mark(offset_of(&node), bytes_of_node()))
     return corrupt("L6: a data node is no block of the heap, or is linked twice");
   if (Result<void> marked = records_.mark(anchor); !marked) return marked;
+  RecordWords end;  // the next anchor
   if (next != nullptr) {
+    end = next->anchor.load();
     // Another thread may be the one that marks it.
-    if (Result<void> sane = records_.check(next->anchor.load()); !sane) return sane;
-    if (!ascends(node, *next)) return corrupt("L5: anchors do not ascend");
+    if (Result<void> sane = records_.check(end); !sane) return sane;
+    if (!ascends(node, anchor, end)) return corrupt("L5: anchors do not ascend");
   }
   const std::uint64_t commit = node.commit.load(std::memory_order_relaxed);
   if ((commit & ~full()) != 0) return corrupt("L1: a commit bit has no record");
@@ -55,7 +57,7 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
     const RecordWords words = node.record(slot).load();
     if (Result<void> sane = records_.check(words); !sane) return sane;
     if (records_.less(words, anchor)) return corrupt("L5: a key is below its node's anchor");
-    if (next != nullptr && !records_.less(words, next->anchor.load())) {
+    if (next != nullptr && !records_.less(words, end)) {
       kept &= ~pactree::bit(slot);  // L7
       continue;
     }
@@ -65,8 +67,7 @@ Result<void> PacTree<Keys>::recover_node(DataNode& node, const DataNode* next) {
   node.tag = tag;  // L3
   if (kept != commit) pm::store_persist(node.commit, kept);
   node.lock.reset();
-  node.high.store(next == nullptr ? pactree::no_high : next->anchor.load().key,
-                  std::memory_order_relaxed);
+  node.high.store(next == nullptr ? pactree::no_high : end.key, std::memory_order_relaxed);
   return {};
 }
 
@@ -77,10 +78,10 @@ Result<void> PacTree<Keys>::recover_list(std::span<const std::uint64_t> nodes) {
       nodes.size(), threads_, [&](std::size_t begin, std::size_t end, std::size_t) -> Result<void> {
         for (std::size_t i = begin; i < end; ++i) {
           if (i + ahead < end) pm::prefetch_range(node_at(nodes[i + ahead]), bytes_of_node());
+          DataNode& node = *node_at(nodes[i]);
           const DataNode* const next = i + 1 < nodes.size() ? node_at(nodes[i + 1]) : nullptr;
-          if (Result<void> done = recover_node(*node_at(nodes[i]), next); !done) return done;
-          node_at(nodes[i])->prev.store(i == 0 ? null_offset : nodes[i - 1],
-                                        std::memory_order_relaxed);
+          if (Result<void> done = recover_node(node, next); !done) return done;
+          node.prev.store(i == 0 ? null_offset : nodes[i - 1], std::memory_order_relaxed);
         }
         return {};
       });
@@ -93,15 +94,9 @@ Result<void> PacTree<Keys>::recover_list(std::span<const std::uint64_t> nodes) {
 template <class Keys>
 Result<void> PacTree<Keys>::recover_trie(std::span<const std::uint64_t> nodes) {
   constexpr std::uint64_t merge_bit = pactree::SmoLog::merge_bit;
-  std::vector<std::pair<std::uint64_t, std::size_t>> rank(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) rank[i] = {nodes[i], i};
-  std::ranges::sort(rank);
-  const auto rank_of = [&](std::uint64_t node) {
-    const auto at = std::ranges::lower_bound(rank, std::pair{node, std::size_t{0}});
-    return at != rank.end() && at->first == node ? at->second : nodes.size();
-  };
+  const std::vector<pactree::SmoLog::Found> log = log_.found();
   std::vector<std::uint64_t> logged;
-  for (const std::uint64_t entry : log_.found()) logged.push_back(entry & ~merge_bit);
+  for (const auto& found : log) logged.push_back(found.entry & ~merge_bit);
   std::ranges::sort(logged);
   const auto is_logged = [&](std::uint64_t node) {
     return std::ranges::binary_search(logged, node);
@@ -113,37 +108,42 @@ Result<void> PacTree<Keys>::recover_trie(std::span<const std::uint64_t> nodes) {
   const auto corrupt = [&](const char* what, std::uint64_t node) {
     return detail::corrupt_record(what, node, pool_);
   };
-  const auto skip_to = [&](std::size_t end) -> Result<void> {
-    for (; expected < end; ++expected)
-      if (!is_logged(nodes[expected]))
-        return corrupt("T2: the search layer misses a node", nodes[expected]);
-    return {};
-  };
+  // A node of the list that is out of order counts as gone, and is missed where it should be.
   const auto visit = [&](std::uint64_t node, std::string_view path, bool ends) -> Result<void> {
     if (!could_be_node(node)) return corrupt("K2: the search layer leads to no node", node);
-    if (Result<void> sane = records_.check(node_at(node)->anchor.load()); !sane) return sane;
-    if (!leads_to(path, ends, *node_at(node)))
+    const RecordWords anchor = node_at(node)->anchor.load();
+    if (Result<void> sane = records_.check(anchor); !sane) return sane;
+    if (!leads_to(path, ends, anchor))
       return corrupt("S5: the search layer leads to another anchor", node);
-    const std::size_t at = rank_of(node);
-    if (at == nodes.size()) {
-      if (!bulk_load && !is_logged(node))
-        return corrupt("T2: the search layer leads to a node that is not in the list", node);
-      gone.push_back(node);
+    std::size_t at = expected;
+    while (at < nodes.size() && nodes[at] != node && is_logged(nodes[at])) ++at;
+    if (at < nodes.size() && nodes[at] == node) {
+      expected = at + 1;
       return {};
     }
-    if (at < expected) return corrupt("T2: the search layer is out of order", node);
-    if (Result<void> skipped = skip_to(at); !skipped) return skipped;
-    expected = at + 1;
+    if (node == nodes.front() || !(bulk_load || is_logged(node)))
+      return corrupt("T2: the search layer leads elsewhere than the list", node);
+    gone.push_back(node);
     return {};
   };
-  if (const Result<std::uint64_t> checked = trie_.check(visit); !checked) return checked.error();
-  if (Result<void> skipped = skip_to(nodes.size()); !skipped) return skipped;
-  for (const std::uint64_t node : gone) trie_.forget(Path(anchor_of(*node_at(node))).text(), node);
-  log_.adopt([&](std::uint64_t entry) {
+  Result<std::vector<std::uint64_t>> trie_nodes = trie_.check(visit);
+  if (!trie_nodes) return trie_nodes.error();
+  for (; expected < nodes.size(); ++expected)
+    if (!is_logged(nodes[expected]))
+      return corrupt("T2: the search layer misses a node", nodes[expected]);
+  if (!gone.empty()) {
+    for (const std::uint64_t node : gone)
+      trie_.forget(Path(anchor_of(*node_at(node))).text(), node);
+    trie_nodes = trie_.check([](auto...) -> Result<void> { return {}; });
+    if (!trie_nodes) return trie_nodes.error();
+  }
+  std::vector<std::uint64_t> linked;  // of those that the log names
+  if (!logged.empty()) std::ranges::copy_if(nodes, std::back_inserter(linked), is_logged);
+  log_.adopt(log, [&](std::uint64_t entry) {
     const std::uint64_t node = entry & ~merge_bit;
-    return rank_of(node) < nodes.size() ? node : 0;
+    return std::ranges::find(linked, node) == linked.end() ? 0 : node;
   });
-  return trie_.mark();
+  return trie_.mark(*trie_nodes);
 }
 
 template <class Keys>
@@ -172,7 +172,7 @@ auto PacTree<Keys>::recover(const IndexPlace& place)
 
 template Result<std::unique_ptr<IntegerIndex>> PacTree<IntegerKeys>::recover(const IndexPlace&);
 template Result<std::unique_ptr<BytesIndex>> PacTree<ByteKeys>::recover(const IndexPlace&);
-template bool PacTree<IntegerKeys>::leads_to(std::string_view, bool, const DataNode&) const;
-template bool PacTree<ByteKeys>::leads_to(std::string_view, bool, const DataNode&) const;
+template bool PacTree<IntegerKeys>::leads_to(std::string_view, bool, RecordWords) const;
+template bool PacTree<ByteKeys>::leads_to(std::string_view, bool, RecordWords) const;
 
 }  // namespace perdure

@@ -265,8 +265,7 @@ void SearchLayer::take_out(std::string_view anchor, std::uint64_t data, bool ret
 
 struct SearchLayer::Walk {
   const Visit& visit;
-  bool marks;
-  std::uint64_t nodes = 0;
+  std::vector<std::uint64_t> nodes{};
   std::string path{};
 };
 
@@ -299,10 +298,7 @@ Result<void> SearchLayer::walk(Walk& walk, std::uint64_t offset) const {
   Result<void> result = check_node(walk, offset);
   if (!result) return result;
   const TrieNode& node = *node_at(offset);
-  if (walk.marks && !pool_.heap().mark(offset, node.bytes()))
-    return detail::corrupt_record("S2: a node of the search layer is no block, or is linked twice",
-                                  offset, pool_);
-  ++walk.nodes;
+  walk.nodes.push_back(offset);
   walk.path += node.prefix_text();
   bool empty = offset != root_;
   if (const Child here = node.here.load(std::memory_order_relaxed); here != no_child) {
@@ -311,30 +307,36 @@ Result<void> SearchLayer::walk(Walk& walk, std::uint64_t offset) const {
       return detail::corrupt_record("K3: a path ends at no data node", offset, pool_);
     result = walk.visit(pactree::offset_of(here), walk.path, true);
   }
+  walk.path.push_back('\0');  // for the child's byte
   const std::size_t length = walk.path.size();
   node.each([&](std::uint8_t byte, Child child) {
     empty = false;
     if (!result.ok()) return;
-    walk.path.push_back(static_cast<char>(byte));
-    result = is_data(child) ? walk.visit(pactree::offset_of(child), walk.path, false)
-                            : this->walk(walk, child);
-    walk.path.resize(length);
+    walk.path[length - 1] = static_cast<char>(byte);
+    if (is_data(child)) {
+      result = walk.visit(pactree::offset_of(child), walk.path, false);
+    } else {
+      result = this->walk(walk, child);
+      walk.path.resize(length);
+    }
   });
   if (result.ok() && empty)
     return detail::corrupt_record("S6: a node of the search layer is empty", offset, pool_);
   return result;
 }
 
-Result<std::uint64_t> SearchLayer::check(const Visit& visit) const {
-  Walk all{visit, false};
+Result<std::vector<std::uint64_t>> SearchLayer::check(const Visit& visit) const {
+  Walk all{visit};
   if (Result<void> walked = walk(all, root_); !walked) return walked.error();
-  return all.nodes;
+  return std::move(all.nodes);
 }
 
-Result<void> SearchLayer::mark() const {
-  const Visit nothing = [](std::uint64_t, std::string_view, bool) -> Result<void> { return {}; };
-  Walk all{nothing, true};
-  return walk(all, root_);
+Result<void> SearchLayer::mark(std::span<const std::uint64_t> nodes) const {
+  for (const std::uint64_t node : nodes)
+    if (!pool_.heap().mark(node, node_at(node)->bytes()))
+      return detail::corrupt_record(
+          "S2: a node of the search layer is no block, or is linked twice", node, pool_);
+  return {};
 }
 
 }  // namespace perdure::pactree

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,16 +53,16 @@ class SearchLayer {
   /// line, 1 fence.
   void remove(std::string_view anchor, std::uint64_t data) { take_out(anchor, data, true); }
 
-  /// Checks every node, and visits all data nodes in order. Returns how many nodes there are. No
-  /// writer runs. Errors: corrupt, or what `visit` says.
-  [[nodiscard]] Result<std::uint64_t> check(const Visit& visit) const;
+  /// Checks every node, and visits all data nodes in order. Returns the nodes' offsets. No writer
+  /// runs. Errors: corrupt, or what `visit` says.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> check(const Visit& visit) const;
 
   // Recovery, after `check`.
 
   /// As `remove`; nodes that run empty are left to the sweep.
   void forget(std::string_view anchor, std::uint64_t data) { take_out(anchor, data, false); }
-  /// Marks all nodes. Errors: corrupt.
-  [[nodiscard]] Result<void> mark() const;
+  /// Marks all nodes, which `check` has returned. Errors: corrupt.
+  [[nodiscard]] Result<void> mark(std::span<const std::uint64_t> nodes) const;
 
  private:
   class Draft;

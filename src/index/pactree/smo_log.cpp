@@ -30,12 +30,13 @@ std::uint64_t SmoLog::take(std::uint64_t entry) noexcept {
   return ticket;
 }
 
-std::vector<std::uint64_t> SmoLog::found() const {
-  std::vector<std::uint64_t> nodes;
-  for (unsigned i = 0; i < entries; ++i)
-    if (const std::uint64_t node = word_[i].load(std::memory_order_relaxed); node != 0)
-      nodes.push_back(node);
-  return nodes;
+auto SmoLog::found() const -> std::vector<Found> {
+  std::array<std::uint64_t, entries> words;
+  std::memcpy(words.data(), word_, bytes);
+  std::vector<Found> found;
+  for (unsigned place = 0; place < entries; ++place)
+    if (words[place] != 0) found.push_back({place, words[place]});
+  return found;
 }
 
 }  // namespace perdure::pactree

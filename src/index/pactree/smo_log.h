@@ -21,6 +21,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/result.h"
@@ -89,20 +90,24 @@ class SmoLog {
         clear(at);
   }
 
-  /// Recovery: the entries as they were found, empty ones left out.
-  [[nodiscard]] std::vector<std::uint64_t> found() const;
-  /// Recovery: what `keep(entry)` returns replaces the entry, durably; what is not 0 waits to be
-  /// replayed.
+  /// An entry as recovery finds it.
+  struct Found {
+    unsigned place;
+    std::uint64_t entry;
+  };
+  /// Recovery: the entries, empty ones left out.
+  [[nodiscard]] std::vector<Found> found() const;
+  /// Recovery: what `keep(entry)` returns replaces an entry that was found, durably; what is not 0
+  /// waits to be replayed.
   template <class Keep>
-  void adopt(Keep&& keep) noexcept {
-    for (unsigned i = 0; i < entries; ++i) {
-      const std::uint64_t entry = word_[i].load(std::memory_order_relaxed);
-      const std::uint64_t kept = entry == 0 ? 0 : keep(entry);
-      if (kept != entry) pm::store_persist(word_[i], kept);
-      state_[i].store(kept == 0 ? done : ready, std::memory_order_relaxed);
+  void adopt(std::span<const Found> found, Keep&& keep) noexcept {
+    for (const auto& [place, entry] : found) {
+      const std::uint64_t kept = keep(entry);
+      if (kept != entry) pm::store_persist(word_[place], kept);
+      state_[place].store(kept == 0 ? done : ready, std::memory_order_relaxed);
     }
     first_.store(0, std::memory_order_relaxed);
-    end_.store(entries, std::memory_order_release);
+    end_.store(found.empty() ? 0 : found.back().place + 1, std::memory_order_release);
   }
 
  private:
