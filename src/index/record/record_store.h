@@ -42,7 +42,7 @@ struct LeafRecord {
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> value;
 
-  [[nodiscard]] RecordWords load() const noexcept {
+  [[nodiscard]] [[gnu::always_inline]] RecordWords load() const noexcept {
     return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
   }
   void store(RecordWords words) noexcept {

@@ -45,19 +45,20 @@ void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
   engine.read_clock(*thread);
 }
 
-[[gnu::noinline]] void prefetch_on(SimulatedThread* thread, const void* address,
-                                   PrefetchKind kind) noexcept {
-  thread->loads.settle(thread->clock);
+// As in hooks.cpp, what has something to tell is a function of its own.
+[[gnu::noinline]] void prefetch_timed(SimulatedThread& thread, const void* address,
+                                      PrefetchKind kind) noexcept {
+  thread.loads.settle(thread.clock);
   const auto physical = engine.space.translate(address);
-  if (engine.machine->reaches_shared(thread->number, physical, 1, kind == PrefetchKind::write))
-    engine.order_shared(*thread, address, physical);
-  engine.machine->prefetch(thread->number, physical, kind,
-                           thread->loads.ready(address, thread->clock));
-  engine.read_clock(*thread);
+  if (engine.machine->reaches_shared(thread.number, physical, 1, kind == PrefetchKind::write))
+    engine.order_shared(thread, address, physical);
+  engine.machine->prefetch(thread.number, physical, kind,
+                           thread.loads.ready(address, thread.clock));
+  engine.read_clock(thread);
 }
 
-void prefetch_as(const void* address, PrefetchKind kind) noexcept {
-  if (SimulatedThread* const thread = timed_thread()) prefetch_on(thread, address, kind);
+[[gnu::always_inline]] inline void prefetch_as(const void* address, PrefetchKind kind) noexcept {
+  if (SimulatedThread* const thread = timed_thread()) prefetch_timed(*thread, address, kind);
 }
 
 }  // namespace
