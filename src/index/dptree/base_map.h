@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,10 +57,11 @@ class IntegerSeparators {
   /// are counted without a branch; those behind `end` are above it.
   [[nodiscard]] std::uint32_t up_to(std::uint32_t first, std::uint32_t end,
                                     Probe key) const noexcept {
-    const std::uint32_t last = static_cast<std::uint32_t>(entries_.size()) - 1;
+    const std::span<const Entry> entries = entries_;
+    const std::uint32_t last = static_cast<std::uint32_t>(entries.size()) - 1;
     const auto counts = [&](std::uint32_t i) -> std::uint32_t {
       return static_cast<std::uint32_t>(i < end) &
-             static_cast<std::uint32_t>(entries_[std::min(i, last)].key <= key.word());
+             static_cast<std::uint32_t>(entries[std::min(i, last)].key <= key.word());
     };
     std::uint32_t count = counts(first) + counts(first + 1);
     for (std::uint32_t i = first + 2; i < end; ++i) count += counts(i);

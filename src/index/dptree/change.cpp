@@ -178,7 +178,7 @@ void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
                     bits.load(std::memory_order_relaxed) & ~(std::uint64_t{1} << place.slot % 64));
   overwriting_.store(before, std::memory_order_release);
   ++thinned_;
-  emptied_ = emptied_ || set.records() == 0;
+  emptied_ = emptied_ || place.view.records(place.which) == 0;
 }
 
 // Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree

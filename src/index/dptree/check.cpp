@@ -79,9 +79,9 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
     const unsigned which = view.current(base.version);
     Result<void> sane;
     const char* wrong = nullptr;
-    unsigned records = 0;
+    dptree::Slots missing = view.set(which).slots();  // in the order
     view.each(which, [&](unsigned slot) {
-      ++records;
+      dptree::take_out(missing, slot);
       const RecordWords words = view.record(slot).load();
       if constexpr (RecordStore<Keys>::has_blobs) {
         if (sane = records_.check(words); !sane) return false;
@@ -99,7 +99,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
     });
     if (!sane) return sane;
     if (wrong != nullptr) return broken(pool_, wrong);
-    if (records != view.set(which).records())
+    if (missing != dptree::Slots{})
       return broken(pool_, "B2: a record is missing in its leaf's order");
     next = view.set(which).next.load(std::memory_order_relaxed);
   }

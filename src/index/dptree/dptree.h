@@ -228,8 +228,8 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Result<void> check_all() const;
   [[nodiscard]] Result<void> recover_all();
   [[nodiscard]] Result<std::unique_ptr<BaseMap>> recover_base();
-  [[nodiscard]] Result<void> recover_leaf(std::uint64_t offset, BaseMap& base,
-                                          std::optional<RecordWords>& last);
+  [[nodiscard]] Result<std::uint64_t> recover_leaf(std::uint64_t offset, BaseMap& base,
+                                                   std::optional<RecordWords>& last);
   [[nodiscard]] Result<std::vector<std::uint64_t>> mark_log(std::uint64_t head);
   [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree);
   [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree);

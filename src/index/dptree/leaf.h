@@ -18,6 +18,7 @@
 //     version that selects them. A removal in place clears one bit of the current set.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -65,7 +66,6 @@ struct alignas(64) LeafSet {
       found[i] = bitmap[i].load(std::memory_order_acquire);
     return found;
   }
-  [[nodiscard]] unsigned records() const noexcept { return dptree::count(slots()); }
 };
 static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
 
@@ -116,11 +116,25 @@ class LeafView {
   [[nodiscard]] unsigned current(std::uint64_t version) const noexcept {
     return current_of(leaf_->set, version);
   }
+  /// The slots of a set that have a bit.
+  [[nodiscard]] Slots slots(unsigned which) const noexcept {
+    Slots found{};
+    for (unsigned word = 0; word < words(); ++word)
+      found[word] = set(which).bitmap[word].load(std::memory_order_acquire);
+    return found;
+  }
+  [[nodiscard]] unsigned records(unsigned which) const noexcept {
+    return dptree::count(slots(which));
+  }
   [[nodiscard]] std::atomic<std::uint8_t>& fingerprint(unsigned slot) const noexcept {
     return fingerprint_[slot];
   }
   [[nodiscard]] std::atomic<std::uint8_t>* order(unsigned which) const noexcept {
     return fingerprint_ + rounded(entries_) * (1 + which);
+  }
+  /// The slot at a place of an order; some slot where that may be overwritten meanwhile.
+  [[nodiscard]] unsigned slot_at(unsigned which, std::uint64_t place) const noexcept {
+    return std::min<unsigned>(order(which)[place].load(std::memory_order_acquire), entries_ - 1);
   }
   [[nodiscard]] LeafRecord& record(unsigned slot) const noexcept {
     return reinterpret_cast<LeafRecord*>(fingerprint_ + 3 * rounded(entries_))[slot];
@@ -178,9 +192,7 @@ class LeafView {
     return set(which).has(slot);
   }
   /// Slots without a bit.
-  [[nodiscard]] unsigned room(unsigned which) const noexcept {
-    return entries_ - set(which).records();
-  }
+  [[nodiscard]] unsigned room(unsigned which) const noexcept { return entries_ - records(which); }
 
   /// Writes record and fingerprint of a slot without a bit. Not flushed.
   void fill(unsigned slot, RecordWords words, std::uint8_t fingerprint) const noexcept {
@@ -212,9 +224,8 @@ class LeafView {
   /// Calls visit(slot) for the records of a set in key order, until it returns false.
   template <class Visit>
   [[gnu::always_inline]] void each(unsigned which, Visit&& visit) const {
-    const LeafSet& from = set(which);
-    const std::uint64_t count = from.count.load(std::memory_order_acquire);
-    const Slots there = from.slots();
+    const std::uint64_t count = set(which).count.load(std::memory_order_acquire);
+    const Slots there = slots(which);
     for (std::uint64_t i = 0; i < count && i < entries_; ++i) {
       const unsigned slot = order(which)[i].load(std::memory_order_acquire);
       if (slot < entries_ && dptree::has(there, slot) && !visit(slot)) return;

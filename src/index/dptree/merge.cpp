@@ -80,7 +80,7 @@ template <class Keys>
 bool DpTree<Keys>::Merge::plan_joins(std::size_t wanted) {
   const auto records_of = [&](std::size_t leaf) {
     const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-    return view.set(view.current(base_.version)).records();
+    return view.records(view.current(base_.version));
   };
   const auto unchanged = [&](std::size_t leaf) {
     return plans_[leaf].begin == plans_[leaf].end && plans_[leaf].pieces == 0;
@@ -240,7 +240,7 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
   const LeafView view = tree_.leaf_at(offset);
   const unsigned which = view.current(base_.version);
   const LeafSet& set = view.set(which);
-  const unsigned records = set.records();
+  const unsigned records = view.records(which);
   const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
   const bool is_plain = plan.pieces == 0 && plan.takes_in == 0 && plan.most == unlimited &&
                         set.count.load(std::memory_order_relaxed) == records;

@@ -17,73 +17,78 @@ using dptree::State;
 
 namespace {
 
-/// Sets that an unfinished merge wrote must not become current when its number is used again.
-bool disown(std::array<LeafSet, 2>& sets, std::uint64_t version) {
+/// Which of two sets is current (B1). Sets that an unfinished merge wrote must not become current
+/// when its number is used again.
+unsigned disown_unfinished(std::array<LeafSet, 2>& sets, std::uint64_t version) {
+  std::array<std::uint64_t, 2> stamp;
   bool changed = false;
-  for (LeafSet& set : sets) {
-    if (set.stamp.load(std::memory_order_relaxed) <= version) continue;
-    set.stamp.store(0, std::memory_order_relaxed);
-    pm::flush(&set, sizeof set);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    stamp[i] = sets[i].stamp.load(std::memory_order_relaxed);
+    if (stamp[i] <= version) continue;
+    stamp[i] = 0;
+    sets[i].stamp.store(0, std::memory_order_relaxed);
+    pm::flush(&sets[i], sizeof sets[i]);
     changed = true;
   }
-  return changed;
+  if (changed) pm::fence();
+  return stamp[0] > stamp[1] ? 0 : 1;
 }
 
 }  // namespace
 
+/// Returns where the next leaf is.
 template <class Keys>
-Result<void> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
-                                        std::optional<RecordWords>& last) {
-  const std::size_t bytes = LeafView::bytes(leaf_entries_);
+Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& base,
+                                                 std::optional<RecordWords>& last) {
+  const auto corrupt = [&](const char* what) {
+    return detail::corrupt_record(what, offset, pool_);
+  };
+  const unsigned entries = leaf_entries_;
+  const std::size_t bytes = LeafView::bytes(entries);
   if (!pool_.contains(offset, bytes) || offset % 64 != 0 || !heap_.mark(offset, bytes))
-    return detail::corrupt_record("the base tree leads to no leaf", offset, pool_);
+    return corrupt("the base tree leads to no leaf");
   const LeafView view = leaf_at(offset);
-  if (disown(pool_.at<dptree::BaseLeaf>(offset)->set, base.version)) pm::fence();
-  const unsigned which = view.current(base.version);
+  const unsigned which = disown_unfinished(pool_.at<dptree::BaseLeaf>(offset)->set, base.version);
   const LeafSet& set = view.set(which);
   const std::uint64_t count = set.count.load(std::memory_order_relaxed);
   const dptree::Slots there = set.slots();
+  dptree::Slots missing = there;  // in the order
   std::bitset<dptree::BaseLeaf::most_entries> seen;
-  if (count > leaf_entries_) return detail::corrupt_record("B2: a leaf is overfull", offset, pool_);
-  bool is_first = true;
+  if (count > entries) return corrupt("B2: a leaf is overfull");
   unsigned live = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const unsigned slot = view.order(which)[i].load(std::memory_order_relaxed);
-    if (slot >= leaf_entries_ || seen[slot])
-      return detail::corrupt_record("B2: a leaf's order is none", offset, pool_);
+    if (slot >= entries || seen[slot]) return corrupt("B2: a leaf's order is none");
     seen[slot] = true;
     if (!dptree::has(there, slot)) continue;
+    dptree::take_out(missing, slot);
     const RecordWords words = view.record(slot).load();
-    if (Result<void> marked = records_.mark(words); !marked) return marked;
-    if (last && !records_.less(*last, words))
-      return detail::corrupt_record("B2: keys do not ascend", offset, pool_);
+    if (Result<void> marked = records_.mark(words); !marked) return marked.error();
+    if (last && !records_.less(*last, words)) return corrupt("B2: keys do not ascend");
     const Key key = records_.key_of(words);
     if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_of(key))
-      return detail::corrupt_record("B3: a fingerprint is not its key's", offset, pool_);
-    if (is_first) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
-    is_first = false;
+      return corrupt("B3: a fingerprint is not its key's");
+    if (live == 0) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
     last = words;
     ++live;
   }
   base.records += live;
-  if (dptree::count(there) != live)
-    return detail::corrupt_record("B2: a record is missing in its leaf's order", offset, pool_);
-  if (is_first) base.empty_leaves.push_back(offset);
-  return {};
+  if (missing != dptree::Slots{}) return corrupt("B2: a record is missing in its leaf's order");
+  if (live == 0) base.empty_leaves.push_back(offset);
+  return set.next.load(std::memory_order_relaxed);
 }
 
 template <class Keys>
 auto DpTree<Keys>::recover_base() -> Result<std::unique_ptr<BaseMap>> {
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   auto base = std::make_unique<BaseMap>(state.version);
-  if (disown(anchor_.set, state.version)) pm::fence();
-  const unsigned which = dptree::current_of(anchor_.set, state.version);
+  const unsigned which = disown_unfinished(anchor_.set, state.version);
   std::optional<RecordWords> last;
   for (std::uint64_t at = anchor_.set[which].next.load(std::memory_order_relaxed);
        at != null_offset;) {
-    if (Result<void> done = recover_leaf(at, *base, last); !done) return done.error();
-    const LeafView view = leaf_at(at);
-    at = view.set(view.current(state.version)).next.load(std::memory_order_relaxed);
+    const Result<std::uint64_t> next = recover_leaf(at, *base, last);
+    if (!next) return next.error();
+    at = *next;
   }
   base->finish();
   return base;
@@ -148,7 +153,8 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
   return chain;
 }
 
-// Writes nothing but what `disown` does, which may be done again: so a cut inside changes nothing.
+// Writes nothing but what `disown_unfinished` does, which may be done again: so a cut inside
+// changes nothing.
 template <class Keys>
 Result<void> DpTree<Keys>::recover_all() {
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));

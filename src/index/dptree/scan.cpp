@@ -126,8 +126,10 @@ class DpTree<Keys>::Cursor {
   }
   /// Asks for the records from `order_` on, and for the next leaf where they do not suffice.
   void prefetch_records() const noexcept {
+    const LeafView view = *view_;
     const std::uint64_t end = order_ + std::min<std::uint64_t>(count_ - order_, wanted_);
-    for (std::uint64_t i = order_; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
+    for (std::uint64_t i = order_; i < end; ++i)
+      pm::prefetch(&view.record(view.slot_at(which_, i)));
     if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size()) prefetch_sets(leaf_ + 1);
   }
 
@@ -138,12 +140,8 @@ class DpTree<Keys>::Cursor {
                                      view_->set(which_).count.load(std::memory_order_acquire));
     order_ = 0;
   }
-  [[nodiscard]] std::uint8_t slot_in(const std::atomic<std::uint8_t>& place) const noexcept {
-    return static_cast<std::uint8_t>(
-        std::min<unsigned>(place.load(std::memory_order_acquire), tree_.leaf_entries_ - 1));
-  }
   [[nodiscard]] unsigned slot_at(std::uint64_t i) const noexcept {
-    return slot_in(view_->order(which_)[i]);
+    return view_->slot_at(which_, i);
   }
   /// Where `key` would be if the leaf's keys were spread evenly over what it covers.
   [[nodiscard]] std::uint64_t likely_position(Key key) const noexcept {
@@ -188,20 +186,24 @@ class DpTree<Keys>::Cursor {
     return inclusive ? key < from : key <= from;
   }
 
-  /// Reads ahead in the base tree. False: a merge has overtaken us.
+  /// Reads ahead in the base tree, from several leaves where these are small. False: a merge has
+  /// overtaken us.
   [[nodiscard]] bool fill_base() {
     while (whole_ && base_.at == base_.count && view_.has_value()) {
-      read_run();
+      base_.at = base_.count = 0;
+      do {
+        read_run();
+        if (order_ < count_) continue;
+        if (++leaf_ == trees_.base->size()) {
+          view_.reset();
+        } else {
+          enter_leaf();
+          prefetch_records();
+        }
+      } while (view_.has_value() && wanted_ != 0 && base_.count + count_ - order_ <= run);
       if (!stays_whole()) break;
       if constexpr (RecordStore<Keys>::has_blobs)
         for (std::size_t i = 0; i < base_.count; ++i) tree_.records_.prefetch(base_.words[i]);
-      if (order_ < count_) continue;
-      if (++leaf_ == trees_.base->size()) {
-        view_.reset();
-      } else {
-        enter_leaf();
-        prefetch_records();
-      }
     }
     return whole_;
   }
@@ -209,22 +211,24 @@ class DpTree<Keys>::Cursor {
   /// that are there afterwards were there when the records were read (B2).
   void read_run() {
     const LeafView view = *view_;
-    const std::atomic<std::uint8_t>* const order = view.order(which_) + order_;
-    const auto read = static_cast<std::size_t>(std::min<std::uint64_t>(count_ - order_, run));
+    const unsigned which = which_;
+    const std::uint64_t first = order_;
+    const auto read =
+        static_cast<std::size_t>(std::min<std::uint64_t>(count_ - order_, run - base_.count));
+    const std::span<RecordWords> out = std::span(base_.words).subspan(base_.count);
     std::array<std::uint8_t, run> slot;
     for (std::size_t i = 0; i < read; ++i) {
-      slot[i] = slot_in(order[i]);
-      base_.words[i] = view.record(slot[i]).load();
+      slot[i] = static_cast<std::uint8_t>(view.slot_at(which, first + i));
+      out[i] = view.record(slot[i]).load();
     }
-    const dptree::Slots there = view.set(which_).slots();
+    const dptree::Slots there = view.slots(which);
     std::size_t count = 0;
     for (std::size_t i = 0; i < read; ++i) {
-      if (i != count) base_.words[count] = base_.words[i];
+      if (i != count) out[count] = out[i];
       count += dptree::has(there, slot[i]);
     }
     order_ += read;
-    base_.at = 0;
-    base_.count = count;
+    base_.count += count;
     wanted_ -= std::min(wanted_, count);
   }
 
@@ -293,7 +297,7 @@ std::uint64_t DpTree<Keys>::size() const {
     std::uint64_t records = 0;
     for (std::size_t i = 0; i < base.size(); ++i) {
       const LeafView leaf = leaf_at(base.leaf(i));
-      records += leaf.set(leaf.current(base.version)).records();
+      records += leaf.records(leaf.current(base.version));
     }
     records += count_over_base(trees, *trees.front, nullptr);
     if (trees.middle != nullptr) records += count_over_base(trees, *trees.middle, trees.front);
