@@ -59,15 +59,29 @@ struct Epochs::State {
     std::uint64_t epoch_then = 1;  ///< the first epoch
   };
 
+  ~State() {
+    for (const auto& mine : slot) delete mine.load(std::memory_order_relaxed);
+  }
+
   /// Slots from here on have never retired anything.
   alignas(64) std::atomic<std::size_t> retiring_slots{0};
-  alignas(64) std::array<Slot, pm::max_threads> slot;
+  /// Made when first needed: few threads of all that there may be retire anything.
+  alignas(64) std::array<std::atomic<Slot*>, pm::max_threads> slot{};
 
   void note_retiring(std::size_t number) noexcept {
     std::size_t known = retiring_slots.load(std::memory_order_relaxed);
     while (known <= number &&
-           !retiring_slots.compare_exchange_weak(known, number + 1, std::memory_order_relaxed)) {
+           !retiring_slots.compare_exchange_weak(known, number + 1, std::memory_order_release,
+                                                 std::memory_order_relaxed)) {
     }
+  }
+
+  /// Calls visit(slot) for each that has retired anything.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    const std::size_t slots = retiring_slots.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < slots; ++i)
+      if (Slot* const here = slot[i].load(std::memory_order_acquire)) visit(*here);
   }
 
   void free_up_to(Slot& mine, std::uint64_t epoch) {
@@ -109,30 +123,33 @@ bool Epochs::try_advance() noexcept {
 
 void Epochs::retire(std::uint64_t object, std::size_t bytes, Destroy destroy, void* context) {
   const std::size_t number = pm::taken_thread_slot();
-  State::Slot& mine = state_->slot[number];
-  if (mine.end == mine.list.size()) [[unlikely]]
+  State::Slot* const mine = state_->slot[number].load(std::memory_order_relaxed);
+  if (mine == nullptr || mine->end == mine->list.size()) [[unlikely]]
     return retire_with_more_room(object, bytes, destroy, context);
   const std::uint64_t pinned = pins_->slot[number].epoch.load(std::memory_order_relaxed);
   PERDURE_ASSERT(pinned != idle);
-  mine.list[mine.end++] = {pinned, object, bytes, destroy, context};
-  const std::uint64_t total = mine.bytes.load(std::memory_order_relaxed) + bytes;
-  mine.bytes.store(total, std::memory_order_relaxed);
-  if (destroy == free_block) add(mine.heap_bytes, bytes);
-  if (mine.end >= mine.due_end || total >= mine.due_bytes) [[unlikely]]
+  mine->list[mine->end++] = {pinned, object, bytes, destroy, context};
+  const std::uint64_t total = mine->bytes.load(std::memory_order_relaxed) + bytes;
+  mine->bytes.store(total, std::memory_order_relaxed);
+  if (destroy == free_block) add(mine->heap_bytes, bytes);
+  if (mine->end >= mine->due_end || total >= mine->due_bytes) [[unlikely]]
     free_what_may_be(number);
 }
 
 void Epochs::retire_with_more_room(std::uint64_t object, std::size_t bytes, Destroy destroy,
                                    void* context) {
   const std::size_t number = pm::taken_thread_slot();
-  state_->note_retiring(number);
-  std::vector<State::Retired>& list = state_->slot[number].list;
-  list.resize(std::max(2 * list.size(), 2 * least_retired_before_advance));
+  State::Slot* mine = state_->slot[number].load(std::memory_order_relaxed);
+  if (mine == nullptr) {
+    state_->slot[number].store(mine = new State::Slot, std::memory_order_release);
+    state_->note_retiring(number);
+  }
+  mine->list.resize(std::max(2 * mine->list.size(), 2 * least_retired_before_advance));
   retire(object, bytes, destroy, context);
 }
 
 void Epochs::free_what_may_be(std::size_t number) {
-  State::Slot& mine = state_->slot[number];
+  State::Slot& mine = *state_->slot[number].load(std::memory_order_relaxed);
   // Where another thread has advanced it meanwhile, its fence serves this one, too.
   if (pins_->global.load(std::memory_order_seq_cst) == mine.epoch_then) try_advance();
   const std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
@@ -156,14 +173,12 @@ bool Epochs::collect() {
   for (std::uint64_t i = 0; i < grace_epochs && try_advance(); ++i) {
   }
   const std::uint64_t now = pins_->global.load(std::memory_order_seq_cst);
-  const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
   bool all = true;
-  for (std::size_t i = 0; i < slots; ++i) {
-    State::Slot& slot = state_->slot[i];
-    if (slot.first == slot.end) continue;
+  state_->each([&](State::Slot& slot) {
+    if (slot.first == slot.end) return;
     if (now > grace_epochs) state_->free_up_to(slot, now - grace_epochs);
     all = all && slot.first == slot.end;
-  }
+  });
   return all;
 }
 
@@ -180,22 +195,22 @@ void Epochs::drain() {
   if constexpr (checked_build)
     for (const Pins::Slot& slot : pins_->slot)
       PERDURE_ASSERT(slot.epoch.load(std::memory_order_acquire) == idle);
-  const std::size_t slots = state_->retiring_slots.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < slots; ++i) state_->free_up_to(state_->slot[i], ~std::uint64_t{0});
+  state_->each([&](State::Slot& slot) { state_->free_up_to(slot, ~std::uint64_t{0}); });
 }
 
 std::uint64_t Epochs::retired_bytes() const noexcept {
   std::uint64_t total = 0;
-  for (const State::Slot& slot : state_->slot) total += slot.bytes.load(std::memory_order_relaxed);
+  state_->each(
+      [&](const State::Slot& slot) { total += slot.bytes.load(std::memory_order_relaxed); });
   return total;
 }
 
 std::uint64_t Epochs::retired_dram_bytes() const noexcept {
   std::uint64_t total = 0;
-  for (const State::Slot& slot : state_->slot) {
+  state_->each([&](const State::Slot& slot) {
     const std::uint64_t bytes = slot.bytes.load(std::memory_order_relaxed);
     total += bytes - std::min(bytes, slot.heap_bytes.load(std::memory_order_relaxed));
-  }
+  });
   return total;
 }
 

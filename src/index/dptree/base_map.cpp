@@ -59,7 +59,7 @@ std::size_t RadixTree<Separators>::find(const Separators& separators, Probe key)
   const auto below = [](std::uint32_t i) { return i == 0 ? i : i - 1; };
   std::uint32_t checked = 0;  // bytes of the key that are those of every separator here
   for (std::uint32_t at = 0;;) {
-    const Node& node = nodes_[at];
+    const Node node = nodes_[at];  // all of the line at once
     if (node.depth != checked) {
       const int order = key.compare(separators.probe(node.first), node.depth);
       if (order != 0) return order < 0 ? below(node.first) : node.last;
