@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <set>
 #include <string>
 #include <utility>
@@ -147,6 +149,64 @@ TEST(HotTrie, ErasedEntriesLeaveTheTrieOfTheOthers) {
                     Bits::first_difference(Bits(keys[i - 1]), Bits(keys[i])));
         }
       }
+    }
+  }
+}
+
+/// Records of integers, of which an entry has the address.
+struct Number {
+  alignas(16) std::uint64_t key;
+};
+std::uint64_t number_of(Entry entry) noexcept {
+  return static_cast<const Number*>(address_of_record(entry))->key;
+}
+Entry entry_of_number(const Number& number) {
+  return reinterpret_cast<Entry>(&number) | record_bit;
+}
+
+// N5, through every insertion.
+TEST(HotNode, OfIntegersKnowsWhereAKeyBranchesOff) {
+  using Word = KeyBits<IntegerKeys>;
+  Rng rng(21, 0);
+  StripedArena arena(false);
+  for (const unsigned shared : {0U, 3U, 8U, 21U, 40U, 47U, 48U, 57U}) {
+    std::array<Number, max_entries> numbers;
+    std::set<std::uint64_t> used;
+    const std::uint64_t top = shared == 0 ? 0 : rng() >> (64 - shared) << (64 - shared);
+    for (Number& number : numbers) do
+        number.key = top | rng() >> shared;
+      while (!used.insert(number.key).second);
+    const auto differs = [](std::uint64_t a, std::uint64_t b) {
+      return Word::first_difference(Word(a), Word(b));
+    };
+    const unsigned position = differs(numbers[0].key, numbers[1].key);
+    const bool one = bit_at(Word(numbers[1].key), position);
+    Node* node =
+        Trie(position, entry_of_number(numbers[one ? 0 : 1]), entry_of_number(numbers[one ? 1 : 0]))
+            .make_node(arena, number_of);
+    for (unsigned count = 2; count < max_entries; ++count) {
+      for (unsigned i = 0; i < count; ++i) {
+        const Entry entry = node->entry(i).load();
+        const std::uint64_t mine = number_of(entry);
+        const Entry bare = entry_of_number(*static_cast<Number*>(address_of_record(entry)));
+        ASSERT_EQ(node->known_difference(mine, with_hint_of(bare, entry)), 0U);
+        for (unsigned bit = 0; bit < 64; ++bit) {
+          const std::uint64_t known =
+              node->known_difference(mine ^ std::uint64_t{1} << (63 - bit), entry);
+          if (known == 0) {
+            ASSERT_GE(bit, 8 * hint_byte_of(node->first_bit()) + hint_bits);
+          } else {
+            ASSERT_EQ(static_cast<unsigned>(std::countl_zero(known)), bit);
+          }
+        }
+      }
+      const Word key(numbers[count].key);
+      const unsigned near = node->find(key);
+      const unsigned branch = differs(numbers[count].key, number_of(node->entry(near).load()));
+      Trie trie(*node);
+      trie.insert(branch, near, bit_at(key, branch),
+                  trie.hinted(entry_of_number(numbers[count]), numbers[count].key));
+      node = trie.make_node(arena, number_of);
     }
   }
 }
