@@ -132,12 +132,13 @@ template <class Keys>
     return kind == Put::update ? Outcome::not_found : ok_if(insert_first(draft));
   // The old node's successor is on its way from memory, and the record may come beside it.
   if (!route.steps.empty()) arena_.prefetch(route.steps.back().node->bytes_with_one_more());
-  if (asks_record(key, kind, route)) prefetch(route.leaf);
+  const std::uint64_t differs = known_difference(key, kind, route);
+  if (differs == 0) prefetch(route.leaf);
   // So may the locks: most insertions need them, and no operation begins before they are had.
   Locks locks;
   if (kind == Put::insert && has_room(route) && !lock(route, locks)) return std::nullopt;
   if constexpr (Keys::kind == KeyKind::integer)
-    if (locks.node && Node::is_wide() && extend_wide(route, draft, locks)) [[likely]]
+    if (locks.node && Node::is_wide() && extend_wide(route, differs, draft, locks)) [[likely]]
       return Outcome::ok;
   const unsigned position = KeyBits::first_difference(key, bits_of(route.leaf));
   if (position != hot::no_bit) {
@@ -225,14 +226,15 @@ bool Hot<Keys>::has_room(const Route& route) noexcept {
          route.steps.back().node->entries() < hot::max_entries;
 }
 
-// False: the last node knows enough of the record's key.
+// The bits at which the key of an insertion into the last node differs from the record's, as far as
+// that knows. None: the record has to be asked.
 template <class Keys>
-[[gnu::always_inline]] inline bool Hot<Keys>::asks_record(const KeyBits& key, Put kind,
-                                                          const Route& route) noexcept {
+[[gnu::always_inline]] inline std::uint64_t Hot<Keys>::known_difference(
+    const KeyBits& key, Put kind, const Route& route) noexcept {
   if constexpr (Keys::kind == KeyKind::integer)
-    return kind != Put::insert || !has_room(route) ||
-           route.steps.back().node->known_difference(key.word(0), route.leaf) == 0;
-  return true;
+    if (kind == Put::insert && has_room(route))
+      return route.steps.back().node->known_difference(key.word(0), route.leaf);
+  return 0;
 }
 
 // The last node of the route, and its place. False: something changed meanwhile.
@@ -259,14 +261,14 @@ auto Hot<Keys>::insert_into(const Route& route, const Branch& branch, Draft& dra
   return Attempt::done;
 }
 
-// Normal insert of an integer, most often. False: nothing is done.
+// Normal insert of an integer, most often; `differs` is the known difference. False: nothing is
+// done.
 template <class Keys>
-[[gnu::always_inline]] inline bool Hot<Keys>::extend_wide(const Route& route, Draft& draft,
-                                                          Locks& locks)
+[[gnu::always_inline]] inline bool Hot<Keys>::extend_wide(const Route& route, std::uint64_t differs,
+                                                          Draft& draft, Locks& locks)
   requires(Keys::kind == KeyKind::integer)
 {
   const Step& last = route.steps.back();
-  std::uint64_t differs = last.node->known_difference(draft.key(), route.leaf);
   const Entry entry = entry_of(draft.record());
   hot::WideExtension extension(arena_, *last.node);
   if (differs == 0) [[unlikely]]

@@ -152,11 +152,13 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] bool push_down(const Route& route, const Branch& branch, Draft& draft);
   enum class Attempt : std::uint8_t { done, beaten, unfit };
   [[nodiscard]] static bool has_room(const Route& route) noexcept;
-  [[nodiscard]] static bool asks_record(const KeyBits& key, Put kind, const Route& route) noexcept;
+  [[nodiscard]] static std::uint64_t known_difference(const KeyBits& key, Put kind,
+                                                      const Route& route) noexcept;
   [[nodiscard]] bool lock(const Route& route, Locks& locks) noexcept;
   [[nodiscard]] Attempt insert_into(const Route& route, const Branch& branch, Draft& draft,
                                     Locks& locks);
-  [[nodiscard]] bool extend_wide(const Route& route, Draft& draft, Locks& locks)
+  [[nodiscard]] bool extend_wide(const Route& route, std::uint64_t differs, Draft& draft,
+                                 Locks& locks)
     requires(Keys::kind == KeyKind::integer);
   void replace_last(const Route& route, Entry made, Draft& draft, Locks& locks);
   [[nodiscard]] bool add(const Route& route, const Branch& branch, Draft& draft);

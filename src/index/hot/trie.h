@@ -79,9 +79,10 @@ class Trie {
   void drop_unused_bits() noexcept;
   void give_hints(KeyOf key_of) noexcept;
 
+  static constexpr unsigned no_hints = ~0U;
+
   unsigned entries_ = 0;
   unsigned bits_ = 0;
-  static constexpr unsigned no_hints = ~0U;
   unsigned hint_byte_ = no_hints;  ///< at which the entries' hints begin, if all have one
   std::uint64_t lead_ = 0;         ///< of them
   unsigned height_ = 0;  ///< of the node; 0 until it is counted, which touches all nodes below

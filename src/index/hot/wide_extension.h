@@ -47,7 +47,7 @@ class WideExtension {
       return no_entry;
     made_->bits_ = static_cast<std::uint8_t>(bits);
     made_->masks()[0] = mask | bit;
-    const auto behind = static_cast<unsigned>(pm::detail::count_bits_popcnt(mask & (bit - 1)));
+    const unsigned behind = pm::detail::count_bits_popcnt(mask & (bit - 1));
     const bool one = (key & bit) != 0;
     const unsigned at = width_ == 1 ? place<std::uint8_t>(behind, is_new, near, one)
                                     : place<std::uint16_t>(behind, is_new, near, one);
@@ -61,7 +61,7 @@ class WideExtension {
 
  private:
   /// Writes all partial keys; the new entry's place. `behind`: how many of the node's bits come
-  /// behind that of the branch, which `is_new` or one of them.
+  /// behind that of the branch, which is one of them unless it `is_new`.
   template <class Word>
   [[gnu::always_inline]] unsigned place(unsigned behind, std::uint32_t is_new, unsigned near,
                                         bool one) noexcept {
