@@ -55,6 +55,24 @@ TEST(PacTree, StringsThatBeginOthersKeepTheirOrder) {
   expect_equal(store.index(), model);
 }
 
+// G4: who finds the log full has to know whether waiting helps.
+TEST(PacTree, TheLogTellsWhetherItsOldestEntryWaitsForRoom) {
+  using pactree::SmoLog;
+  Store<IntegerKeys> store({"workers=0"});
+  SmoLog& log = store.peer().log();
+  const auto after = [](std::uint64_t) {};
+  const std::uint64_t oldest = log.take(SmoLog::bulk_load);
+  for (unsigned i = 1; i < SmoLog::entries; ++i) log.finish(log.take(SmoLog::bulk_load));
+  ASSERT_EQ(log.take(SmoLog::bulk_load), SmoLog::none);
+  EXPECT_EQ(log.oldest_ready(), SmoLog::none);  // its thread is at work
+  log.finish(oldest);
+  EXPECT_EQ(log.drain([](std::uint64_t) { return false; }, after), 0U);
+  EXPECT_EQ(log.oldest_ready(), oldest);
+  EXPECT_EQ(log.drain([](std::uint64_t) { return true; }, after), SmoLog::entries);
+  EXPECT_EQ(log.oldest_ready(), SmoLog::none);
+  EXPECT_TRUE(log.is_empty());
+}
+
 // K1: byte 0 of the anchors takes a node through all four sizes; byte 1 does so below it.
 TEST(PacTree, SearchLayerGrowsAndShrinks) {
   Store<IntegerKeys> store({"node_entries=4", "workers=0"});

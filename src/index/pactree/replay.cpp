@@ -79,8 +79,8 @@ void PacTree<Keys>::settle() const {
   replaying_.unlock();
 }
 
-// The log is full only while its oldest entries wait for room, or for a thread that is between
-// `take` and `finish`: that one waits for nobody.
+// The log is full only while its oldest entries wait for room, which a look at them tells, or for a
+// thread that is between `take` and `finish`: that one waits for nobody.
 template <class Keys>
 std::uint64_t PacTree<Keys>::take_entry(std::uint64_t entry) {
   constexpr unsigned attempts = 64;
@@ -89,8 +89,11 @@ std::uint64_t PacTree<Keys>::take_entry(std::uint64_t entry) {
     if (const std::uint64_t ticket = log_.take(entry); ticket != pactree::SmoLog::none)
       return ticket;
     if (!replaying_.lock()) break;
+    const std::uint64_t oldest = log_.oldest_ready();
     replay_locked();
+    const bool waits_for_room = oldest != pactree::SmoLog::none && log_.oldest_ready() == oldest;
     replaying_.unlock();
+    if (waits_for_room) break;
     backoff.wait();
   }
   return pactree::SmoLog::none;

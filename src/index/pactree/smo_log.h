@@ -57,6 +57,12 @@ class SmoLog {
     return first_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire);
   }
 
+  /// The ticket of the oldest entry if it may be replayed; else `none`.
+  [[nodiscard]] std::uint64_t oldest_ready() const noexcept {
+    const std::uint64_t first = first_.load(std::memory_order_acquire);
+    return state_[first % entries].load(std::memory_order_acquire) == ready ? first : none;
+  }
+
   /// Replays what is ready: `replay(entry)` says whether the entry is done with; `after(entry)` is
   /// called once it is cleared. One thread at a time. Returns how many it finished.
   template <class Replay, class After>
