@@ -3,10 +3,10 @@
 //
 // A node stands for a run of leaves whose separators share their first `depth` bytes, and leads on
 // by the next one. It is one cache line: a bit for each byte that a child has, and before each word
-// of bits how many there are; the first leaves of the children lie side by side, and behind the
-// last one the leaf where the node's run ends. A child with a handful of leaves has no node: its
-// separators are compared, which costs no more misses than one of them, and no branch that nobody
-// can predict. So evenly spread keys need two levels of nodes, and these few lines.
+// of bits how many there are; the children lie side by side. A child with a handful of leaves has
+// no node: its separators are compared, which costs no branch that nobody can predict, and where
+// they are integers no line but the child's. So evenly spread keys need two levels of nodes, which
+// stay in the cache, and one line.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 #pragma once
@@ -20,8 +20,17 @@
 #include <vector>
 
 #include "index/index.h"
+#include "pm/pm.h"
 
 namespace perdure::dptree {
+
+/// A leaf by its number and its pool offset.
+struct LeafPlace {
+  std::size_t number;
+  std::uint64_t leaf;
+};
+/// Where a child has no node.
+inline constexpr std::uint32_t no_node = ~std::uint32_t{0} >> 2;
 
 /// Separators and their leaves, as the tree reads them: bytes that sort as the keys do.
 class IntegerSeparators {
@@ -48,26 +57,47 @@ class IntegerSeparators {
   };
 
   void add(std::uint64_t key, std::uint64_t leaf) { entries_.push_back({key, leaf}); }
-  /// So many are compared rather than told apart by a node: two cache lines.
-  static constexpr std::uint32_t few = 8;
+  /// So many are compared rather than told apart by a node.
+  static constexpr std::uint32_t few = 3;
+  /// The separators from one number up to another, of which there are a few, or else a node.
+  class alignas(64) Run {
+   public:
+    Run(const IntegerSeparators& all, std::uint32_t first, std::uint32_t end) noexcept
+        : first_(end - first > few ? end - 1 : first), count_and_node_(end - first_) {
+      const std::uint32_t count = end - first_;
+      leaf_[0] = all.leaf(first_ == 0 ? 0 : first_ - 1);
+      for (std::uint32_t i = 0; i < few; ++i) {
+        key_[i] = i < count ? all.key(first_ + i) : ~std::uint64_t{0};
+        leaf_[i + 1] = all.leaf(first_ + std::min(i, count - 1));
+      }
+      set_node(no_node);
+    }
+    [[nodiscard]] std::uint32_t node() const noexcept { return count_and_node_ >> 2; }
+    void set_node(std::uint32_t node) noexcept {
+      count_and_node_ = (count_and_node_ & 3) | node << 2;
+    }
+    /// The last separator that is not above `key`: in the run, or just before it. Of a run with a
+    /// node, behind all of which `key` is, the last.
+    [[nodiscard]] LeafPlace find(const IntegerSeparators& /*all*/, Probe key) const noexcept {
+      std::uint32_t up_to = 0;
+      for (const std::uint64_t separator : key_)
+        up_to += static_cast<std::uint32_t>(separator <= key.word());
+      const std::uint32_t number = first_ + std::min(up_to, count_and_node_ & 3);
+      return {number == 0 ? 0 : number - 1, leaf_[up_to]};
+    }
+
+   private:
+    std::uint32_t first_;
+    std::uint32_t count_and_node_;  ///< two bits, and the rest
+    std::array<std::uint64_t, few> key_;
+    std::array<std::uint64_t, few + 1> leaf_;  ///< of the separator before the run, and its own
+  };
+
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] Probe probe(std::size_t i) const noexcept { return Probe(entries_[i].key); }
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept { return entries_[i].key; }
-  /// How many from `first` up to `end` are not above `key`. Most often there are two at most, which
-  /// are counted without a branch; those behind `end` are above it.
-  [[nodiscard]] std::uint32_t up_to(std::uint32_t first, std::uint32_t end,
-                                    Probe key) const noexcept {
-    const std::span<const Entry> entries = entries_;
-    const std::uint32_t last = static_cast<std::uint32_t>(entries.size()) - 1;
-    const auto counts = [&](std::uint32_t i) -> std::uint32_t {
-      return static_cast<std::uint32_t>(i < end) &
-             static_cast<std::uint32_t>(entries[std::min(i, last)].key <= key.word());
-    };
-    std::uint32_t count = counts(first) + counts(first + 1);
-    for (std::uint32_t i = first + 2; i < end; ++i) count += counts(i);
-    return count;
-  }
   [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
+  void prefetch(std::size_t i) const noexcept { pm::prefetch(&entries_[i]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return entries_.capacity() * sizeof(Entry); }
 
  private:
@@ -108,14 +138,24 @@ class TextSeparators {
     return std::string_view(text_).substr(entries_[i].begin, end - entries_[i].begin);
   }
   static constexpr std::uint32_t few = 1;  // each has its text elsewhere
-  [[nodiscard]] std::uint32_t up_to(std::uint32_t first, std::uint32_t end,
-                                    Probe key) const noexcept {
-    std::uint32_t count = 0;
-    while (first + count < end && key.compare(probe(first + count), ~std::uint32_t{0}) >= 0)
-      ++count;
-    return count;
-  }
+  class Run {
+   public:
+    Run(const TextSeparators& /*all*/, std::uint32_t first, std::uint32_t end) noexcept
+        : first_(end - first > few ? end - 1 : first), node_(no_node) {}
+    [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
+    void set_node(std::uint32_t node) noexcept { node_ = node; }
+    [[nodiscard]] LeafPlace find(const TextSeparators& all, Probe key) const noexcept {
+      const bool is_below = first_ != 0 && key.compare(all.probe(first_), ~std::uint32_t{0}) < 0;
+      const std::size_t number = is_below ? first_ - 1 : first_;
+      return {number, all.leaf(number)};
+    }
+
+   private:
+    std::uint32_t first_;
+    std::uint32_t node_;
+  };
   [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
+  void prefetch(std::size_t i) const noexcept { pm::prefetch(&entries_[i]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return entries_.capacity() * sizeof(Entry) + text_.capacity();
   }
@@ -136,32 +176,29 @@ class RadixTree {
 
   void build(const Separators& separators);
   /// The last separator that is not above `key`; the first where all are. There is one at least.
-  [[nodiscard]] std::size_t find(const Separators& separators, Probe key) const noexcept;
+  [[nodiscard]] LeafPlace find(const Separators& separators, Probe key) const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return nodes_.capacity() * sizeof(Node) +
-           (first_leaves_.capacity() + child_nodes_.capacity()) * sizeof(std::uint32_t);
+    return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(Run);
   }
 
  private:
+  using Run = typename Separators::Run;
   struct alignas(64) Node {
     std::uint32_t first;
     std::uint32_t last;
     std::uint32_t depth;
-    std::uint32_t children;              ///< where in `first_leaves_`
+    std::uint32_t children;              ///< where in `children_`
     std::array<std::uint64_t, 4> bits;   ///< a child has this byte
     std::array<std::uint8_t, 4> before;  ///< bits in the words before
-    std::uint32_t nodes;                 ///< where in `child_nodes_`; `none`: no child has a node
     bool ends_here;                      ///< the first separator is `depth` bytes long
   };
   static_assert(sizeof(Node) == 64);
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   std::uint32_t build_range(const Separators& separators, std::uint32_t first, std::uint32_t end,
                             std::uint32_t depth);
 
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> first_leaves_;  ///< of children
-  std::vector<std::uint32_t> child_nodes_;   ///< `none`: its leaves are compared
+  std::vector<Run> children_;
 };
 
 /// One version of the base tree: its leaves in key order.
@@ -185,7 +222,9 @@ class BaseMap {
   [[nodiscard]] std::size_t size() const noexcept { return separators_.size(); }
   [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return separators_.leaf(i); }
   [[nodiscard]] Key separator(std::size_t i) const noexcept { return separators_.key(i); }
-  [[nodiscard]] std::size_t find(Key key) const noexcept {
+  /// Asks for a separator and its leaf's place.
+  void prefetch(std::size_t i) const noexcept { separators_.prefetch(i); }
+  [[nodiscard]] LeafPlace find(Key key) const noexcept {
     return tree_.find(separators_, typename Separators::Probe(key));
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {

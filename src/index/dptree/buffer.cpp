@@ -6,18 +6,20 @@
 namespace perdure::dptree {
 
 BloomFilter::BloomFilter(std::uint64_t keys)
-    : mask_(std::bit_ceil(std::max<std::uint64_t>(8, keys * 10 / 64)) - 1),
+    : mask_(std::bit_ceil(std::max(least_words, keys * 10 / 64)) - 1),
       words_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {}
 
 template <class Keys>
 Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs,
                      ChunkReserve& reserve, bool huge_pages, std::uint64_t anchor,
-                     std::uint64_t generation, std::uint64_t capacity)
+                     std::uint64_t generation, std::uint64_t capacity, unsigned segment_records,
+                     std::uint64_t base_records)
     : pool_(pool),
       records_(records),
       anchor_(anchor),
       generation_(generation),
       capacity_(capacity),
+      tail_(pool, segment_records, base_records),
       filter_(capacity),
       leaves_(reserve),
       first_(new_leaf()),

@@ -4,8 +4,8 @@
 // An entry is a key word and the pool offset of the newest log record of its key; the offset's
 // lowest bit is set where that is a removal.
 //
-// F1  an entry exists <=> the log has a record of its key; its record is durable before the entry
-//     changes, and both under the lock of the leaf that covers the key.
+// F1  an entry exists <=> the log has a record of its key that counts (G6); both change under the
+//     lock of the leaf that covers the key, and the record is durable before that is released.
 // F2  the filter's bits of a key are set before its entry exists, and never cleared.
 // F3  leaves are chained in key order, and split under their lock. The last one may be empty, where
 //     its first change found no room in the log.
@@ -31,7 +31,7 @@ class BloomFilter {
  public:
   /// For `keys` keys at 10 to 20 bits each: 2 in 100 absent keys pass, or fewer.
   explicit BloomFilter(std::uint64_t keys);
-  /// One caller at a time: no locked instruction.
+  /// One caller at a time for hashes whose numbers end alike: no locked instruction.
   void add(std::uint64_t hash) noexcept {
     std::atomic<std::uint64_t>& word = words_[place(hash)];
     word.store(word.load(std::memory_order_relaxed) | bits_of(hash), std::memory_order_release);
@@ -42,10 +42,13 @@ class BloomFilter {
   }
   void prefetch(std::uint64_t hash) const noexcept { pm::prefetch(&words_[place(hash)]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return (mask_ + 1) * 8; }
+  /// Its lower bits say where the bits of a hash are, of which there are `least_words` at least.
+  [[nodiscard]] static std::uint64_t number_of(std::uint64_t hash) noexcept { return hash >> 24; }
+  static constexpr std::uint64_t least_words = 32;
 
  private:
   [[nodiscard]] std::uint64_t place(std::uint64_t hash) const noexcept {
-    return hash >> 24 & mask_;
+    return number_of(hash) & mask_;
   }
   [[nodiscard]] static std::uint64_t bits_of(std::uint64_t hash) noexcept {
     return std::uint64_t{1} << (hash & 63) | std::uint64_t{1} << (hash >> 6 & 63) |
@@ -83,7 +86,8 @@ class Buffer {
   };
 
   Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epochs, ChunkReserve& reserve,
-         bool huge_pages, std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity);
+         bool huge_pages, std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity,
+         unsigned segment_records, std::uint64_t base_records);
 
   /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
   /// what is in no leaf yet frees nothing where it is removed.
@@ -92,30 +96,27 @@ class Buffer {
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
   [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }
-  [[nodiscard]] std::uint64_t count() const noexcept {
-    return count_.load(std::memory_order_relaxed);
+  [[nodiscard]] std::uint64_t count() const noexcept { return sum(&LogPart::entries); }
+  /// About as many: from one part of the log.
+  [[nodiscard]] std::uint64_t about() const noexcept {
+    return tail_.part(0).entries.load(std::memory_order_relaxed) * tail_.parts();
   }
   /// Log records behind the entries: more, where a key was changed again.
-  [[nodiscard]] std::uint64_t changes() const noexcept {
-    return changes_.load(std::memory_order_relaxed);
+  [[nodiscard]] std::uint64_t changes() const noexcept { return sum(&LogPart::changes); }
+  /// The same of the part for this hash alone.
+  [[nodiscard]] std::uint64_t changes_beside(std::uint64_t hash) const noexcept {
+    return part_of(hash).changes.load(std::memory_order_relaxed);
   }
-  /// True when it has `times` as many entries as it is meant for, or twice as many changes, or as
-  /// many bytes of blobs.
+  [[nodiscard]] unsigned log_parts() const noexcept { return tail_.parts(); }
+  /// True when a part of it, or the one for this hash, has `times` as many entries as it is meant
+  /// for, or twice as many changes, or as many bytes of blobs.
   [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
-    if (count() >= times * capacity_ || changes() >= 2 * times * capacity_) return true;
-    return RecordStore<Keys>::has_blobs &&
-           blob_bytes_.load(std::memory_order_relaxed) * pool_bytes_per_blob_byte >=
-               times * pool_.bytes();
+    bool full = false;
+    for (unsigned i = 0; i < tail_.parts(); ++i) full = full || is_full(tail_.part(i), times);
+    return full;
   }
-  /// Counts a change for which a log record was taken, and the bytes of its blob. One caller at a
-  /// time: no locked instructions.
-  void count_change(bool is_new, std::uint64_t blob_bytes) noexcept {
-    const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t number) {
-      sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
-    };
-    add(changes_, 1);
-    add(count_, is_new ? 1 : 0);
-    if constexpr (RecordStore<Keys>::has_blobs) add(blob_bytes_, blob_bytes);
+  [[nodiscard]] bool is_full_beside(std::uint64_t hash, std::uint64_t times) const noexcept {
+    return is_full(part_of(hash), times);
   }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
@@ -127,6 +128,8 @@ class Buffer {
   }
   [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
   void prefetch(std::uint64_t hash) const noexcept { filter_.prefetch(hash); }
+  /// For a writer: what a log record is taken from, too.
+  void prefetch_for_change(std::uint64_t hash) noexcept { pm::prefetch_for_write(&part_of(hash)); }
   /// The entry of `key`, whose hash this is.
   [[nodiscard]] Found find(Key key, std::uint64_t hash) const;
 
@@ -145,13 +148,33 @@ class Buffer {
   void make_room(Position& position, Key key) {
     if (!position.at.present && position.leaf->count() == Leaf::entries) split(position, key);
   }
-  /// Lets searches pass for a key that an entry is about to be set for (F2). One caller at a time.
-  void admit(std::uint64_t hash) noexcept { filter_.add(hash); }
-  /// Sets the entry of an admitted key at a locked position that has room; releases the leaf.
+  /// The log's newest segment is what `head` leads to; `empty` are without records, newest first.
+  void begin_log(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
+    tail_.begin(head, std::move(empty));
+  }
+  /// A slot of the log for a change of a key with this hash, whose entry is about to be set, and
+  /// the bytes of its blob; null: the log has no room.
+  [[nodiscard]] LogRecord* take_slot(std::uint64_t hash, bool is_new,
+                                     std::uint64_t blob_bytes) noexcept {
+    LogPart& part = part_of(hash);
+    return tail_.take(part, [&] { count_change(part, hash, is_new, blob_bytes); });
+  }
+  /// Counts a change whose record is in the log already, and lets searches pass (F2).
+  void note_change(std::uint64_t hash, bool is_new) noexcept {
+    count_change(part_of(hash), hash, is_new, 0);
+  }
+  /// Takes out an entry that was new, and was set just now.
+  void take_back(const Position& position, std::uint64_t hash) noexcept {
+    position.leaf->remove_at(position.at.rank);
+    LogPart& part = part_of(hash);
+    tail_.recount(part, [&] { add(part.entries, ~std::uint64_t{0}); });
+  }
+  /// Sets the entry of an admitted key at a locked position that has room. Nobody sees it before
+  /// the leaf is unlocked.
   [[gnu::always_inline]] void set(const Position& position, Key key, std::uint64_t word);
+  void unlock(const Position& position) noexcept { position.leaf->lock.unlock(); }
+  /// Where not even `make_room` was called, which may have moved entries away.
   void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
-  /// The same after `make_room`, which may have moved entries away.
-  void abandon(const Position& position) noexcept { position.leaf->lock.unlock(); }
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
   /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
@@ -186,6 +209,42 @@ class Buffer {
   [[nodiscard]] const std::vector<RecordWords>& garbage() const noexcept { return garbage_; }
 
  private:
+  using LogPart = LogTail::Part;
+  static_assert(BloomFilter::least_words >= LogTail::most_parts);  // a word's writers share a lock
+
+  [[nodiscard]] LogPart& part_of(std::uint64_t hash) noexcept {
+    return tail_.part(BloomFilter::number_of(hash));
+  }
+  [[nodiscard]] const LogPart& part_of(std::uint64_t hash) const noexcept {
+    return tail_.part(BloomFilter::number_of(hash));
+  }
+  [[nodiscard]] std::uint64_t sum(std::atomic<std::uint64_t> LogPart::*of) const noexcept {
+    std::uint64_t all = 0;
+    for (unsigned i = 0; i < tail_.parts(); ++i)
+      all += (tail_.part(i).*of).load(std::memory_order_relaxed);
+    return all;
+  }
+  /// The keys of one part are as many as those of another, but for chance.
+  [[nodiscard]] bool is_full(const LogPart& part, std::uint64_t times) const noexcept {
+    const auto all = [&](const std::atomic<std::uint64_t>& of) {
+      return of.load(std::memory_order_relaxed) * tail_.parts();
+    };
+    if (all(part.entries) >= times * capacity_ || all(part.changes) >= 2 * times * capacity_)
+      return true;
+    return RecordStore<Keys>::has_blobs &&
+           all(part.blob_bytes) * pool_bytes_per_blob_byte >= times * pool_.bytes();
+  }
+  static void add(std::atomic<std::uint64_t>& sum, std::uint64_t number) noexcept {
+    sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
+  }
+  /// One caller at a time for a part: no locked instructions.
+  void count_change(LogPart& part, std::uint64_t hash, bool is_new,
+                    std::uint64_t blob_bytes) noexcept {
+    add(part.changes, 1);
+    add(part.entries, is_new ? 1 : 0);
+    if constexpr (RecordStore<Keys>::has_blobs) add(part.blob_bytes, blob_bytes);
+    filter_.add(hash);
+  }
   [[nodiscard]] static bool copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept;
   void prefetch_behind(const Batch& batch, unsigned first) const noexcept;
   template <class Stable>
@@ -203,12 +262,8 @@ class Buffer {
   const std::uint64_t anchor_;  ///< pool offset
   const std::uint64_t generation_;
   const std::uint64_t capacity_;
-  // Every change writes these, every lookup reads what is around them. Written under the lock of
-  // the log's tail.
-  alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> count_{0};
-  std::atomic<std::uint64_t> changes_{0};
-  std::atomic<std::uint64_t> blob_bytes_{0};
-  alignas(pm::cache_line_bytes) BloomFilter filter_;
+  LogTail tail_;
+  BloomFilter filter_;
   NodeArena leaves_;
   Leaf* const first_;
   InnerTree<Keys> inner_;
@@ -250,7 +305,6 @@ inline void Buffer<Keys>::set(const Position& position, Key key, std::uint64_t w
     leaf.set_word(position.at.rank, word);
   else
     leaf.insert_at(position.at.rank, {RecordStore<Keys>::key_word(key), word});
-  leaf.lock.unlock();
 }
 
 extern template class Buffer<IntegerKeys>;

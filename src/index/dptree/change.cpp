@@ -10,9 +10,10 @@ using dptree::LogRecord;
 // the blob's lines more. R2: the lock of the log's tail, a locked instruction, comes behind the
 // flushes of the blob and before this, so the blob is durable.
 template <class Keys>
-void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) noexcept {
+void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
+                           Change change) noexcept {
   const RecordWords words = draft.words;
-  const std::uint64_t check = LogRecord::check_of(words, seal, Change::put);
+  const std::uint64_t check = LogRecord::check_of(words, seal, change);
   record.key.store(words.key, std::memory_order_release);  // D3
   record.value.store(words.value, std::memory_order_release);
   if constexpr (RecordStore<Keys>::has_blobs)
@@ -27,22 +28,63 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal) 
 // that can be the answer; below it nothing is changed while this thread is a writer (D2), merges
 // keep what there is.
 template <class Keys>
-inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, bool asks)
+inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, Ask ask)
     -> Target {
   Target target;
-  if (!asks) {
+  front.prefetch_for_change(hash);
+  if (ask == Ask::nothing) {
     target.position = front.lock(key);
   } else {
     const Aim aim = aim_at(key, hash);
     const auto entered = front.enter(key);
     const bool is_ahead = !front.may_have(hash);
-    if (is_ahead) target.present = find_below_front(aim, key, hash, target.below);
+    if (is_ahead) {
+      target.in_doubt = ask == Ask::fingerprint && suspects_in_base(aim, hash, target);
+      target.present = target.in_doubt || find_below_front(aim, key, hash, target.below);
+    }
     target.position = front.lock(key, entered);
     if (!is_ahead && !target.position.found.any())
       target.present = find_below_front(aim_at(key, hash), key, hash, target.below);
   }
-  if (target.position.found.any()) target.present = target.position.found.is_put();
+  if (target.position.found.any()) {
+    target.present = target.position.found.is_put();
+    target.in_doubt = false;
+  }
   return target;
+}
+
+template <class Keys>
+inline bool DpTree<Keys>::suspects_in_base(const Aim& aim, std::uint64_t hash,
+                                           Target& target) const noexcept {
+  const Snapshot& trees = *aim.trees;
+  if (aim.leaf == null_offset) return false;
+  if (trees.middle != nullptr && trees.middle->may_have(hash)) return false;
+  const LeafView view = leaf_at(aim.leaf);
+  target.aim = aim;
+  target.which = view.current(trees.base->version);
+  const LeafView::Suspects suspects = view.suspects(target.which, fingerprint_from(hash));
+  if (!suspects.any()) return false;
+  target.first = suspects.first_slot();
+  target.last = suspects.last_slot();
+  target.has_others = suspects.more_than_two();
+  pm::prefetch(&view.record(target.first));
+  pm::prefetch(&view.record(target.last));
+  return true;
+}
+
+// The first and the last suspect are compared, whatever one comes to: without a branch on what is
+// not in the cache yet.
+template <class Keys>
+inline bool DpTree<Keys>::is_confirmed(const Target& target, Key key, std::uint64_t hash) const {
+  const LeafView view = leaf_at(target.aim.leaf);
+  const auto matches = [&](unsigned slot) {
+    return records_.matches(view.record(slot).load(), key) & view.set(target.which).has(slot);
+  };
+  bool found = matches(target.first) | matches(target.last);
+  if (target.has_others) found = found || find_in_leaf(view, target.which, key, hash).has_value();
+  if (is_whole(*target.aim.trees)) return found;
+  RecordWords words;
+  return find_below_front(aim_at(key, hash), key, hash, words);
 }
 
 /// A slot for the log record of a change, which is counted; null: the log has no room. The position
@@ -51,12 +93,24 @@ template <class Keys>
 inline LogRecord* DpTree<Keys>::take_slot(Buffer& front, typename Buffer::Position& position,
                                           Key key, std::uint64_t hash, std::uint64_t blob_bytes) {
   front.make_room(position, key);
-  LogRecord* const record = tail_.take([&] {
-    front.count_change(!position.found.any(), blob_bytes);
-    front.admit(hash);
-  });
-  if (record == nullptr) front.abandon(position);
+  LogRecord* const record = front.take_slot(hash, !position.found.any(), blob_bytes);
+  if (record == nullptr) front.unlock(position);
   return record;
+}
+
+template <class Keys>
+inline auto DpTree<Keys>::what_to_ask(Put kind) const noexcept -> Ask {
+  if (kind == Put::upsert) return Ask::nothing;
+  return presumed_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed)
+             ? Ask::fingerprint
+             : Ask::record;
+}
+
+template <class Keys>
+inline void DpTree<Keys>::presume(Put kind, bool succeeds) noexcept {
+  std::atomic<bool>& presumed = presumed_[static_cast<std::size_t>(kind)];
+  if (presumed.load(std::memory_order_relaxed) != succeeds)
+    presumed.store(succeeds, std::memory_order_relaxed);
 }
 
 template <class Keys>
@@ -65,32 +119,51 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  Target target = lock_target(front, key, hash, kind != Put::upsert);
-  auto& [position, present, below] = target;
-  if (kind != Put::upsert && present == (kind == Put::insert)) {
+  const Outcome otherwise = kind == Put::insert ? Outcome::exists : Outcome::not_found;
+  const auto is_against = [&](bool present) {
+    return kind != Put::upsert && present == (kind == Put::insert);
+  };
+  Target target = lock_target(front, key, hash, what_to_ask(kind));
+  auto& position = target.position;
+  if (!target.in_doubt && is_against(target.present)) {
     front.release(position);
-    return present ? Outcome::exists : Outcome::not_found;
+    presume(kind, false);
+    return otherwise;
   }
   Draft draft;
-  if (!records_.draft(key, value, draft)) {
+  LogRecord* record = nullptr;
+  if (records_.draft(key, value, draft)) {
+    std::uint64_t blob_bytes = 0;
+    if constexpr (RecordStore<Keys>::has_blobs) blob_bytes = draft.block.bytes;
+    record = take_slot(front, position, key, hash, blob_bytes);
+    if (record == nullptr) records_.cancel(draft);
+  } else {
     front.release(position);
-    return Outcome::out_of_space;
   }
-  std::uint64_t blob_bytes = 0;
-  if constexpr (RecordStore<Keys>::has_blobs) blob_bytes = draft.block.bytes;
-  LogRecord* const record = take_slot(front, position, key, hash, blob_bytes);
   if (record == nullptr) {
-    records_.cancel(draft);
-    return Outcome::out_of_space;
+    const bool knows_better = target.in_doubt && is_against(is_confirmed(target, key, hash));
+    return knows_better ? otherwise : Outcome::out_of_space;
   }
-  log_put(*record, draft, front.seal());
+  front.set(position, key, pool_.offset_of(record));
+  constexpr std::array in_doubt{Change::insert, Change::put, Change::update};  // by `Put`
+  log_put(*record, draft, front.seal(),
+          target.in_doubt ? in_doubt[static_cast<std::size_t>(kind)] : Change::put);
+  cares = wants_care(front, hash);
+  if (target.in_doubt && is_against(is_confirmed(target, key, hash))) {
+    record->take_back();  // G6
+    records_.free(draft.words);
+    front.take_back(position, hash);
+    front.unlock(position);
+    presume(kind, false);
+    return otherwise;
+  }
+  presume(kind, true);
   if constexpr (RecordStore<Keys>::has_blobs)
     if (position.found.is_put()) {
       const RecordWords old = front.record_of(position.found.word)->words();
       front.discard(old.value, old.key);
     }
-  front.set(position, key, pool_.offset_of(record));
-  cares = wants_care(front);
+  front.unlock(position);
   return Outcome::ok;
 }
 
@@ -115,22 +188,23 @@ Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& cares) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  Target target = lock_target(front, key, hash, true);
-  auto& [position, present, below] = target;
-  if (!present) {
+  Target target = lock_target(front, key, hash, Ask::record);
+  auto& position = target.position;
+  if (!target.present) {
     front.release(position);
     return Outcome::not_found;
   }
   LogRecord* const record = take_slot(front, position, key, hash, 0);
   if (record == nullptr) return Outcome::out_of_space;
   const RecordWords words =
-      position.found.any() ? front.record_of(position.found.word)->words() : below;
+      position.found.any() ? front.record_of(position.found.word)->words() : target.below;
+  front.set(position, key, pool_.offset_of(record) | Buffer::removal_bit);
   record->key.store(words.key, std::memory_order_release);  // D3
   record->value.store(words.value, std::memory_order_release);
   pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
-  front.set(position, key, pool_.offset_of(record) | Buffer::removal_bit);
-  cares = wants_care(front);
+  front.unlock(position);
+  cares = wants_care(front, hash);
   return Outcome::ok;
 }
 
@@ -163,6 +237,7 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, Outcome& outcome) {
   pm::store_persist(record.check, LogRecord::check_of(words, tree.seal(), Change::removal));  // G2
   tree.discard(words.value, words.key);
   tree.set(position, key, position.found.word | Buffer::removal_bit);
+  tree.unlock(position);
   outcome = Outcome::ok;
   return true;
 }

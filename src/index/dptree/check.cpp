@@ -92,7 +92,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
         wrong = "B2: keys do not ascend";
       else if (view.fingerprint(slot).load() != fingerprint_of(key))
         wrong = "B3: a fingerprint is not its key's";
-      else if (base.find(key) != leaf)
+      else if (base.find(key).number != leaf)
         wrong = "M1: a key is in another leaf";
       last = words;
       return wrong == nullptr;

@@ -23,7 +23,6 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       leaf_memory_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
-      tail_(*place.pool, log_entries),
       has_worker_(place.options.get("workers") != 0) {}
 
 template <class Keys>
@@ -57,11 +56,10 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
     return rooted.error();
   }
   std::unique_ptr<DpTree> tree(new DpTree(place, block.offset, leaf_entries, log_entries));
-  tree->tail_.move_to(anchor->log[0], {});
   auto base = std::make_unique<BaseMap>(0);
-  const std::uint64_t capacity = tree->capacity_over(*base);
-  tree->snapshot_.store(new Snapshot{tree->new_buffer(State{}.generation, capacity).release(),
-                                     nullptr, base.release()},
+  std::unique_ptr<Buffer> front = tree->new_buffer(State{}.generation, *base);
+  front->begin_log(anchor->log[0], {});
+  tree->snapshot_.store(new Snapshot{front.release(), nullptr, base.release()},
                         std::memory_order_release);
   tree->start_worker();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
@@ -91,10 +89,11 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
 }
 
 template <class Keys>
-auto DpTree<Keys>::new_buffer(std::uint64_t generation, std::uint64_t capacity)
+auto DpTree<Keys>::new_buffer(std::uint64_t generation, const BaseMap& base)
     -> std::unique_ptr<Buffer> {
   return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, leaf_memory_, huge_pages_,
-                                  pool_.offset_of(&anchor_), generation, capacity);
+                                  pool_.offset_of(&anchor_), generation, capacity_over(base),
+                                  log_entries_, base.records);
 }
 
 template <class Keys>

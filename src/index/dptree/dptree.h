@@ -66,7 +66,7 @@ class DpTree final : public OrderedIndex<Keys> {
   using Record = typename Keys::Record;
   using Scan = typename Keys::Scan;
 
-  static constexpr IndexRootKind root_kind{"dptree", 1, Keys::kind};
+  static constexpr IndexRootKind root_kind{"dptree", 2, Keys::kind};
 
   /// An empty tree, one root. Errors: exists, out_of_space, usage.
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
@@ -91,6 +91,7 @@ class DpTree final : public OrderedIndex<Keys> {
   friend class DpTreePeer<Keys>;
 
   enum class Put : std::uint8_t { insert, upsert, update };
+  static constexpr std::size_t puts = 3;
   using Draft = typename RecordStore<Keys>::Draft;
   using Buffer = dptree::Buffer<Keys>;
   using BaseMap = dptree::BaseMap<Keys>;
@@ -117,11 +118,25 @@ class DpTree final : public OrderedIndex<Keys> {
     unsigned slot;
     RecordWords words;
   };
+  /// How much a change must know about its key before its log record is written.
+  enum class Ask : std::uint8_t {
+    nothing,
+    fingerprint,  ///< whether the base tree may have it, where that tree decides
+    record,
+  };
   /// Where a change goes, its leaf locked; the rest unless nobody asked.
   struct Target {
     typename Buffer::Position position;
-    bool present = false;  ///< the key
-    RecordWords below;     ///< its record where the front tree has none
+    bool present = false;   ///< the key
+    bool in_doubt = false;  ///< it may not be: a suspect may be another key's record
+    RecordWords below;      ///< its record where the front tree has none, and nothing is in doubt
+    // In doubt: the suspects, by their slots. Each in a variable of its own, because what is copied
+    // as a whole is read when all flushes before have drained.
+    Aim aim{};
+    unsigned which = 0;
+    unsigned first = 0;
+    unsigned last = 0;
+    bool has_others = false;
   };
   /// A change that waits for its merge.
   struct Pending {
@@ -154,7 +169,7 @@ class DpTree final : public OrderedIndex<Keys> {
   // Reading. The caller is pinned.
   [[nodiscard]] static Aim aim_in(const Snapshot& trees, Key key) noexcept {
     const BaseMap& base = *trees.base;
-    return {&trees, base.size() == 0 ? null_offset : base.leaf(base.find(key))};
+    return {&trees, base.size() == 0 ? null_offset : base.find(key).leaf};
   }
   /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
   /// something else.
@@ -170,6 +185,13 @@ class DpTree final : public OrderedIndex<Keys> {
   /// The same without the front tree, for a writer, under whom that stays.
   [[nodiscard]] bool find_below_front(Aim aim, Key key, std::uint64_t hash,
                                       RecordWords& found) const;
+  /// True when the base tree decides whether there is the key, and has suspects, which are asked
+  /// for.
+  [[nodiscard]] [[gnu::always_inline]] bool suspects_in_base(const Aim& aim, std::uint64_t hash,
+                                                             Target& target) const noexcept;
+  /// Whether a target that is in doubt has the key.
+  [[nodiscard]] [[gnu::always_inline]] bool is_confirmed(const Target& target, Key key,
+                                                         std::uint64_t hash) const;
 
   [[nodiscard]] std::uint64_t count_over_base(const Snapshot& trees, const Buffer& tree,
                                               const Buffer* newer) const;
@@ -178,17 +200,21 @@ class DpTree final : public OrderedIndex<Keys> {
   // when all flushes before have drained. Inlined by force: a change overlaps with the one before
   // as far as the reorder buffer reaches.
   [[nodiscard]] [[gnu::always_inline]] Target lock_target(Buffer& front, Key key,
-                                                          std::uint64_t hash, bool asks);
+                                                          std::uint64_t hash, Ask ask);
   [[nodiscard]] [[gnu::always_inline]] dptree::LogRecord* take_slot(
       Buffer& front, typename Buffer::Position& position, Key key, std::uint64_t hash,
       std::uint64_t blob_bytes);
+  [[nodiscard]] Ask what_to_ask(Put kind) const noexcept;
+  /// Notes whether a put has succeeded, for the next one.
+  void presume(Put kind, bool succeeds) noexcept;
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   /// `out_of_space`: the log has no room. `cares`: there may be something to do for
   /// `merge_if_full`.
   [[nodiscard]] [[gnu::always_inline]] Outcome try_put(Key key, Value value, std::uint64_t hash,
                                                        Put kind, bool& cares);
   [[nodiscard]] Outcome try_remove(Key key, std::uint64_t hash, bool& cares);
-  void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal) noexcept;
+  void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal,
+               dptree::Change change) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, Outcome& outcome);
@@ -197,9 +223,10 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   /// After a change: true when there may be something to do for `merge_if_full`. The caller is
   /// pinned.
-  [[nodiscard]] bool wants_care(const Buffer& front) const noexcept {
-    const bool may_collect = !has_worker_ && front.changes() % changes_before_collecting == 0;
-    return may_collect || front.is_full(1);
+  [[nodiscard]] bool wants_care(const Buffer& front, std::uint64_t hash) const noexcept {
+    const bool may_collect =
+        !has_worker_ && front.changes_beside(hash) % changes_before_collecting == 0;
+    return may_collect || front.is_full_beside(hash, 1);
   }
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
@@ -231,10 +258,13 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Result<std::uint64_t> recover_leaf(std::uint64_t offset, BaseMap& base,
                                                    std::optional<RecordWords>& last);
   [[nodiscard]] Result<std::vector<std::uint64_t>> mark_log(std::uint64_t head);
-  [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree);
-  [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree);
-  [[nodiscard]] std::unique_ptr<Buffer> new_buffer(std::uint64_t generation,
-                                                   std::uint64_t capacity);
+  /// `below`: the trees under `tree`, which is none of them.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree,
+                                                          const Snapshot& below);
+  [[nodiscard]] bool is_below(const Snapshot& trees, Key key, std::uint64_t hash) const;
+  [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree,
+                                           const Snapshot& below);
+  [[nodiscard]] std::unique_ptr<Buffer> new_buffer(std::uint64_t generation, const BaseMap& base);
   [[nodiscard]] std::vector<std::uint64_t> segments(std::uint64_t head) const;
   [[nodiscard]] Result<void> check_base(const BaseMap& base,
                                         std::unordered_set<std::uint64_t>& blobs) const;
@@ -253,10 +283,12 @@ class DpTree final : public OrderedIndex<Keys> {
   Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
-  alignas(pm::cache_line_bytes) dptree::LogTail tail_;  ///< apart from what every lookup reads
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
   std::atomic<std::uint64_t> reusing_{0};
+  /// Whether the last put of a kind has succeeded: then the next one's log record is written before
+  /// the key is looked for, because one that comes to nothing is a second flush.
+  std::array<std::atomic<bool>, puts> presumed_{true, true, true};
   pm::AsymmetricLock writers_;
   mutable pm::VersionLock merging_;
   // Full pools; but for the atomic ones under `merging_`.

@@ -19,6 +19,7 @@ using dptree_test::Model;
 using dptree_test::short_logs;
 using dptree_test::Store;
 using dptree_test::succeeds;
+using dptree_test::suspected_number;
 using index_test::expect_after_cuts;
 using index_test::expect_corrupt;
 using index_test::extract;
@@ -73,6 +74,77 @@ void expect_one_log_record(std::uint64_t number, Step&& step) {
 TYPED_TEST(DpTreeCrash, APutIsOneWord) {
   for (const std::uint64_t number : {61U, 62U, 23U})
     expect_one_log_record<TypeParam>(number, [](auto& test, std::uint64_t n) { test.put(n, 777); });
+}
+// G6: of keys that the base tree has, or may have.
+TYPED_TEST(DpTreeCrash, AnUpdateIsOneWord) {
+  expect_one_log_record<TypeParam>(62, [](auto& test, std::uint64_t n) {
+    const auto key = make<TypeParam>(n);
+    ASSERT_EQ(test.store.index().update(key, make<TypeParam>(777)), Outcome::ok);
+    test.model[key] = make<TypeParam>(777);
+  });
+}
+TYPED_TEST(DpTreeCrash, AnInsertInDoubtIsOneWord) {
+  std::uint64_t number = 0;
+  {
+    Case<TypeParam> test;
+    ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
+    number = suspected_number(test, 1001, 1);
+  }
+  expect_one_log_record<TypeParam>(number, [](auto& test, std::uint64_t n) {
+    const auto key = make<TypeParam>(n);
+    ASSERT_EQ(test.store.index().insert(key, make<TypeParam>(777)), Outcome::ok);
+    test.model[key] = make<TypeParam>(777);
+  });
+}
+
+/// Around a change that comes to nothing: its log record may be durable, and is made none by
+/// recovery, so that it stays nothing when the key comes or goes without the log.
+template <class Keys, class Step>
+void expect_nothing_of(std::uint64_t number, dptree::Change change, Step&& step) {
+  Case<Keys> test;
+  ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
+  const auto key = make<Keys>(number);
+  Recording<Keys> recording(test.store);
+  step(test, key);
+  Words loose = recording.changed();
+  // The first word of a record that neither log has led to before is its key.
+  const std::uint64_t key_word = RecordStore<Keys>::key_word(key);
+  const auto written = std::ranges::find(loose, key_word, &Word::value);
+  ASSERT_NE(written, loose.end());
+  const std::uint64_t record = written->offset;
+  const auto value = std::ranges::find(loose, record + 8, &Word::offset);
+  ASSERT_NE(value, loose.end());
+  EXPECT_EQ(std::ranges::find(loose, record + 16, &Word::offset), loose.end());
+  const Words commit{
+      {record + 16, dptree::LogRecord::check_of({key_word, value->value},
+                                                test.store.peer().front().seal(), change)}};
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(test.store, recording, {}, loose, test.model));
+  ASSERT_TRUE(succeeds(recording.cut(loose + commit)));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  if (test.model.erase(key) != 0) {
+    ASSERT_EQ(test.store.peer().remove_in_place(key), Outcome::ok);
+  }
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  test.put(number, 5);
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+TYPED_TEST(DpTreeCrash, AnInsertOfWhatIsThereIsNothing) {
+  expect_nothing_of<TypeParam>(62, dptree::Change::insert, [](auto& test, const auto& key) {
+    ASSERT_EQ(test.store.index().insert(key, make<TypeParam>(777)), Outcome::exists);
+  });
+}
+TYPED_TEST(DpTreeCrash, AnUpdateOfWhatIsNotThereIsNothing) {
+  std::uint64_t number = 0;
+  {
+    Case<TypeParam> test;
+    ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
+    number = suspected_number(test, 1001, 1);
+  }
+  expect_nothing_of<TypeParam>(number, dptree::Change::update, [](auto& test, const auto& key) {
+    ASSERT_EQ(test.store.index().update(key, make<TypeParam>(777)), Outcome::not_found);
+  });
 }
 TYPED_TEST(DpTreeCrash, ARemovalIsOneWord) {
   for (const std::uint64_t number : {62U, 23U})

@@ -54,6 +54,36 @@ TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
   }
 }
 
+// G3: the same with logs in parts, over more records that stay.
+TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
+  constexpr std::uint64_t stay = 4000;
+  constexpr std::uint64_t apart = 100'000;
+  for (const char* workers : {"workers=0", "workers=1"}) {
+    Store<TypeParam> store({"leaf_entries=16", "log_entries=3", "buffer_entries=600", workers},
+                           64 << 20);
+    Model<TypeParam> model;
+    for (std::uint64_t n = apart; n < apart + stay; ++n) {
+      const auto key = make<TypeParam>(n);
+      ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+      model[key] = key;
+    }
+    store.index().quiesce();
+    ASSERT_GT(store.peer().front().log_parts(), 4U);
+    std::array<Model<TypeParam>, threads> models;
+    std::vector<std::jthread> running;
+    for (unsigned t = 0; t < threads; ++t)
+      running.emplace_back([&, t] {
+        index_test::toggle_own_keys<TypeParam>(store.index(), t, threads, 100, 5000,
+                                               make<TypeParam>, models[t]);
+      });
+    running.clear();
+    for (const auto& one : models) model.insert(one.begin(), one.end());
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+    ASSERT_TRUE(succeeds(store.crash()));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  }
+}
+
 // D1, D3: what is always there is in every scan once, in order, whatever comes and goes beside it;
 // and its value never goes back.
 TYPED_TEST(DpTreeThreads, ScansAndLookupsBesideMerges) {

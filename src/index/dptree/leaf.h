@@ -153,28 +153,46 @@ class LeafView {
     }
     return found;
   }
-  /// Calls is_it(words) for the records whose fingerprint is this one, until it says yes; the slot
-  /// and the words of that one. Most often there is one record, or none: it is looked at without a
-  /// branch on which word of fingerprints it is in, and the last one arrives meanwhile.
+  /// The slots of the records that have one fingerprint; most often there is one, or none.
+  struct Suspects {
+    Slots slots{};
+    unsigned first = 0;  ///< word of `slots` with any
+    unsigned last = 0;
+    [[nodiscard]] bool any() const noexcept { return slots[first] != 0; }
+    [[nodiscard]] unsigned first_slot() const noexcept {
+      return 64 * first + static_cast<unsigned>(std::countr_zero(slots[first]));
+    }
+    [[nodiscard]] unsigned last_slot() const noexcept {
+      return 64 * last + 63 - static_cast<unsigned>(std::countl_zero(slots[last]));
+    }
+    [[nodiscard]] bool more_than_two() const noexcept { return dptree::count(slots) > 2; }
+  };
+  /// Found without a branch on which words they are in.
+  [[nodiscard]] [[gnu::always_inline]] Suspects suspects(unsigned which,
+                                                         std::uint8_t wanted) const noexcept {
+    const LeafSet& from = set(which);
+    Suspects found;
+    for (unsigned word = words(); word-- > 0;) {
+      found.slots[word] = match(word, wanted) & from.bitmap[word].load(std::memory_order_acquire);
+      found.first = found.slots[word] != 0 ? word : found.first;
+    }
+    for (unsigned word = 1; word < words(); ++word)
+      found.last = found.slots[word] != 0 ? word : found.last;
+    return found;
+  }
+  /// The slot and the words of the first suspect of which is_it(words) says yes. The first one is
+  /// looked at at once, and the last one arrives meanwhile.
   template <class IsIt>
   [[nodiscard]] [[gnu::always_inline]] std::optional<std::pair<unsigned, RecordWords>> find(
       unsigned which, std::uint8_t wanted, IsIt&& is_it) const {
-    const LeafSet& from = set(which);
-    Slots found{};
-    unsigned first = 0;
-    unsigned last = 0;
-    for (unsigned word = words(); word-- > 0;) {
-      found[word] = match(word, wanted) & from.bitmap[word].load(std::memory_order_acquire);
-      first = found[word] != 0 ? word : first;
-    }
-    for (unsigned word = 1; word < words(); ++word) last = found[word] != 0 ? word : last;
-    if (found[first] == 0) return std::nullopt;
-    pm::prefetch(&record(64 * last + 63 - static_cast<unsigned>(std::countl_zero(found[last]))));
-    for (unsigned word = first; word <= last; ++word)
-      for (std::uint64_t left = found[word]; left != 0; left &= left - 1) {
+    const Suspects suspects = this->suspects(which, wanted);
+    if (!suspects.any()) return std::nullopt;
+    pm::prefetch(&record(suspects.last_slot()));
+    for (unsigned word = suspects.first; word <= suspects.last; ++word)
+      for (std::uint64_t left = suspects.slots[word]; left != 0; left &= left - 1) {
         const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(left));
         const RecordWords words = record(slot).load();
-        if (from.has(slot) && is_it(words)) return std::pair(slot, words);  // B2
+        if (set(which).has(slot) && is_it(words)) return std::pair(slot, words);  // B2
       }
     return std::nullopt;
   }

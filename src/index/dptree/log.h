@@ -1,4 +1,5 @@
-// The log of a buffer tree: a chain of segments, newest first, with one record per change.
+// The log of a buffer tree: a chain of segments, newest first, with one record per change. It is
+// written in parts, each with a segment of its own open.
 //
 //   segment: byte 0     8        32
 //                | next | unused | record[n] |
@@ -14,14 +15,24 @@
 // G2  a record lies in one cache line, and its check word is stored last and is durable before
 //     anything shows the record. A removal in place turns a put into a removal by the one word.
 // G3  the records of one key stand in the order in which they were made: by slot, and by segment
-//     from the oldest on.
+//     from the oldest on. They all go to one part, and a segment that a part opens is newer than
+//     those it has opened before.
 // G4  a segment leads to the one before it, and is durable before the anchor's word leads to it.
 // G5  a log that is dropped keeps its oldest segments, a record for each 64 of the base tree: so
 //     merges of a full pool, where leaves take all other room, are for more than a few changes.
+//     There are at most half as many parts, so that one without a segment is not what a merge is
+//     for.
+// G6  a record of an insert counts as a put where its key is absent without it, that of an update
+//     where it is present, and else for nothing: so it may be durable before anybody knows. Which
+//     counts for nothing is made no record before its leaf is unlocked, or else by recovery. So a
+//     log has none but as the newest record of its key, and but for inserts whose record a merge
+//     has put into the base tree already (D4).
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -33,7 +44,7 @@
 
 namespace perdure::dptree {
 
-enum class Change : std::uint8_t { put = 1, removal = 2 };
+enum class Change : std::uint8_t { insert = 0, put = 1, removal = 2, update = 3 };
 
 struct alignas(32) LogRecord {
   std::atomic<std::uint64_t> key;
@@ -58,10 +69,12 @@ struct alignas(32) LogRecord {
   [[nodiscard]] RecordWords words() const noexcept {
     return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
   }
+  /// Makes it none. Cost: 1 flushed line, 1 fence.
+  void take_back() noexcept { pm::store_persist(check, 0); }
   /// True when this is a record of that log (G1).
   [[nodiscard]] bool counts(std::uint64_t seal, Change& change) const noexcept {
     const std::uint64_t word = check.load(std::memory_order_acquire);
-    change = (word & 3) == 1 ? Change::put : Change::removal;
+    change = static_cast<Change>(word & 3);
     return word == check_of(words(), seal, change);
   }
 };
@@ -81,64 +94,99 @@ static_assert(sizeof(LogSegment) == 32);
 static_assert(Heap::block_alignment(LogSegment::bytes(3)) >= sizeof(LogRecord));
 static_assert(Heap::block_alignment(LogSegment::bytes(127)) >= sizeof(LogRecord));
 
-/// The end of the log that is being written. Thread-safe.
+/// Where the next records of a log go. Thread-safe.
 class LogTail {
  public:
-  LogTail(Pool& pool, unsigned segment_records) noexcept
-      : pool_(pool), segment_records_(segment_records) {}
+  static constexpr unsigned most_parts = 32;
+  /// G5: of the records of the base tree, one for each so many is kept of a log that is dropped.
+  static constexpr std::uint64_t records_per_kept_record = 64;
 
-  /// A slot for one record, counted with `count()`, which no two threads are in at once; null: the
-  /// pool has no room for a segment. Asks for the
-  /// next line: a store to one that is in no cache holds the flush up.
+  /// A part, on a line of its own. Written under its lock.
+  struct alignas(pm::cache_line_bytes) Part {
+    std::atomic<std::uint64_t> entries{0};  ///< keys that its records are of
+    std::atomic<std::uint64_t> changes{0};  ///< records
+    std::atomic<std::uint64_t> blob_bytes{0};
+
+   private:
+    friend class LogTail;
+    pm::VersionLock lock_;
+    LogSegment* segment_ = nullptr;
+    unsigned used_ = 0;  ///< of its segment
+  };
+
+  /// Over a base tree of so many records.
+  LogTail(Pool& pool, unsigned segment_records, std::uint64_t base_records) noexcept
+      : pool_(pool),
+        segment_records_(segment_records),
+        parts_(static_cast<unsigned>(std::bit_floor(std::clamp<std::uint64_t>(
+            base_records / records_per_kept_record / segment_records / 2, 1, most_parts)))) {}
+
+  [[nodiscard]] unsigned parts() const noexcept { return parts_; }
+  /// The part for a key, by a number that is its key's.
+  [[nodiscard]] Part& part(std::uint64_t number) noexcept { return part_[number & (parts_ - 1)]; }
+  [[nodiscard]] const Part& part(std::uint64_t number) const noexcept {
+    return part_[number & (parts_ - 1)];
+  }
+
+  /// A slot for one record of a part, counted with `count()`, which no two threads are in at once
+  /// for that part; null: the pool has no room for a segment. Asks for the next line: a store to
+  /// one that is in no cache holds the flush up.
   template <class Count>
-  [[nodiscard]] LogRecord* take(Count&& count) noexcept {
+  [[nodiscard]] LogRecord* take(Part& part, Count&& count) noexcept {
     constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LogRecord);
-    (void)lock_.lock();
+    (void)part.lock_.lock();
     LogRecord* slot = nullptr;
-    if (used_ < segment_records_ || extend()) {
-      slot = &segment_->record(used_++);
-      const unsigned next = std::min(used_ - 1 + records_per_line, segment_records_ - 1);
-      pm::prefetch_for_write(&segment_->record(next));
+    if ((part.segment_ != nullptr && part.used_ < segment_records_) || open_segment(part)) {
+      slot = &part.segment_->record(part.used_++);
+      const unsigned next = std::min(part.used_ - 1 + records_per_line, segment_records_ - 1);
+      pm::prefetch_for_write(&part.segment_->record(next));
       count();
     }
-    lock_.unlock_unchanged();
+    part.lock_.unlock_unchanged();
     return slot;
   }
-  /// From now on the log whose newest segment `head` leads to, and whose segments `empty`, newest
-  /// first, hold no record yet. No writer runs.
-  void move_to(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
+  /// Calls count() as `take` does.
+  template <class Count>
+  void recount(Part& part, Count&& count) noexcept {
+    (void)part.lock_.lock();
+    count();
+    part.lock_.unlock_unchanged();
+  }
+  /// The log's newest segment is what `head` leads to, and the segments `empty`, newest first, hold
+  /// no record yet. No writer runs.
+  void begin(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
     head_ = &head;
     empty_ = std::move(empty);
-    segment_ = nullptr;
-    used_ = segment_records_;
   }
 
  private:
-  [[nodiscard]] bool extend() noexcept {
-    used_ = 0;
+  [[nodiscard]] bool open_segment(Part& part) noexcept {
+    (void)chain_.lock();
+    std::uint64_t at = null_offset;
     if (!empty_.empty()) {
-      segment_ = pool_.at<LogSegment>(empty_.back());
+      at = empty_.back();
       empty_.pop_back();
-      return true;
+    } else if (Reservation block = pool_.heap().reserve(LogSegment::bytes(segment_records_))) {
+      at = block.offset;
+      LogSegment& segment = *pool_.at<LogSegment>(at);
+      segment.next.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
+      pm::persist(&segment, sizeof segment);  // G4
+      pool_.heap().publish({&block, 1}, head_, at);
     }
-    used_ = segment_records_;
-    Reservation block = pool_.heap().reserve(LogSegment::bytes(segment_records_));
-    if (!block) return false;
-    segment_ = pool_.at<LogSegment>(block.offset);
-    segment_->next.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
-    pm::persist(segment_, sizeof *segment_);  // G4
-    pool_.heap().publish({&block, 1}, head_, block.offset);
-    used_ = 0;
+    chain_.unlock_unchanged();
+    if (at == null_offset) return false;
+    part.segment_ = pool_.at<LogSegment>(at);
+    part.used_ = 0;
     return true;
   }
 
   Pool& pool_;
   const unsigned segment_records_;
-  pm::VersionLock lock_;
+  const unsigned parts_;
+  pm::VersionLock chain_;
   std::atomic<std::uint64_t>* head_ = nullptr;
   std::vector<std::uint64_t> empty_;
-  LogSegment* segment_ = nullptr;
-  unsigned used_ = 0;
+  std::array<Part, most_parts> part_;
 };
 
 }  // namespace perdure::dptree

@@ -94,31 +94,47 @@ auto DpTree<Keys>::recover_base() -> Result<std::unique_ptr<BaseMap>> {
   return base;
 }
 
+template <class Keys>
+bool DpTree<Keys>::is_below(const Snapshot& trees, Key key, std::uint64_t hash) const {
+  if (trees.middle != nullptr)
+    if (const auto entry = trees.middle->find(key, hash); entry.any()) return entry.is_put();
+  return find_in_base(aim_in(trees, key), key, hash).has_value();
+}
+
 // False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
 // nobody any more; that of a put to the base tree (D4).
 template <class Keys>
-Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree) {
+Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const Snapshot& below) {
   Change change{};
   if (!record.counts(tree.seal(), change)) return false;
   const RecordWords words = record.words();
-  if constexpr (RecordStore<Keys>::has_blobs) {
+  if constexpr (RecordStore<Keys>::has_blobs)
     if (Result<void> sane = records_.check(words); !sane) return sane.error();
+  const Key key = records_.key_of(words);
+  const std::uint64_t hash = hash_of(key);
+  auto position = tree.lock(key);
+  const auto is_present = [&] {
+    return position.found.any() ? position.found.is_put() : is_below(below, key, hash);
+  };
+  if ((change == Change::insert && is_present()) || (change == Change::update && !is_present())) {
+    record.take_back();  // G6
+    tree.release(position);
+    return true;
+  }
+  if constexpr (RecordStore<Keys>::has_blobs)
     if (!heap_.is_marked(words.value)) {
       if (Result<void> marked = records_.mark(words); !marked) return marked.error();
       if (change == Change::removal) tree.discard(words.value, words.key);
     }
-  }
-  const Key key = records_.key_of(words);
-  auto position = tree.lock(key);
   if (position.found.is_put()) {
     const RecordWords old = tree.record_of(position.found.word)->words();
     tree.discard(old.value, old.key);
   }
   const std::uint64_t removal = change == Change::removal ? Buffer::removal_bit : 0;
-  tree.count_change(!position.found.any(), 0);
-  tree.admit(hash_of(key));
+  tree.note_change(hash, !position.found.any());
   tree.make_room(position, key);
   tree.set(position, key, pool_.offset_of(&record) | removal);
+  tree.unlock(position);
   return true;
 }
 
@@ -138,14 +154,15 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::mark_log(std::uint64_t head) {
 
 /// Returns the segments that have no records yet, newest first.
 template <class Keys>
-Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree) {
+Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buffer& tree,
+                                                        const Snapshot& below) {
   Result<std::vector<std::uint64_t>> chain = mark_log(head);
   if (!chain) return chain;
   std::size_t empty = chain->size();
   for (std::size_t segment = chain->size(); segment-- > 0;)  // G3
     for (unsigned i = 0; i < log_entries_; ++i) {
       LogRecord& record = pool_.at<LogSegment>((*chain)[segment])->record(i);
-      const Result<bool> replayed = replay_record(record, tree);
+      const Result<bool> replayed = replay_record(record, tree, below);
       if (!replayed) return replayed.error();
       if (*replayed) empty = segment;
     }
@@ -153,24 +170,26 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
   return chain;
 }
 
-// Writes nothing but what `disown_unfinished` does, which may be done again: so a cut inside
-// changes nothing.
+// Writes nothing but what `disown_unfinished` and `LogRecord::take_back` do, which may be done
+// again: so a cut inside changes nothing.
 template <class Keys>
 Result<void> DpTree<Keys>::recover_all() {
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   auto base = recover_base();
   if (!base) return base.error();
-  const std::uint64_t capacity = capacity_over(**base);
   std::unique_ptr<Buffer> middle;
-  if (state.has_middle) middle = new_buffer(state.generation - 1, capacity);
+  if (state.has_middle) middle = new_buffer(state.generation - 1, **base);
   const std::uint64_t other = anchor_.log[state.middle()].load(std::memory_order_relaxed);
-  if (const auto done = state.has_middle ? replay(other, *middle) : mark_log(other); !done)
+  if (const auto done = state.has_middle ? replay(other, *middle, {nullptr, nullptr, base->get()})
+                                         : mark_log(other);
+      !done)
     return done.error();
-  std::unique_ptr<Buffer> front = new_buffer(state.generation, capacity);
+  std::unique_ptr<Buffer> front = new_buffer(state.generation, **base);
   std::atomic<std::uint64_t>& log = anchor_.log[state.front];
-  auto empty = replay(log.load(std::memory_order_relaxed), *front);
+  auto empty =
+      replay(log.load(std::memory_order_relaxed), *front, {nullptr, middle.get(), base->get()});
   if (!empty) return empty.error();
-  tail_.move_to(log, std::move(*empty));
+  front->begin_log(log, std::move(*empty));
   overwriting_.store(state.version, std::memory_order_relaxed);
   reusing_.store(state.generation, std::memory_order_relaxed);
   emptied_ = !(*base)->empty_leaves.empty();

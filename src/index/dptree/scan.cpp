@@ -17,8 +17,10 @@ class DpTree<Keys>::Cursor {
       : tree_(tree), trees_(trees), wanted_(most) {
     const BaseMap& base = *trees.base;
     if (base.size() != 0) {
-      leaf_ = base.find(from);
-      prefetch_sets(leaf_);
+      const dptree::LeafPlace place = base.find(from);
+      leaf_ = place.number;
+      base.prefetch(leaf_);
+      prefetch_sets(tree.leaf_at(place.leaf));
     }
     front_.tree = trees.front;
     middle_.tree = trees.middle;
@@ -31,7 +33,7 @@ class DpTree<Keys>::Cursor {
     }
     for (BufferSide* side : {&front_, &middle_}) {
       if (side->tree == nullptr) continue;
-      if (side->batch.count * base.records < side->tree->count() * most)
+      if (side->batch.count * base.records < side->tree->about() * most)
         side->tree->collect_more(side->batch);
       load_head(*side);
     }
@@ -119,8 +121,7 @@ class DpTree<Keys>::Cursor {
   [[nodiscard]] LeafView view_of(std::size_t leaf) const noexcept {
     return tree_.leaf_at(trees_.base->leaf(leaf));
   }
-  void prefetch_sets(std::size_t leaf) const noexcept {
-    const LeafView view = view_of(leaf);
+  void prefetch_sets(const LeafView& view) const noexcept {
     pm::prefetch_range(&view.set(0), sizeof(dptree::BaseLeaf));
     pm::prefetch_range(view.order(0), 2 * LeafView::rounded(tree_.leaf_entries_));
   }
@@ -130,7 +131,8 @@ class DpTree<Keys>::Cursor {
     const std::uint64_t end = order_ + std::min<std::uint64_t>(count_ - order_, wanted_);
     for (std::uint64_t i = order_; i < end; ++i)
       pm::prefetch(&view.record(view.slot_at(which_, i)));
-    if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size()) prefetch_sets(leaf_ + 1);
+    if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size())
+      prefetch_sets(view_of(leaf_ + 1));
   }
 
   void enter_leaf() {

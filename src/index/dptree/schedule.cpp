@@ -34,7 +34,8 @@ void DpTree<Keys>::rotate() {
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
   std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
-  std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, capacity_over(*base));
+  std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, *base);
+  front->begin_log(log, std::move(kept));
   const pm::AsymmetricLock::WriteGuard alone(writers_);  // D2
   const Epochs::Guard guard(epochs_);
   state.front = state.middle();
@@ -42,7 +43,6 @@ void DpTree<Keys>::rotate() {
   ++state.generation;
   pm::store_persist(anchor_.state, state.word());
   reusing_.store(state.generation, std::memory_order_seq_cst);  // D3
-  tail_.move_to(log, std::move(kept));
   Buffer* const middle = snapshot().front;
   show({front.release(), middle, base});
 }
@@ -73,12 +73,11 @@ void DpTree<Keys>::keep_what_is_logged(Buffer& middle, std::vector<RecordWords>&
 template <class Keys>
 void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped,
                                std::uint64_t records) {
-  constexpr std::uint64_t records_per_change = 64;
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
   const std::vector<std::uint64_t> chain = segments(log.load(std::memory_order_relaxed));
-  const std::size_t kept =
-      std::min<std::size_t>(chain.size(), records / records_per_change / log_entries_);
+  const std::size_t kept = std::min<std::size_t>(
+      chain.size(), records / dptree::LogTail::records_per_kept_record / log_entries_);
   const std::size_t freed = chain.size() - kept;
   if (freed != 0) pm::store_persist(log, kept == 0 ? null_offset : chain[freed]);
   for (std::size_t i = 0; i < freed; ++i)
@@ -169,7 +168,7 @@ template <class Keys>
 auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
   const Snapshot trees = snapshot();  // `merging_` is held: nobody replaces it
   if (trees.middle == nullptr) {
-    if (trees.front->count() != 0)
+    if (trees.front->changes() != 0)
       rotate();
     else if (!emptied_)
       return Merged::nothing;
@@ -256,8 +255,7 @@ void DpTree<Keys>::merge_if_full() {
     const Buffer& front = *snapshot().front;
     full = front.is_full(1);
     overfull = full && front.is_full(2);
-    collects = !full && !has_worker_ && front.changes() % changes_before_collecting == 0 &&
-               uncollected_.load(std::memory_order_relaxed);
+    collects = !full && !has_worker_ && uncollected_.load(std::memory_order_relaxed);
   }
   if (collects && merging_.try_lock()) {
     collect_what_is_left();

@@ -25,6 +25,11 @@ class DpTreePeer {
   [[nodiscard]] dptree::LeafSet& set(std::size_t i) const {
     return leaf(i).set(leaf(i).current(base().version));
   }
+  /// True when the base tree has a record with the fingerprint of `key` where that would be.
+  [[nodiscard]] bool is_suspected(Key key) const {
+    const dptree::LeafView view = tree_.leaf_at(base().find(key).leaf);
+    return view.suspects(view.current(base().version), fingerprint_of(key)).any();
+  }
   /// The log record that the front tree leads to.
   [[nodiscard]] dptree::LogRecord& logged(Key key) const {
     return *front().record_of(front().find(key, hash_of(key)).word);
@@ -129,6 +134,14 @@ struct Case {
   }
   void expect_sound() { expect_equal(store.index(), model); }
 };
+
+/// A key from `first` on, in steps of `step`, that the base tree has not, but may by its
+/// fingerprints.
+template <class Keys>
+std::uint64_t suspected_number(Case<Keys>& test, std::uint64_t first, std::uint64_t step) {
+  while (!test.store.peer().is_suspected(make<Keys>(first))) first += step;
+  return first;
+}
 
 /// Records in the base, the middle and the front tree.
 template <class Keys>
