@@ -196,10 +196,17 @@ class Buffer {
   /// Calls visit(entry) for all, in order. No writer runs.
   template <class Visit>
   void each(Visit&& visit) const {
-    for (const Leaf* leaf = first_; leaf != nullptr; leaf = leaf->next()) {
-      if (const Leaf* next = leaf->next(); next != nullptr) next->prefetch();
-      for (unsigned i = 0, n = leaf->count(); i < n; ++i)
-        pm::prefetch(record_of(leaf->entry(i).word));
+    const auto ask_for_records = [&](const Leaf& leaf) {
+      for (unsigned i = 0, n = leaf.count(); i < n; ++i)
+        pm::prefetch(record_of(leaf.entry(i).word));
+    };
+    ask_for_records(*first_);
+    for (const Leaf *leaf = first_, *next = nullptr; leaf != nullptr; leaf = next) {
+      next = leaf->next();
+      if (next != nullptr) {
+        if (const Leaf* after = next->next(); after != nullptr) after->prefetch();
+        ask_for_records(*next);
+      }
       for (unsigned i = 0, n = leaf->count(); i < n; ++i) visit(leaf->entry(i));
     }
   }

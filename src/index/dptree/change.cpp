@@ -78,9 +78,10 @@ template <class Keys>
 inline bool DpTree<Keys>::is_confirmed(const Target& target, Key key, std::uint64_t hash) const {
   const LeafView view = leaf_at(target.aim.leaf);
   const auto matches = [&](unsigned slot) {
-    return records_.matches(view.record(slot).load(), key) & view.set(target.which).has(slot);
+    const unsigned same = records_.matches(view.record(slot).load(), key) ? 1 : 0;
+    return same & (view.set(target.which).has(slot) ? 1U : 0U);
   };
-  bool found = matches(target.first) | matches(target.last);
+  bool found = (matches(target.first) | matches(target.last)) != 0;
   if (target.has_others) found = found || find_in_leaf(view, target.which, key, hash).has_value();
   if (is_whole(*target.aim.trees)) return found;
   RecordWords words;

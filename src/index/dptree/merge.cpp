@@ -24,7 +24,7 @@ void DpTree<Keys>::Merge::plan() {
         ++plan.end;
     }
     at = plan.end;
-    const std::span<const Pending> mine = changes_of(plan);
+    const std::span<Pending> mine = changes_of(plan);
     const auto puts = static_cast<std::size_t>(
         std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
     std::size_t room = 0;
@@ -187,30 +187,50 @@ void DpTree<Keys>::Merge::ask_for_leaf(std::size_t leaf) const noexcept {
     view.prefetch();
 }
 
-/// Asks for the records that a leaf's changes are for; for all of them, and the order, where there
-/// are new ones, whose places are looked for among these.
+/// Notes which of a leaf's records the changes may be for, and asks for these; for all of them, and
+/// the order, where there are new ones, whose places are looked for among these.
 template <class Keys>
-void DpTree<Keys>::Merge::ask_for_records(std::size_t leaf) const noexcept {
+void DpTree<Keys>::Merge::find_suspects(std::size_t leaf) noexcept {
   const Plan& plan = plans_[leaf];
   const LeafView view = tree_.leaf_at(base_.leaf(leaf));
   const unsigned which = view.current(base_.version);
   bool all = plan.pieces != 0 || plan.takes_in != 0;
-  for (const Pending& change : changes_of(plan)) {
-    if (all) break;
-    const Key key = tree_.records_.key_of(change.words);
-    all = dptree::count(view.candidates(which, fingerprint_of(key))) == 0 && !change.removal;
+  for (Pending& change : changes_of(plan)) {
+    change.fingerprint = fingerprint_of(tree_.records_.key_of(change.words));
+    const LeafView::Suspects suspects = view.suspects(which, change.fingerprint);
+    change.suspects = suspects.any();
+    all = all || (!change.suspects && !change.removal);
+    if (!change.suspects) continue;
+    change.first = static_cast<std::uint8_t>(suspects.first_slot());
+    pm::prefetch(&view.record(change.first));
+    pm::prefetch(&view.record(suspects.last_slot()));
   }
   if (all)
     pm::prefetch_range(view.order(0), LeafView::bytes_behind_fingerprints(tree_.leaf_entries_));
+}
+
+/// The slot and the words of the record that a change replaces, after `find_suspects`.
+template <class Keys>
+auto DpTree<Keys>::Merge::find(const LeafView& view, unsigned which, const Pending& change) const
+    -> std::optional<std::pair<unsigned, RecordWords>> {
+  if (!change.suspects) return std::nullopt;
+  const RecordStore<Keys>& records = tree_.records_;
+  const Key key = records.key_of(change.words);
+  const RecordWords words = view.record(change.first).load();
+  if (records.matches(words, key)) return std::pair(unsigned{change.first}, words);
+  return view.find(which, change.fingerprint,
+                   [&](const RecordWords& other) { return records.matches(other, key); });
 }
 
 template <class Keys>
 void DpTree<Keys>::Merge::apply() {
   constexpr std::size_t distance = 3;  // leaves; the records' lines of so many fit the first cache
   blocks_left_ = blocks_.size();
+  const std::size_t end = base_.size() == 0 ? 0 : plans_.size();
+  for (std::size_t leaf = end; leaf-- > 0 && leaf + distance >= end;) find_suspects(leaf);
   for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
     if (leaf >= 2 * distance) ask_for_leaf(leaf - 2 * distance);
-    if (leaf >= distance) ask_for_records(leaf - distance);
+    if (leaf >= distance) find_suspects(leaf - distance);
     apply_leaf(leaf, plans_[leaf]);
   }
   Anchor& anchor = tree_.anchor_;
@@ -276,22 +296,20 @@ bool DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which, c
   bool has_removals = false;
   new_.clear();
   for (const Pending& change : changes_of(plan)) {
-    const Key key = tree_.records_.key_of(change.words);
-    const std::uint64_t hash = hash_of(key);
-    const auto place = tree_.find_in_leaf(view, which, key, hash);
+    const auto place = find(view, which, change);
     if (!place) {
-      if (!change.removal) new_.push_back({change.words, fingerprint_from(hash)});
+      if (!change.removal) new_.push_back({change.words, change.fingerprint});
       continue;
     }
-    const bool rewritten = !change.removal && change.words.value != place->words.value;
-    if (RecordStore<Keys>::has_blobs && (change.removal || rewritten))
-      dropped_.push_back(place->words);
+    const auto& [slot, words] = *place;
+    const bool rewritten = !change.removal && change.words.value != words.value;
+    if (RecordStore<Keys>::has_blobs && (change.removal || rewritten)) dropped_.push_back(words);
     if (change.removal) {
-      dptree::take_out(live, place->slot);
+      dptree::take_out(live, slot);
       has_removals = true;
     } else if (rewritten) {
-      view.record(place->slot).value.store(change.words.value, std::memory_order_release);  // B3
-      dptree::add(written, place->slot);
+      view.record(slot).value.store(change.words.value, std::memory_order_release);  // B3
+      dptree::add(written, slot);
     }
   }
   const std::size_t records = dptree::count(live) + new_.size();

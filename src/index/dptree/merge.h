@@ -25,7 +25,7 @@ class DpTree<Keys>::Merge {
   static constexpr std::size_t unlimited = ~std::size_t{0};
 
   /// `changes` in key order, one a key.
-  Merge(DpTree& tree, const BaseMap& base, std::span<const Pending> changes)
+  Merge(DpTree& tree, const BaseMap& base, std::span<Pending> changes)
       : tree_(tree),
         base_(base),
         changes_(changes),
@@ -78,7 +78,7 @@ class DpTree<Keys>::Merge {
   [[nodiscard]] std::size_t leaves() const noexcept {
     return std::max<std::size_t>(1, base_.size());
   }
-  [[nodiscard]] std::span<const Pending> changes_of(const Plan& plan) const noexcept {
+  [[nodiscard]] std::span<Pending> changes_of(const Plan& plan) const noexcept {
     return changes_.subspan(plan.begin, plan.end - plan.begin);
   }
   [[nodiscard]] std::size_t fill() const noexcept {
@@ -90,7 +90,10 @@ class DpTree<Keys>::Merge {
   /// How many of a leaf's changes are records that it has no slot for.
   [[nodiscard]] std::size_t count_new(const LeafView& view, unsigned which, const Plan& plan) const;
   void ask_for_leaf(std::size_t leaf) const noexcept;
-  void ask_for_records(std::size_t leaf) const noexcept;
+  void find_suspects(std::size_t leaf) noexcept;
+  [[nodiscard]] std::optional<std::pair<unsigned, RecordWords>> find(const LeafView& view,
+                                                                     unsigned which,
+                                                                     const Pending& change) const;
   void apply_leaf(std::size_t leaf, const Plan& plan);
   [[nodiscard]] bool apply_in_place(const LeafView& view, unsigned which, const Plan& plan);
   void write_grown_set(const LeafView& view, unsigned which, dptree::Slots live);
@@ -105,7 +108,7 @@ class DpTree<Keys>::Merge {
 
   DpTree& tree_;
   const BaseMap& base_;
-  const std::span<const Pending> changes_;
+  const std::span<Pending> changes_;
   const std::uint64_t target_;
   std::vector<Plan> plans_;
   std::vector<Reservation> blocks_;
