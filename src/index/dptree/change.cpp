@@ -62,11 +62,11 @@ inline bool DpTree<Keys>::suspects_in_base(const Aim& aim, std::uint64_t hash,
   const LeafView view = leaf_at(aim.leaf);
   target.aim = aim;
   target.which = view.current(trees.base->version);
-  const LeafView::Suspects suspects = view.suspects(target.which, fingerprint_from(hash));
-  if (!suspects.any()) return false;
-  target.first = suspects.first_slot();
-  target.last = suspects.last_slot();
-  target.has_others = suspects.more_than_two();
+  const LeafView::Suspects suspects = view.suspects(target.which, hash);
+  if (!suspects.any) return false;
+  target.first = suspects.first;
+  target.last = suspects.last;
+  target.has_others = suspects.others;
   pm::prefetch(&view.record(target.first));
   pm::prefetch(&view.record(target.last));
   return true;

@@ -92,6 +92,8 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
         wrong = "B2: keys do not ascend";
       else if (view.fingerprint(slot).load() != fingerprint_of(key))
         wrong = "B3: a fingerprint is not its key's";
+      else if (!view.is_where_it_belongs(which, slot, hash_of(key)))
+        wrong = "B5: a record is not at home";
       else if (base.find(key).number != leaf)
         wrong = "M1: a key is in another leaf";
       last = words;

@@ -145,7 +145,7 @@ class DpTree final : public OrderedIndex<Keys> {
     // As the merge finds out a few leaves ahead.
     bool suspects = false;   ///< the base leaf has a record with the fingerprint
     std::uint8_t first = 0;  ///< slot of the first one
-    std::uint8_t fingerprint = 0;
+    std::uint64_t hash = 0;
   };
   /// What a merge has come to: there was nothing to do, or no room for any of it; some is left
   /// over; all is done.

@@ -2,8 +2,8 @@
 //
 //   byte 0        64       128            128+N   128+2N  128+3N
 //        | set[0] | set[1] | fingerprint[N] | order[0] | order[1] | record[n] |
-//   set: byte 0      8      16      24       56
-//        | stamp | next | count | bitmap[4] | unused |
+//   set: byte 0      8      16      24          56
+//        | stamp | next | count | bitmap[4] | home |
 //   n records, 4 .. 256; N is n rounded up to 64. `order` lists slots by their keys.
 //
 // B1  the current set is the one with the higher stamp among those whose stamp is not above the
@@ -16,6 +16,9 @@
 //     the middle tree's log holds too.
 // B4  a merge writes the other set and slots without a bit, and makes them durable before the
 //     version that selects them. A removal in place clears one bit of the current set.
+// B5  64 slots, with one line of fingerprints, are the home of the records whose hashes say so. All
+//     that are not removed are there, if the set's bit for it in `home` is set; else they may be
+//     anywhere, for there was no room. A search reads one line of fingerprints instead of four.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +30,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/assert.h"
 #include "index/record/record_store.h"
 #include "pm/pm.h"
 #include "pool/heap.h"
@@ -56,7 +60,12 @@ struct alignas(64) LeafSet {
   std::atomic<std::uint64_t> next;
   std::atomic<std::uint64_t> count;
   std::array<std::atomic<std::uint64_t>, 4> bitmap;
+  std::atomic<std::uint64_t> home;
 
+  /// All records of this home are there (B5).
+  [[nodiscard]] bool is_home(unsigned word) const noexcept {
+    return (home.load(std::memory_order_acquire) >> word & 1) != 0;
+  }
   [[nodiscard]] bool has(unsigned slot) const noexcept {
     return (bitmap[slot / 64].load(std::memory_order_acquire) >> slot % 64 & 1) != 0;
   }
@@ -67,7 +76,8 @@ struct alignas(64) LeafSet {
     return found;
   }
 };
-static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24);
+static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24 &&
+              offsetof(LeafSet, home) == 56);
 
 /// Which of two sets is current (B1).
 [[nodiscard]] inline unsigned current_of(const std::array<LeafSet, 2>& set,
@@ -143,54 +153,42 @@ class LeafView {
     return pm::match_64(
         reinterpret_cast<const std::uint8_t*>(fingerprint_ + std::size_t{64} * word), wanted);
   }
-  /// The slots whose fingerprint is this one. Asks for their records.
-  [[nodiscard]] Slots candidates(unsigned which, std::uint8_t wanted) const noexcept {
-    Slots found{};
-    for (unsigned word = 0; word < words(); ++word) {
-      found[word] = match(word, wanted) & set(which).bitmap[word].load(std::memory_order_acquire);
-      for (std::uint64_t left = found[word]; left != 0; left &= left - 1)
-        pm::prefetch(&record(64 * word + static_cast<unsigned>(std::countr_zero(left))));
-    }
-    return found;
+  /// The word of slots that is the home of records with this hash (B5). On media: a change needs a
+  /// new layout version.
+  [[nodiscard]] unsigned home_of(std::uint64_t hash) const noexcept {
+    constexpr unsigned low = 40;  // the lower ones make fingerprints and filters
+    constexpr unsigned bits = 16;
+    return static_cast<unsigned>((hash >> low & ((1U << bits) - 1)) * words() >> bits);
   }
-  /// The slots of the records that have one fingerprint; most often there is one, or none.
+  [[nodiscard]] bool is_where_it_belongs(unsigned which, unsigned slot,
+                                         std::uint64_t hash) const noexcept {
+    return slot / 64 == home_of(hash) || !set(which).is_home(home_of(hash));
+  }
+  /// The records of a set that have the fingerprint of a hash, and may be its key's.
   struct Suspects {
-    Slots slots{};
-    unsigned first = 0;  ///< word of `slots` with any
+    bool any = false;
+    bool others = false;  ///< beside the first and the last
+    unsigned first = 0;   ///< slots
     unsigned last = 0;
-    [[nodiscard]] bool any() const noexcept { return slots[first] != 0; }
-    [[nodiscard]] unsigned first_slot() const noexcept {
-      return 64 * first + static_cast<unsigned>(std::countr_zero(slots[first]));
-    }
-    [[nodiscard]] unsigned last_slot() const noexcept {
-      return 64 * last + 63 - static_cast<unsigned>(std::countl_zero(slots[last]));
-    }
-    [[nodiscard]] bool more_than_two() const noexcept { return dptree::count(slots) > 2; }
   };
-  /// Found without a branch on which words they are in.
   [[nodiscard]] [[gnu::always_inline]] Suspects suspects(unsigned which,
-                                                         std::uint8_t wanted) const noexcept {
-    const LeafSet& from = set(which);
-    Suspects found;
-    for (unsigned word = words(); word-- > 0;) {
-      found.slots[word] = match(word, wanted) & from.bitmap[word].load(std::memory_order_acquire);
-      found.first = found.slots[word] != 0 ? word : found.first;
-    }
-    for (unsigned word = 1; word < words(); ++word)
-      found.last = found.slots[word] != 0 ? word : found.last;
-    return found;
+                                                         std::uint64_t hash) const noexcept {
+    const unsigned home = home_of(hash);
+    const std::uint64_t found = matching(which, home, hash);
+    if (set(which).is_home(home)) [[likely]]
+      return {found != 0, pm::count_bits(found) > 2, lowest(home, found), highest(home, found)};
+    return suspects_anywhere(which, hash);
   }
-  /// The slot and the words of the first suspect of which is_it(words) says yes. The first one is
-  /// looked at at once, and the last one arrives meanwhile.
+  /// The slot and the words of the first record with the fingerprint of a hash of which
+  /// is_it(words) says yes.
   template <class IsIt>
   [[nodiscard]] [[gnu::always_inline]] std::optional<std::pair<unsigned, RecordWords>> find(
-      unsigned which, std::uint8_t wanted, IsIt&& is_it) const {
-    const Suspects suspects = this->suspects(which, wanted);
-    if (!suspects.any()) return std::nullopt;
-    pm::prefetch(&record(suspects.last_slot()));
-    for (unsigned word = suspects.first; word <= suspects.last; ++word)
-      for (std::uint64_t left = suspects.slots[word]; left != 0; left &= left - 1) {
-        const unsigned slot = 64 * word + static_cast<unsigned>(std::countr_zero(left));
+      unsigned which, std::uint64_t hash, IsIt&& is_it) const {
+    const unsigned home = home_of(hash);
+    const bool is_home = set(which).is_home(home);
+    for (unsigned word = is_home ? home : 0; word < (is_home ? home + 1 : words()); ++word)
+      for (std::uint64_t left = matching(which, word, hash); left != 0; left &= left - 1) {
+        const unsigned slot = lowest(word, left);
         const RecordWords words = record(slot).load();
         if (set(which).has(slot) && is_it(words)) return std::pair(slot, words);  // B2
       }
@@ -198,6 +196,11 @@ class LeafView {
   }
   [[nodiscard]] unsigned words() const noexcept {
     return static_cast<unsigned>(rounded(entries_) / 64);
+  }
+  /// Asks for what tells where a record is: of one hash, or of any.
+  void prefetch(std::uint64_t hash) const noexcept {
+    pm::prefetch_range(leaf_, sizeof(BaseLeaf));
+    pm::prefetch(&fingerprint_[std::size_t{64} * home_of(hash)]);
   }
   void prefetch() const noexcept {
     pm::prefetch_range(leaf_, sizeof(BaseLeaf) + rounded(entries_));
@@ -251,11 +254,67 @@ class LeafView {
   }
 
  private:
+  [[nodiscard]] static unsigned lowest(unsigned word, std::uint64_t bits) noexcept {
+    return 64 * word + static_cast<unsigned>(std::countr_zero(bits));
+  }
+  [[nodiscard]] static unsigned highest(unsigned word, std::uint64_t bits) noexcept {
+    return 64 * word + 63 - static_cast<unsigned>(std::countl_zero(bits));
+  }
+  [[nodiscard]] std::uint64_t matching(unsigned which, unsigned word,
+                                       std::uint64_t hash) const noexcept {
+    return match(word, fingerprint_from(hash)) &
+           set(which).bitmap[word].load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Suspects suspects_anywhere(unsigned which, std::uint64_t hash) const noexcept {
+    Suspects all;
+    unsigned count = 0;
+    for (unsigned word = 0; word < words(); ++word) {
+      const std::uint64_t found = matching(which, word, hash);
+      if (found == 0) continue;
+      if (!all.any) all.first = lowest(word, found);
+      all.last = highest(word, found);
+      all.any = true;
+      count += pm::count_bits(found);
+    }
+    all.others = count > 2;
+    return all;
+  }
+
   BaseLeaf* leaf_;
   unsigned entries_;
   std::atomic<std::uint8_t>* fingerprint_;
 };
 static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
+
+/// The slots that a set has no bit for. They are given out lowest first, at a record's home while
+/// there are any (B5).
+class FreeSlots {
+ public:
+  FreeSlots(unsigned entries, const Slots& used, std::uint64_t home) noexcept : home_(home) {
+    for (unsigned word = 0; 64 * word < entries; ++word) {
+      const unsigned slots = std::min(64U, entries - 64 * word);
+      free_[word] = ~used[word] & ~std::uint64_t{0} >> (64 - slots);
+    }
+  }
+  /// There is one.
+  [[nodiscard]] unsigned take(unsigned home) noexcept {
+    unsigned word = home;
+    if (free_[word] == 0) {
+      home_ &= ~(std::uint64_t{1} << home);
+      for (word = 0; word + 1 < free_.size() && free_[word] == 0;) ++word;
+    }
+    PERDURE_ASSERT(free_[word] != 0);
+    const auto slot = static_cast<unsigned>(std::countr_zero(free_[word]));
+    free_[word] &= free_[word] - 1;
+    return 64 * word + slot;
+  }
+  /// For the set that has what was given out, too.
+  [[nodiscard]] std::uint64_t home() const noexcept { return home_; }
+
+ private:
+  Slots free_{};
+  std::uint64_t home_;
+};
 static_assert(Heap::block_alignment(LeafView::bytes(4)) >= pm::cache_line_bytes &&
               Heap::block_alignment(LeafView::bytes(256)) >= pm::cache_line_bytes);
 

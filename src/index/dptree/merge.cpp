@@ -196,14 +196,14 @@ void DpTree<Keys>::Merge::find_suspects(std::size_t leaf) noexcept {
   const unsigned which = view.current(base_.version);
   bool all = plan.pieces != 0 || plan.takes_in != 0;
   for (Pending& change : changes_of(plan)) {
-    change.fingerprint = fingerprint_of(tree_.records_.key_of(change.words));
-    const LeafView::Suspects suspects = view.suspects(which, change.fingerprint);
-    change.suspects = suspects.any();
+    change.hash = hash_of(tree_.records_.key_of(change.words));
+    const LeafView::Suspects suspects = view.suspects(which, change.hash);
+    change.suspects = suspects.any;
     all = all || (!change.suspects && !change.removal);
     if (!change.suspects) continue;
-    change.first = static_cast<std::uint8_t>(suspects.first_slot());
-    pm::prefetch(&view.record(change.first));
-    pm::prefetch(&view.record(suspects.last_slot()));
+    change.first = static_cast<std::uint8_t>(suspects.first);
+    pm::prefetch(&view.record(suspects.first));
+    pm::prefetch(&view.record(suspects.last));
   }
   if (all)
     pm::prefetch_range(view.order(0), LeafView::bytes_behind_fingerprints(tree_.leaf_entries_));
@@ -218,7 +218,7 @@ auto DpTree<Keys>::Merge::find(const LeafView& view, unsigned which, const Pendi
   const Key key = records.key_of(change.words);
   const RecordWords words = view.record(change.first).load();
   if (records.matches(words, key)) return std::pair(unsigned{change.first}, words);
-  return view.find(which, change.fingerprint,
+  return view.find(which, change.hash,
                    [&](const RecordWords& other) { return records.matches(other, key); });
 }
 
@@ -298,7 +298,7 @@ bool DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which, c
   for (const Pending& change : changes_of(plan)) {
     const auto place = find(view, which, change);
     if (!place) {
-      if (!change.removal) new_.push_back({change.words, change.fingerprint});
+      if (!change.removal) new_.push_back({change.words, change.hash});
       continue;
     }
     const auto& [slot, words] = *place;
@@ -341,7 +341,7 @@ void DpTree<Keys>::Merge::write_grown_set(const LeafView& view, unsigned which, 
     }
   };
   Slots filled{};
-  unsigned free = 0;
+  dptree::FreeSlots free(tree_.leaf_entries_, set.slots(), set.home);
   for (const New& added : new_) {
     const auto is_below = [&](unsigned i) {
       const unsigned slot = before[i].load(std::memory_order_relaxed);
@@ -355,27 +355,27 @@ void DpTree<Keys>::Merge::write_grown_set(const LeafView& view, unsigned which, 
     }
     if (first < end && is_below(first)) ++first;
     copy_until(first);
-    while (set.has(free)) ++free;
-    PERDURE_ASSERT(free < tree_.leaf_entries_);
-    view.fill(free, added.words, added.fingerprint);
-    dptree::add(filled, free);
-    dptree::add(live, free);
-    order[to++].store(static_cast<std::uint8_t>(free++), std::memory_order_release);
+    const unsigned slot = free.take(view.home_of(added.hash));
+    view.fill(slot, added.words, fingerprint_from(added.hash));
+    dptree::add(filled, slot);
+    dptree::add(live, slot);
+    order[to++].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
   }
   copy_until(end);
   view.flush(filled, filled);
-  write_set(view, 1 - which, to, live);
+  write_set(view, 1 - which, to, live, free.home());
 }
 
 /// Stores and flushes a set, and flushes its order.
 template <class Keys>
 void DpTree<Keys>::Merge::write_set(const LeafView& view, unsigned which, std::size_t count,
-                                    const Slots& live) {
+                                    const Slots& live, std::uint64_t home) {
   LeafSet& into = view.set(which);
   into.next.store(next_, std::memory_order_release);
   into.count.store(count, std::memory_order_release);
   for (std::size_t i = 0; i < live.size(); ++i)
     into.bitmap[i].store(live[i], std::memory_order_release);
+  into.home.store(home, std::memory_order_release);
   into.stamp.store(target_, std::memory_order_release);
   pm::flush(view.order(which), count);
   pm::flush(&into, sizeof into);
@@ -388,16 +388,15 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
   Slots live{};
   Slots filled{};
   Slots written{};
-  unsigned free = 0;
+  dptree::FreeSlots free(tree_.leaf_entries_, set.slots(), set.home);
   std::atomic<std::uint8_t>* const order = view.order(other);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     unsigned slot = item.slot;
     if (slot == fresh) {
-      while (set.has(free)) ++free;
-      slot = free++;
-      PERDURE_ASSERT(slot < tree_.leaf_entries_);
-      view.fill(slot, item.words, fingerprint_of(key_of(i)));
+      const std::uint64_t hash = hash_of(key_of(i));
+      slot = free.take(view.home_of(hash));
+      view.fill(slot, item.words, fingerprint_from(hash));
       dptree::add(filled, slot);
       dptree::add(written, slot);
     } else if (item.rewritten) {
@@ -408,7 +407,7 @@ void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) 
     order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
   }
   view.flush(written, filled);
-  write_set(view, other, items_.size(), live);
+  write_set(view, other, items_.size(), live, free.home());
   made_->records += items_.size();
 }
 
@@ -439,23 +438,28 @@ void DpTree<Keys>::Merge::write_piece(std::uint64_t offset, std::size_t leaf, st
   set.stamp.store(target_, std::memory_order_relaxed);
   set.next.store(next_, std::memory_order_relaxed);
   set.count.store(end - begin, std::memory_order_relaxed);
+  Slots filled{};
+  const std::uint64_t all_homes = (std::uint64_t{1} << view.words()) - 1;
+  dptree::FreeSlots free(tree_.leaf_entries_, {}, all_homes);
+  // Where all records of the old leaf are at home, nobody need read their keys.
+  const LeafView old = base_.size() == 0 ? view : tree_.leaf_at(base_.leaf(leaf));
+  const bool is_told = base_.size() != 0 && old.set(old.current(base_.version)).home == all_homes;
   for (std::size_t i = begin; i < end; ++i) {
-    const auto slot = static_cast<unsigned>(i - begin);
     const Item& item = items_[i];
-    const std::uint8_t fingerprint =
-        item.slot == fresh ? fingerprint_of(key_of(i))
-                           : tree_.leaf_at(base_.leaf(leaf)).fingerprint(item.slot).load();
-    view.record(slot).store(item.words);
-    view.fingerprint(slot).store(fingerprint, std::memory_order_relaxed);
-    view.order(0)[slot].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
-    std::atomic<std::uint64_t>& bits = set.bitmap[slot / 64];
-    bits.store(bits.load(std::memory_order_relaxed) | std::uint64_t{1} << slot % 64,
-               std::memory_order_relaxed);
+    const bool is_known = is_told && item.slot != fresh;
+    const std::uint64_t hash = is_known ? 0 : hash_of(key_of(i));
+    const unsigned slot = free.take(is_known ? item.slot / 64 : view.home_of(hash));
+    view.fill(slot, item.words,
+              is_known ? old.fingerprint(item.slot).load() : fingerprint_from(hash));
+    view.order(0)[i - begin].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
+    dptree::add(filled, slot);
   }
+  for (std::size_t word = 0; word < filled.size(); ++word)
+    set.bitmap[word].store(filled[word], std::memory_order_relaxed);
+  set.home.store(free.home(), std::memory_order_relaxed);
   pm::flush(&set, 2 * sizeof set);
-  pm::flush(&view.fingerprint(0), end - begin);
   pm::flush(view.order(0), end - begin);
-  pm::flush(&view.record(0), (end - begin) * sizeof(LeafRecord));
+  view.flush(filled, filled);
   made_->records += end - begin;
 }
 

@@ -70,7 +70,7 @@ class DpTree<Keys>::Merge {
   };
   struct New {
     RecordWords words;
-    std::uint8_t fingerprint;
+    std::uint64_t hash;
   };
   static constexpr unsigned fresh = ~0U;
   enum class Note : std::uint8_t { nothing, left, dropped };
@@ -97,8 +97,8 @@ class DpTree<Keys>::Merge {
   void apply_leaf(std::size_t leaf, const Plan& plan);
   [[nodiscard]] bool apply_in_place(const LeafView& view, unsigned which, const Plan& plan);
   void write_grown_set(const LeafView& view, unsigned which, dptree::Slots live);
-  void write_set(const LeafView& view, unsigned which, std::size_t count,
-                 const dptree::Slots& live);
+  void write_set(const LeafView& view, unsigned which, std::size_t count, const dptree::Slots& live,
+                 std::uint64_t home);
   void write_other_set(const LeafView& view, unsigned which);
   void write_pieces(std::size_t leaf, std::size_t pieces);
   void write_piece(std::uint64_t offset, std::size_t leaf, std::size_t begin, std::size_t end);

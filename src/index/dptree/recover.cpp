@@ -68,6 +68,8 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
     const Key key = records_.key_of(words);
     if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_of(key))
       return corrupt("B3: a fingerprint is not its key's");
+    if (!view.is_where_it_belongs(which, slot, hash_of(key)))
+      return corrupt("B5: a record is not at home");
     if (live == 0) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
     last = words;
     ++live;

@@ -28,7 +28,7 @@ class DpTreePeer {
   /// True when the base tree has a record with the fingerprint of `key` where that would be.
   [[nodiscard]] bool is_suspected(Key key) const {
     const dptree::LeafView view = tree_.leaf_at(base().find(key).leaf);
-    return view.suspects(view.current(base().version), fingerprint_of(key)).any();
+    return view.suspects(view.current(base().version), hash_of(key)).any;
   }
   /// The log record that the front tree leads to.
   [[nodiscard]] dptree::LogRecord& logged(Key key) const {
