@@ -9,6 +9,8 @@
 // stay in the cache, and one line.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
+// M2  beside a leaf stands which of its sets is current in this version, so that a reader asks for
+//     no line of the other.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +23,26 @@
 
 #include "index/index.h"
 #include "pm/pm.h"
+#include "pool/ptr.h"
 
 namespace perdure::dptree {
 
-/// A leaf by its number and its pool offset.
+/// A leaf by its pool offset, and which of its sets is current, in one word.
+class LeafLink {
+ public:
+  LeafLink() noexcept = default;
+  LeafLink(std::uint64_t offset, unsigned which) noexcept : word_(offset | which) {}
+  [[nodiscard]] std::uint64_t offset() const noexcept { return word_ & ~std::uint64_t{1}; }
+  [[nodiscard]] unsigned which() const noexcept { return static_cast<unsigned>(word_ & 1); }
+  [[nodiscard]] bool operator==(const LeafLink&) const noexcept = default;
+
+ private:
+  std::uint64_t word_ = null_offset;
+};
+/// A leaf and its number.
 struct LeafPlace {
   std::size_t number;
-  std::uint64_t leaf;
+  LeafLink leaf;
 };
 /// Where a child has no node.
 inline constexpr std::uint32_t no_node = ~std::uint32_t{0} >> 2;
@@ -56,7 +71,7 @@ class IntegerSeparators {
     std::uint64_t key_;
   };
 
-  void add(std::uint64_t key, std::uint64_t leaf) { entries_.push_back({key, leaf}); }
+  void add(std::uint64_t key, LeafLink leaf) { entries_.push_back({key, leaf}); }
   /// So many are compared rather than told apart by a node.
   static constexpr std::uint32_t few = 3;
   /// The separators from one number up to another, of which there are a few, or else a node.
@@ -90,20 +105,20 @@ class IntegerSeparators {
     std::uint32_t first_;
     std::uint32_t count_and_node_;  ///< two bits, and the rest
     std::array<std::uint64_t, few> key_;
-    std::array<std::uint64_t, few + 1> leaf_;  ///< of the separator before the run, and its own
+    std::array<LeafLink, few + 1> leaf_;  ///< of the separator before the run, and its own
   };
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] Probe probe(std::size_t i) const noexcept { return Probe(entries_[i].key); }
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept { return entries_[i].key; }
-  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
+  [[nodiscard]] LeafLink leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
   void prefetch(std::size_t i) const noexcept { pm::prefetch(&entries_[i]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return entries_.capacity() * sizeof(Entry); }
 
  private:
   struct Entry {
     std::uint64_t key;
-    std::uint64_t leaf;
+    LeafLink leaf;
   };
   std::vector<Entry> entries_;
 };
@@ -127,7 +142,7 @@ class TextSeparators {
     std::string_view key_;
   };
 
-  void add(std::string_view key, std::uint64_t leaf) {
+  void add(std::string_view key, LeafLink leaf) {
     entries_.push_back({text_.size(), leaf});
     text_.append(key);
   }
@@ -154,7 +169,7 @@ class TextSeparators {
     std::uint32_t first_;
     std::uint32_t node_;
   };
-  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
+  [[nodiscard]] LeafLink leaf(std::size_t i) const noexcept { return entries_[i].leaf; }
   void prefetch(std::size_t i) const noexcept { pm::prefetch(&entries_[i]); }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return entries_.capacity() * sizeof(Entry) + text_.capacity();
@@ -163,7 +178,7 @@ class TextSeparators {
  private:
   struct Entry {
     std::size_t begin;
-    std::uint64_t leaf;
+    LeafLink leaf;
   };
   std::vector<Entry> entries_;
   std::string text_;
@@ -211,7 +226,7 @@ class BaseMap {
 
   explicit BaseMap(std::uint64_t version) : version(version) {}
 
-  void add(Key separator, std::uint64_t leaf) {
+  void add(Key separator, LeafLink leaf) {
     separators_.add(size() == 0 ? Key{} : separator, leaf);  // M1
   }
   /// After the last `add`.
@@ -220,7 +235,7 @@ class BaseMap {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return separators_.size(); }
-  [[nodiscard]] std::uint64_t leaf(std::size_t i) const noexcept { return separators_.leaf(i); }
+  [[nodiscard]] LeafLink leaf(std::size_t i) const noexcept { return separators_.leaf(i); }
   [[nodiscard]] Key separator(std::size_t i) const noexcept { return separators_.key(i); }
   /// Asks for a separator and its leaf's place.
   void prefetch(std::size_t i) const noexcept { separators_.prefetch(i); }

@@ -57,12 +57,11 @@ template <class Keys>
 inline bool DpTree<Keys>::suspects_in_base(const Aim& aim, std::uint64_t hash,
                                            Target& target) const noexcept {
   const Snapshot& trees = *aim.trees;
-  if (aim.leaf == null_offset) return false;
+  if (!aim.has_leaf()) return false;
   if (trees.middle != nullptr && trees.middle->may_have(hash)) return false;
   const LeafView view = leaf_at(aim.leaf);
   target.aim = aim;
-  target.which = view.current(trees.base->version);
-  const LeafView::Suspects suspects = view.suspects(target.which, hash);
+  const LeafView::Suspects suspects = view.suspects(aim.leaf.which(), hash);
   if (!suspects.any) return false;
   target.first = suspects.first;
   target.last = suspects.last;
@@ -79,10 +78,11 @@ inline bool DpTree<Keys>::is_confirmed(const Target& target, Key key, std::uint6
   const LeafView view = leaf_at(target.aim.leaf);
   const auto matches = [&](unsigned slot) {
     const unsigned same = records_.matches(view.record(slot).load(), key) ? 1 : 0;
-    return same & (view.set(target.which).has(slot) ? 1U : 0U);
+    return same & (view.set(target.aim.leaf.which()).has(slot) ? 1U : 0U);
   };
   bool found = (matches(target.first) | matches(target.last)) != 0;
-  if (target.has_others) found = found || find_in_leaf(view, target.which, key, hash).has_value();
+  if (target.has_others)
+    found = found || find_in_leaf(view, target.aim.leaf.which(), key, hash).has_value();
   if (is_whole(*target.aim.trees)) return found;
   RecordWords words;
   return find_below_front(aim_at(key, hash), key, hash, words);

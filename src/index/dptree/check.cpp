@@ -74,9 +74,11 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
   };
   for (std::size_t leaf = 0; leaf < base.size(); ++leaf) {
     pass_empty();
-    if (next != base.leaf(leaf)) return broken(pool_, "M1: the chain leads to another leaf");
+    if (next != base.leaf(leaf).offset())
+      return broken(pool_, "M1: the chain leads to another leaf");
     const LeafView view = leaf_at(next);
     const unsigned which = view.current(base.version);
+    if (which != base.leaf(leaf).which()) return broken(pool_, "M2: another set is current");
     Result<void> sane;
     const char* wrong = nullptr;
     dptree::Slots missing = view.set(which).slots();  // in the order

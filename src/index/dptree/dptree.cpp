@@ -102,7 +102,7 @@ auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
   trees.front->prefetch(hash);
   if (trees.middle != nullptr) trees.middle->prefetch(hash);
   const Aim aim = aim_in(trees, key);
-  if (aim.leaf != null_offset) leaf_at(aim.leaf).prefetch(hash);
+  if (aim.has_leaf()) leaf_at(aim.leaf).prefetch(aim.leaf.which(), hash);
   return aim;
 }
 
@@ -119,9 +119,9 @@ auto DpTree<Keys>::find_in_leaf(const LeafView& view, unsigned which, Key key,
 template <class Keys>
 auto DpTree<Keys>::find_in_base(const Aim& aim, Key key, std::uint64_t hash) const
     -> std::optional<BasePlace> {
-  if (aim.leaf == null_offset) return std::nullopt;
+  if (!aim.has_leaf()) return std::nullopt;
   const LeafView view = leaf_at(aim.leaf);
-  return find_in_leaf(view, view.current(aim.trees->base->version), key, hash);
+  return find_in_leaf(view, aim.leaf.which(), key, hash);
 }
 
 template <class Keys>
@@ -135,11 +135,11 @@ inline bool DpTree<Keys>::find_below(const Aim& aim, Key key, std::uint64_t hash
       return entry.is_put();
     }
   }
-  if (aim.leaf == null_offset) return false;
+  if (!aim.has_leaf()) return false;
   const LeafView view = leaf_at(aim.leaf);
-  const auto place =
-      view.find(view.current(trees.base->version), hash,
-                [&](const RecordWords& words) { return records_.matches(words, key); });
+  const auto place = view.find(aim.leaf.which(), hash, [&](const RecordWords& words) {
+    return records_.matches(words, key);
+  });
   if (place) found = place->second;
   return place.has_value();
 }

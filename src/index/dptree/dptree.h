@@ -110,7 +110,8 @@ class DpTree final : public OrderedIndex<Keys> {
   /// A snapshot, and the base leaf in it that covers a key; null: there is none.
   struct Aim {
     const Snapshot* trees;
-    std::uint64_t leaf;
+    dptree::LeafLink leaf;
+    [[nodiscard]] bool has_leaf() const noexcept { return leaf.offset() != null_offset; }
   };
   struct BasePlace {
     LeafView view;
@@ -133,7 +134,6 @@ class DpTree final : public OrderedIndex<Keys> {
     // In doubt: the suspects, by their slots. Each in a variable of its own, because what is copied
     // as a whole is read when all flushes before have drained.
     Aim aim{};
-    unsigned which = 0;
     unsigned first = 0;
     unsigned last = 0;
     bool has_others = false;
@@ -160,6 +160,9 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] LeafView leaf_at(std::uint64_t offset) const noexcept {
     return {pool_.at<dptree::BaseLeaf>(offset), leaf_entries_};
   }
+  [[nodiscard]] LeafView leaf_at(dptree::LeafLink leaf) const noexcept {
+    return leaf_at(leaf.offset());
+  }
   [[nodiscard]] const Snapshot& snapshot() const noexcept {
     return *snapshot_.load(std::memory_order_acquire);
   }
@@ -173,7 +176,7 @@ class DpTree final : public OrderedIndex<Keys> {
   // Reading. The caller is pinned.
   [[nodiscard]] static Aim aim_in(const Snapshot& trees, Key key) noexcept {
     const BaseMap& base = *trees.base;
-    return {&trees, base.size() == 0 ? null_offset : base.find(key).leaf};
+    return {&trees, base.size() == 0 ? dptree::LeafLink() : base.find(key).leaf};
   }
   /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
   /// something else.

@@ -327,9 +327,9 @@ TYPED_TEST(DpTreeCrash, DamagedTreesAreCorrupt) {
   const std::uint64_t log = offset_of(test, &anchor.log[state.front]);
   const Words damages{
       {first, std::uint64_t{1} << 40},                               // outside
-      {first, map.leaf(0) + 8},                                      // not aligned
-      {offset_of(test, &set.next), map.leaf(1)},                     // a circle of one
-      {offset_of(test, &set.next), map.leaf(0)},                     // a longer one
+      {first, map.leaf(0).offset() + 8},                             // not aligned
+      {offset_of(test, &set.next), map.leaf(1).offset()},            // a circle of one
+      {offset_of(test, &set.next), map.leaf(0).offset()},            // a longer one
       {offset_of(test, &set.count), 9},                              // more than a leaf holds
       {offset_of(test, &set.count), 1},                              // records without a place
       {offset_of(test, &set.bitmap[1]), 1},                          // a slot that is none
@@ -339,7 +339,7 @@ TYPED_TEST(DpTreeCrash, DamagedTreesAreCorrupt) {
       {offset_of(test, &leaf.record(slot).key), ~std::uint64_t{0}},  // not in order
       {log, std::uint64_t{1} << 40},
       {log, word_at(log) + 8},
-      {log, map.leaf(0)},
+      {log, map.leaf(0).offset()},
   };
   Recording<TypeParam> recording(test.store);
   expect_corrupt<TypeParam>(test.store, recording, damages, test.model);

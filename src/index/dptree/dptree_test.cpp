@@ -91,14 +91,15 @@ TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
       std::set<std::decay_t<decltype(make<TypeParam>(0))>> separators;
       for (unsigned i = 0; i < count; ++i) separators.insert(odd_key<TypeParam>(rng, shape));
       dptree::BaseMap<TypeParam> map(1);
-      for (const auto& separator : separators) map.add(separator, 10 * map.size());
+      for (const auto& separator : separators)
+        map.add(separator, dptree::LeafLink(64 * map.size(), map.size() % 2));
       map.finish();
       for (unsigned i = 0; i < 2000; ++i) {
         const auto key = odd_key<TypeParam>(rng, i % 3);
         const auto above = std::distance(separators.begin(), separators.upper_bound(key));
         const auto number = static_cast<std::size_t>(std::max<std::ptrdiff_t>(above, 1) - 1);
         ASSERT_EQ(map.find(key).number, number);
-        ASSERT_EQ(map.find(key).leaf, 10 * number);
+        ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2));
       }
     }
 }
@@ -610,7 +611,7 @@ TEST(DpTree, CheckNamesTheBrokenInvariant) {
     EXPECT_NE(line.find(std::string(invariant) + ":"), std::string::npos) << line;
   };
   names("A1", [](const auto& peer) { peer.anchor().state += std::uint64_t{1} << 40; });
-  names("M1", [](const auto& peer) { peer.set(1).next = peer.base().leaf(0); });
+  names("M1", [](const auto& peer) { peer.set(1).next = peer.base().leaf(0).offset(); });
   names("M1", [](const auto& peer) { peer.set(peer.base().size() - 1).next = 4096; });
   names("B2", [](const auto& peer) { peer.set(1).count -= 1; });
   names("B2", [](const auto& peer) {

@@ -197,13 +197,14 @@ class LeafView {
   [[nodiscard]] unsigned words() const noexcept {
     return static_cast<unsigned>(rounded(entries_) / 64);
   }
-  /// Asks for what tells where a record is: of one hash, or of any.
-  void prefetch(std::uint64_t hash) const noexcept {
-    pm::prefetch_range(leaf_, sizeof(BaseLeaf));
+  /// Asks for what tells where a record of a set is: with one hash, or any.
+  void prefetch(unsigned which, std::uint64_t hash) const noexcept {
+    pm::prefetch(&set(which));
     pm::prefetch(&fingerprint_[std::size_t{64} * home_of(hash)]);
   }
-  void prefetch() const noexcept {
-    pm::prefetch_range(leaf_, sizeof(BaseLeaf) + rounded(entries_));
+  void prefetch(unsigned which) const noexcept {
+    pm::prefetch(&set(which));
+    pm::prefetch_range(fingerprint_, rounded(entries_));
   }
 
   /// Reads the record of a slot; false: there is none (B2).

@@ -31,7 +31,7 @@ void DpTree<Keys>::Merge::plan() {
     std::size_t added = puts;
     if (puts != 0 && base_.size() != 0) {
       const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-      const unsigned which = view.current(base_.version);
+      const unsigned which = base_.leaf(leaf).which();
       room = view.room(which);
       if (puts > room) added = count_new(view, which, plan);
     }
@@ -80,7 +80,7 @@ template <class Keys>
 bool DpTree<Keys>::Merge::plan_joins(std::size_t wanted) {
   const auto records_of = [&](std::size_t leaf) {
     const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-    return view.records(view.current(base_.version));
+    return view.records(base_.leaf(leaf).which());
   };
   const auto unchanged = [&](std::size_t leaf) {
     return plans_[leaf].begin == plans_[leaf].end && plans_[leaf].pieces == 0;
@@ -130,7 +130,7 @@ std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan,
     return added;
   }
   const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-  const dptree::LeafOrder order = view.listed(view.current(base_.version));
+  const dptree::LeafOrder order = view.listed(base_.leaf(leaf).which());
   unsigned at = 0;
   const auto keep_until = [&](unsigned end) {
     for (; at < end; ++at) *out++ = {view.record(order.slot[at]).load(), order.slot[at], false};
@@ -170,7 +170,7 @@ template <class Keys>
 void DpTree<Keys>::Merge::take_in(std::size_t leaf, const Plan& plan) {
   for (std::size_t i = 1; i <= plan.takes_in; ++i) {
     const LeafView view = tree_.leaf_at(base_.leaf(leaf + i));
-    view.each(view.current(base_.version), [&](unsigned slot) {
+    view.each(base_.leaf(leaf + i).which(), [&](unsigned slot) {
       items_.push_back({view.record(slot).load(), fresh, false});
       return true;
     });
@@ -182,9 +182,9 @@ template <class Keys>
 void DpTree<Keys>::Merge::ask_for_leaf(std::size_t leaf) const noexcept {
   const LeafView view = tree_.leaf_at(base_.leaf(leaf));
   if (plans_[leaf].begin == plans_[leaf].end)
-    pm::prefetch_range(&view.set(0), sizeof(dptree::BaseLeaf));
+    pm::prefetch(&view.set(base_.leaf(leaf).which()));
   else
-    view.prefetch();
+    view.prefetch(base_.leaf(leaf).which());
 }
 
 /// Notes which of a leaf's records the changes may be for, and asks for these; for all of them, and
@@ -193,7 +193,7 @@ template <class Keys>
 void DpTree<Keys>::Merge::find_suspects(std::size_t leaf) noexcept {
   const Plan& plan = plans_[leaf];
   const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-  const unsigned which = view.current(base_.version);
+  const unsigned which = base_.leaf(leaf).which();
   bool all = plan.pieces != 0 || plan.takes_in != 0;
   for (Pending& change : changes_of(plan)) {
     change.hash = hash_of(tree_.records_.key_of(change.words));
@@ -252,13 +252,14 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
     write_pieces(leaf, plan.pieces);
     return;
   }
-  const std::uint64_t offset = base_.leaf(leaf);
+  const std::uint64_t offset = base_.leaf(leaf).offset();
   if (plan.goes) {
     old_leaves_.push_back(offset);
     return;
   }
   const LeafView view = tree_.leaf_at(offset);
-  const unsigned which = view.current(base_.version);
+  const unsigned which = base_.leaf(leaf).which();
+  unsigned made = which;  // the set that is current in the new version
   const LeafSet& set = view.set(which);
   const unsigned records = view.records(which);
   const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
@@ -267,10 +268,12 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
   if (plan.begin == plan.end && plan.takes_in == 0 && same_next && records != 0) {
     made_->records += records;
   } else if (is_plain) {
-    if (!apply_in_place(view, which, plan)) {
+    const auto written = apply_in_place(view, which, plan);
+    if (!written) {
       old_leaves_.push_back(offset);
       return;
     }
+    made = *written;
   } else {
     (void)merge_items(leaf, plan, Note::dropped);
     take_in(leaf, plan);
@@ -280,16 +283,18 @@ void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
       return;
     }
     write_other_set(view, which);
+    made = 1 - which;
   }
   next_ = offset;
-  row_.emplace_back(base_.separator(leaf), offset);
+  row_.emplace_back(base_.separator(leaf), dptree::LeafLink(offset, made));
 }
 
 /// Merges into a leaf that has room, and whose order lists its records alone. Only what changes is
 /// read and written, because a merge costs what it moves: some values, or these, new records and an
-/// order. False: no record is left.
+/// order. Returns which set is current then; nothing: no record is left.
 template <class Keys>
-bool DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which, const Plan& plan) {
+std::optional<unsigned> DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which,
+                                                            const Plan& plan) {
   const LeafSet& set = view.set(which);
   Slots live = set.slots();
   Slots written{};
@@ -313,12 +318,13 @@ bool DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which, c
     }
   }
   const std::size_t records = dptree::count(live) + new_.size();
-  if (records == 0) return false;
+  if (records == 0) return std::nullopt;
   made_->records += records;
   view.flush(written, {});
-  if (has_removals || !new_.empty() || set.next.load(std::memory_order_relaxed) != next_)
-    write_grown_set(view, which, live);
-  return true;
+  if (!has_removals && new_.empty() && set.next.load(std::memory_order_relaxed) == next_)
+    return which;
+  write_grown_set(view, which, live);
+  return 1 - which;
 }
 
 /// Writes the other set and its order: those of `live`, and the new records, which get slots.
@@ -424,7 +430,7 @@ void DpTree<Keys>::Merge::write_pieces(std::size_t leaf, std::size_t pieces) {
       separator = separator_between(key_of(begin - 1), first);
     else if (base_.size() != 0)
       separator = base_.separator(leaf);
-    row_.emplace_back(separator, offset);
+    row_.emplace_back(separator, dptree::LeafLink(offset, 0));
     next_ = offset;
   }
 }
@@ -443,7 +449,7 @@ void DpTree<Keys>::Merge::write_piece(std::uint64_t offset, std::size_t leaf, st
   dptree::FreeSlots free(tree_.leaf_entries_, {}, all_homes);
   // Where all records of the old leaf are at home, nobody need read their keys.
   const LeafView old = base_.size() == 0 ? view : tree_.leaf_at(base_.leaf(leaf));
-  const bool is_told = base_.size() != 0 && old.set(old.current(base_.version)).home == all_homes;
+  const bool is_told = base_.size() != 0 && old.set(base_.leaf(leaf).which()).home == all_homes;
   for (std::size_t i = begin; i < end; ++i) {
     const Item& item = items_[i];
     const bool is_known = is_told && item.slot != fresh;

@@ -95,7 +95,8 @@ class DpTree<Keys>::Merge {
                                                                      unsigned which,
                                                                      const Pending& change) const;
   void apply_leaf(std::size_t leaf, const Plan& plan);
-  [[nodiscard]] bool apply_in_place(const LeafView& view, unsigned which, const Plan& plan);
+  [[nodiscard]] std::optional<unsigned> apply_in_place(const LeafView& view, unsigned which,
+                                                       const Plan& plan);
   void write_grown_set(const LeafView& view, unsigned which, dptree::Slots live);
   void write_set(const LeafView& view, unsigned which, std::size_t count, const dptree::Slots& live,
                  std::uint64_t home);
@@ -117,9 +118,10 @@ class DpTree<Keys>::Merge {
   std::size_t lacking_ = 0;
   std::size_t joined_ = 0;
   std::vector<Item> items_;
-  std::vector<New> new_;                            ///< records of the leaf at hand
-  std::uint64_t next_ = null_offset;                ///< the leaf right of the one at hand
-  std::vector<std::pair<Key, std::uint64_t>> row_;  ///< leaves of the new version, from the right
+  std::vector<New> new_;              ///< records of the leaf at hand
+  std::uint64_t next_ = null_offset;  ///< the leaf right of the one at hand
+  std::vector<std::pair<Key, dptree::LeafLink>>
+      row_;  ///< leaves of the new version, from the right
   std::vector<std::uint64_t> old_leaves_;
   std::vector<RecordWords> dropped_;
   std::unique_ptr<BaseMap> made_;

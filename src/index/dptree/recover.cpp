@@ -70,7 +70,9 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
       return corrupt("B3: a fingerprint is not its key's");
     if (!view.is_where_it_belongs(which, slot, hash_of(key)))
       return corrupt("B5: a record is not at home");
-    if (live == 0) base.add(last ? separator_between(records_.key_of(*last), key) : key, offset);
+    if (live == 0)
+      base.add(last ? separator_between(records_.key_of(*last), key) : key,
+               dptree::LeafLink(offset, which));
     last = words;
     ++live;
   }

@@ -20,7 +20,7 @@ class DpTree<Keys>::Cursor {
       const dptree::LeafPlace place = base.find(from);
       leaf_ = place.number;
       base.prefetch(leaf_);
-      prefetch_sets(tree.leaf_at(place.leaf));
+      prefetch_sets(place.leaf);
     }
     front_.tree = trees.front;
     middle_.tree = trees.middle;
@@ -121,9 +121,10 @@ class DpTree<Keys>::Cursor {
   [[nodiscard]] LeafView view_of(std::size_t leaf) const noexcept {
     return tree_.leaf_at(trees_.base->leaf(leaf));
   }
-  void prefetch_sets(const LeafView& view) const noexcept {
-    pm::prefetch_range(&view.set(0), sizeof(dptree::BaseLeaf));
-    pm::prefetch_range(view.order(0), 2 * LeafView::rounded(tree_.leaf_entries_));
+  void prefetch_sets(dptree::LeafLink leaf) const noexcept {
+    const LeafView view = tree_.leaf_at(leaf);
+    pm::prefetch(&view.set(leaf.which()));
+    pm::prefetch_range(view.order(leaf.which()), LeafView::rounded(tree_.leaf_entries_));
   }
   /// Asks for the records from `order_` on, and for the next leaf where they do not suffice.
   void prefetch_records() const noexcept {
@@ -132,12 +133,12 @@ class DpTree<Keys>::Cursor {
     for (std::uint64_t i = order_; i < end; ++i)
       pm::prefetch(&view.record(view.slot_at(which_, i)));
     if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size())
-      prefetch_sets(view_of(leaf_ + 1));
+      prefetch_sets(trees_.base->leaf(leaf_ + 1));
   }
 
   void enter_leaf() {
     view_.emplace(view_of(leaf_));
-    which_ = view_->current(trees_.base->version);
+    which_ = trees_.base->leaf(leaf_).which();
     count_ = std::min<std::uint64_t>(tree_.leaf_entries_,
                                      view_->set(which_).count.load(std::memory_order_acquire));
     order_ = 0;
@@ -299,7 +300,7 @@ std::uint64_t DpTree<Keys>::size() const {
     std::uint64_t records = 0;
     for (std::size_t i = 0; i < base.size(); ++i) {
       const LeafView leaf = leaf_at(base.leaf(i));
-      records += leaf.records(leaf.current(base.version));
+      records += leaf.records(base.leaf(i).which());
     }
     records += count_over_base(trees, *trees.front, nullptr);
     if (trees.middle != nullptr) records += count_over_base(trees, *trees.middle, trees.front);
