@@ -1,0 +1,156 @@
+// DPTree's logs: which records count, changes that are logged before anybody knows what they come
+// to, logs in parts.
+#include <gtest/gtest.h>
+
+#include "core/rng.h"
+#include "index/dptree/test_support.h"
+
+namespace perdure {
+namespace {
+
+using dptree::Change;
+using dptree::LogRecord;
+using dptree_test::BothKinds;
+using dptree_test::Case;
+using dptree_test::Hog;
+using dptree_test::make;
+using dptree_test::short_logs;
+using dptree_test::succeeds;
+
+// G1: a record counts for its own log only, and not when a word of it is missing.
+TEST(DpTreeLog, ARecordCountsForItsOwnLogOnly) {
+  LogRecord record{};
+  record.key = 17;
+  record.value = 4;
+  record.check = LogRecord::check_of({17, 4}, 5, Change::put);
+  Change change{};
+  ASSERT_TRUE(record.counts(5, change));
+  EXPECT_EQ(change, Change::put);
+  EXPECT_FALSE(record.counts(6, change));
+  record.key = 0;
+  EXPECT_FALSE(record.counts(5, change));
+  record.key = 17;
+  record.value = 0;
+  EXPECT_FALSE(record.counts(5, change));
+  record.value = 4;
+  record.check = LogRecord::check_of({17, 4}, 5, Change::removal);
+  ASSERT_TRUE(record.counts(5, change));
+  EXPECT_EQ(change, Change::removal);
+  const LogRecord nothing{};
+  EXPECT_FALSE(nothing.counts(0, change));
+}
+
+template <class Keys>
+class DpTreeLogs : public testing::Test {};
+TYPED_TEST_SUITE(DpTreeLogs, BothKinds);
+
+// G6: a change whose key the base tree may have, by the fingerprints, is in the log before anybody
+// knows. What it comes to is right, and so it is after a restart.
+TYPED_TEST(DpTreeLogs, ChangesInDoubtComeToWhatTheyShould) {
+  Case<TypeParam> test({"buffer_entries=100000", "workers=0"});
+  for (std::uint64_t number = 0; number < 4000; number += 2) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  std::uint64_t in_doubt = 0;
+  const auto change = [&](std::uint64_t number, std::uint64_t value) {
+    const auto key = make<TypeParam>(number);
+    in_doubt += !test.model.contains(key) && test.store.peer().is_suspected(key) ? 1 : 0;
+    const bool is_there = test.model.contains(key);
+    if (value % 2 == 0) {
+      ASSERT_EQ(test.store.index().update(key, make<TypeParam>(value)),
+                is_there ? Outcome::ok : Outcome::not_found);
+      if (is_there) test.model[key] = make<TypeParam>(value);
+    } else {
+      ASSERT_EQ(test.store.index().insert(key, make<TypeParam>(value)),
+                is_there ? Outcome::exists : Outcome::ok);
+      if (!is_there) test.model[key] = make<TypeParam>(value);
+    }
+  };
+  const std::uint64_t blocks = test.store.live_blocks();
+  for (std::uint64_t number = 1; number < 1000; number += 2) change(number, 4);  // not there
+  for (std::uint64_t number = 0; number < 1000; number += 2) change(number, 5);  // there
+  EXPECT_EQ(test.store.peer().front().count(), 0U);
+  EXPECT_LE(test.store.live_blocks(), blocks + 8);  // segments of the log
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  Rng rng(3);
+  for (unsigned i = 0; i < 3000; ++i) change(rng.below(4000), rng.below(1000));
+  EXPECT_GT(in_doubt, 200U);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  test.store.peer().rotate();
+  for (unsigned i = 0; i < 3000; ++i) change(rng.below(4000), rng.below(1000));
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  while (test.store.peer().merge()) continue;
+  test.expect_sound();
+}
+
+// G6: what has come to nothing does not count when the key comes or goes without the log.
+TYPED_TEST(DpTreeLogs, AChangeThatCameToNothingStaysNothing) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 100; number += 2) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_EQ(test.store.index().insert(make<TypeParam>(40), make<TypeParam>(7)), Outcome::exists);
+  ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(40)), Outcome::ok);
+  test.model.erase(make<TypeParam>(40));
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+// Without room for its log record, a change still says what it would come to.
+TYPED_TEST(DpTreeLogs, AFullPoolDoesNotHideWhatIsThere) {
+  Case<TypeParam> test(short_logs);
+  for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  Hog hog(test.store.pool().heap());
+  for (std::uint64_t next = 1;; next += next % 10 == 9 ? 2 : 1) {
+    const auto key = make<TypeParam>(next);
+    if (test.store.index().insert(key, key) != Outcome::ok) break;
+    test.model[key] = key;
+  }
+  typename TypeParam::ValueOut value{};
+  for (std::uint64_t number = 2000; number < 4000; ++number) {
+    const auto key = make<TypeParam>(number);
+    if (test.store.index().lookup(key, value) == Outcome::ok) {
+      ASSERT_EQ(test.store.index().insert(key, key), Outcome::exists);
+    } else {
+      ASSERT_EQ(test.store.index().update(key, key), Outcome::not_found);
+    }
+  }
+  hog.forget();
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
+// G3: a log in parts, over a larger tree; it is replayed, goes on, and is replayed again.
+TYPED_TEST(DpTreeLogs, ALogInPartsKeepsTheOrderOfAKeysRecords) {
+  Case<TypeParam> test(short_logs);
+  for (std::uint64_t number = 0; number < 4000; ++number) test.put(number, number);
+  ASSERT_EQ(test.store.peer().front().log_parts(), 1U);
+  ASSERT_TRUE(test.store.peer().merge());
+  test.store.peer().rotate();
+  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_GT(test.store.peer().front().log_parts(), 4U);
+  Rng rng(7);
+  const auto change = [&] {
+    for (unsigned i = 0; i < 600; ++i)
+      if (rng.below(3) == 0)
+        test.remove(rng.below(60));
+      else
+        test.put(rng.below(60), rng.below(1000));
+  };
+  for (unsigned times = 0; times < 3; ++times) {
+    ASSERT_NO_FATAL_FAILURE(change());
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  }
+  test.store.peer().rotate();  // into a log that keeps segments
+  for (unsigned times = 0; times < 3; ++times) {
+    ASSERT_NO_FATAL_FAILURE(change());
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  }
+}
+
+}  // namespace
+}  // namespace perdure
