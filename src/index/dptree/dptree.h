@@ -268,6 +268,7 @@ class DpTree final : public OrderedIndex<Keys> {
   /// `below`: the trees under `tree`, which is none of them.
   [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree,
                                                           const Snapshot& below);
+  void ask_below(const dptree::LogRecord& record, const Snapshot& trees) const noexcept;
   [[nodiscard]] bool is_below(const Snapshot& trees, Key key, std::uint64_t hash) const;
   [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree,
                                            const Snapshot& below);

@@ -105,6 +105,16 @@ bool DpTree<Keys>::is_below(const Snapshot& trees, Key key, std::uint64_t hash) 
   return find_in_base(aim_in(trees, key), key, hash).has_value();
 }
 
+// Asks for what `is_below` looks at first, where it will. What the record says is not believed yet.
+template <class Keys>
+void DpTree<Keys>::ask_below(const LogRecord& record, const Snapshot& trees) const noexcept {
+  if constexpr (!RecordStore<Keys>::has_blobs) {
+    const Key key = record.words().key;
+    const Aim aim = aim_in(trees, key);
+    if (aim.has_leaf()) leaf_at(aim.leaf).prefetch(aim.leaf.which(), hash_of(key));
+  }
+}
+
 // False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
 // nobody any more; that of a put to the base tree (D4).
 template <class Keys>
@@ -165,8 +175,10 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
   std::size_t empty = chain->size();
   for (std::size_t segment = chain->size(); segment-- > 0;)  // G3
     for (unsigned i = 0; i < log_entries_; ++i) {
-      LogRecord& record = pool_.at<LogSegment>((*chain)[segment])->record(i);
-      const Result<bool> replayed = replay_record(record, tree, below);
+      constexpr unsigned ahead = 8;
+      LogSegment& records = *pool_.at<LogSegment>((*chain)[segment]);
+      if (i + ahead < log_entries_) ask_below(records.record(i + ahead), below);
+      const Result<bool> replayed = replay_record(records.record(i), tree, below);
       if (!replayed) return replayed.error();
       if (*replayed) empty = segment;
     }
