@@ -1,4 +1,5 @@
-// The changing half of DPTree: insert, upsert, update, remove. The log first, then the front tree.
+// The changing half of DPTree: insert, upsert, update, remove. An entry of the front tree, then its
+// log record, both before the leaf is unlocked.
 #include "index/dptree/dptree.h"
 
 namespace perdure {
@@ -7,7 +8,7 @@ using dptree::Change;
 using dptree::LogRecord;
 
 // Power-cut states: without the change, or with it. Cost: 1 flushed line and 1 fence; byte strings
-// the blob's lines more. R2: the lock of the log's tail, a locked instruction, comes behind the
+// the blob's lines more. R2: the lock of the log's part, a locked instruction, comes behind the
 // flushes of the blob and before this, so the blob is durable.
 template <class Keys>
 void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
@@ -26,7 +27,7 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
 // cache is asked for before anything is waited for: the lock is taken with a locked instruction,
 // which waits until the change before this one has drained. The front tree's filter says whether
 // that can be the answer; below it nothing is changed while this thread is a writer (D2), merges
-// keep what there is.
+// keep what there is. Records with the key's fingerprint may leave a change in doubt.
 template <class Keys>
 inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, Ask ask)
     -> Target {
