@@ -12,6 +12,8 @@ using dptree::Change;
 using dptree::LogRecord;
 using dptree_test::BothKinds;
 using dptree_test::Case;
+using dptree_test::fill_thinly;
+using dptree_test::fill_up;
 using dptree_test::Hog;
 using dptree_test::make;
 using dptree_test::short_logs;
@@ -100,14 +102,10 @@ TYPED_TEST(DpTreeLogs, AChangeThatCameToNothingStaysNothing) {
 // Without room for its log record, a change still says what it would come to.
 TYPED_TEST(DpTreeLogs, AFullPoolDoesNotHideWhatIsThere) {
   Case<TypeParam> test(short_logs);
-  for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
-  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_NO_FATAL_FAILURE(fill_thinly(test));
   Hog hog(test.store.pool().heap());
-  for (std::uint64_t next = 1;; next += next % 10 == 9 ? 2 : 1) {
-    const auto key = make<TypeParam>(next);
-    if (test.store.index().insert(key, key) != Outcome::ok) break;
-    test.model[key] = key;
-  }
+  std::uint64_t next = 0;
+  (void)fill_up(test, next);
   typename TypeParam::ValueOut value{};
   for (std::uint64_t number = 2000; number < 4000; ++number) {
     const auto key = make<TypeParam>(number);

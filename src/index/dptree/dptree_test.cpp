@@ -18,7 +18,9 @@ using dptree::LogRecord;
 using dptree_test::BothKinds;
 using dptree_test::Case;
 using dptree_test::expect_equal;
+using dptree_test::fill_thinly;
 using dptree_test::fill_three_trees;
+using dptree_test::fill_up;
 using dptree_test::Hog;
 using dptree_test::make;
 using dptree_test::Model;
@@ -328,20 +330,10 @@ TYPED_TEST(DpTreeOf, AMergeWithoutRoomLeavesTheRestOver) {
 // What is removed anywhere makes room everywhere: thin leaves are joined, which needs no room.
 TYPED_TEST(DpTreeOf, ThinLeavesAreJoinedWhereOthersLackRoom) {
   Case<TypeParam> test(short_logs);
-  for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
-  ASSERT_TRUE(test.store.peer().merge());
+  ASSERT_NO_FATAL_FAILURE(fill_thinly(test));
   Hog hog(test.store.pool().heap());
   std::uint64_t next = 0;
-  const auto fill = [&] {
-    std::uint64_t taken = 0;
-    for (;; ++taken) {
-      next += next % 10 == 9 ? 2 : 1;
-      const auto key = make<TypeParam>(next);
-      if (test.store.index().insert(key, key) != Outcome::ok) return taken;
-      test.model[key] = key;
-    }
-  };
-  (void)fill();
+  (void)fill_up(test, next);
   ASSERT_LT(next, 2000U);
   for (std::uint64_t number = 2000; number < 4000; number += 10)
     if (number % 70 != 0) {
@@ -349,7 +341,7 @@ TYPED_TEST(DpTreeOf, ThinLeavesAreJoinedWhereOthersLackRoom) {
     }
   test.store.index().quiesce();
   ASSERT_NO_FATAL_FAILURE(test.expect_content());
-  EXPECT_GT(fill(), 60U);
+  EXPECT_GT(fill_up(test, next), 60U);
   ASSERT_NO_FATAL_FAILURE(test.expect_content());
   hog.forget();
   ASSERT_TRUE(succeeds(test.store.crash()));

@@ -30,6 +30,23 @@ std::vector<std::string> merging_all_the_time(const char* workers) {
   return {"leaf_entries=4", "log_entries=3", "buffer_entries=8", "merge_percent=1", workers};
 }
 
+/// All threads at work beside the records of `model`, which stay; then a restart.
+template <class Keys>
+void expect_own_answers(Store<Keys>& store, Model<Keys> model) {
+  std::array<Model<Keys>, threads> models;
+  std::vector<std::jthread> running;
+  for (unsigned t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      index_test::toggle_own_keys<Keys>(store.index(), t, threads, 100, 5000, make<Keys>,
+                                        models[t]);
+    });
+  running.clear();
+  for (const auto& one : models) model.insert(one.begin(), one.end());
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  ASSERT_TRUE(succeeds(store.crash()));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+}
+
 template <class Keys>
 class DpTreeThreads : public testing::Test {};
 TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
@@ -38,19 +55,7 @@ TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
 TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
   for (const char* workers : {"workers=0", "workers=1"}) {
     Store<TypeParam> store(merging_all_the_time(workers), 64 << 20);
-    std::array<Model<TypeParam>, threads> models;
-    std::vector<std::jthread> running;
-    for (unsigned t = 0; t < threads; ++t)
-      running.emplace_back([&, t] {
-        index_test::toggle_own_keys<TypeParam>(store.index(), t, threads, 100, 5000,
-                                               make<TypeParam>, models[t]);
-      });
-    running.clear();
-    Model<TypeParam> model;
-    for (const auto& one : models) model.insert(one.begin(), one.end());
-    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
-    ASSERT_TRUE(succeeds(store.crash()));
-    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+    ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, {}));
   }
 }
 
@@ -69,18 +74,7 @@ TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
     }
     store.index().quiesce();
     ASSERT_GT(store.peer().front().log_parts(), 4U);
-    std::array<Model<TypeParam>, threads> models;
-    std::vector<std::jthread> running;
-    for (unsigned t = 0; t < threads; ++t)
-      running.emplace_back([&, t] {
-        index_test::toggle_own_keys<TypeParam>(store.index(), t, threads, 100, 5000,
-                                               make<TypeParam>, models[t]);
-      });
-    running.clear();
-    for (const auto& one : models) model.insert(one.begin(), one.end());
-    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
-    ASSERT_TRUE(succeeds(store.crash()));
-    ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+    ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, model));
   }
 }
 

@@ -135,6 +135,23 @@ struct Case {
   void expect_sound() { expect_equal(store.index(), model); }
 };
 
+/// Every tenth number up to 4000 in the base tree.
+template <class Keys>
+void fill_thinly(Case<Keys>& test) {
+  for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+}
+/// Inserts the numbers between behind `next` until there is no room; how many.
+template <class Keys>
+std::uint64_t fill_up(Case<Keys>& test, std::uint64_t& next) {
+  for (std::uint64_t taken = 0;; ++taken) {
+    next += next % 10 == 9 ? 2 : 1;
+    const auto key = make<Keys>(next);
+    if (test.store.index().insert(key, key) != Outcome::ok) return taken;
+    test.model[key] = key;
+  }
+}
+
 /// A key from `first` on, in steps of `step`, that the base tree has not, but may by its
 /// fingerprints.
 template <class Keys>
