@@ -67,11 +67,15 @@ void Buffer<Keys>::split(Position& position, Key key) {
 /// Adds the entries of a leaf, as they are while its lock has this word. False: that has changed.
 template <class Keys>
 bool Buffer<Keys>::copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept {
-  const unsigned n = leaf.count();
-  for (unsigned i = 0; i < n; ++i) out.entry[out.count + i] = leaf.entry(i);
+  unsigned copied = 0;
+  for (unsigned i = 0, n = leaf.count(); i < n; ++i) {
+    const Entry entry = leaf.entry(i);
+    out.entry[out.count + copied] = entry;
+    copied += Found{entry.word}.is_nothing() ? 0 : 1;
+  }
   const Leaf* const next = leaf.next();
   if (!leaf.lock.validate(word)) return false;
-  out.count += n;
+  out.count += copied;
   out.next = next;
   return true;
 }

@@ -2,7 +2,8 @@
 // a Bloom filter before it. It only grows; after its merge it goes as a whole.
 //
 // An entry is a key word and the pool offset of the newest log record of its key; the offset's
-// lowest bit is set where that is a removal.
+// lowest bit is set where that is a removal, the next one where it came to nothing (G6): that is no
+// entry to anybody who asks.
 //
 // F1  an entry exists <=> the log has a record of its key that counts (G6); both change under the
 //     lock of the leaf that covers the key, and the record is durable before that is released.
@@ -65,6 +66,7 @@ class Buffer {
   using Leaf = WordLeaf;
   using Entry = WordEntry;
   static constexpr std::uint64_t removal_bit = 1;
+  static constexpr std::uint64_t nothing_bit = 2;
 
   /// Entries of one leaf, or of two, and what comes behind them.
   struct Batch {
@@ -76,8 +78,9 @@ class Buffer {
   /// What a search finds: the newest log record of a key.
   struct Found {
     std::uint64_t word = 0;  ///< 0: none
-    [[nodiscard]] bool any() const noexcept { return word != 0; }
-    [[nodiscard]] bool is_put() const noexcept { return word != 0 && (word & removal_bit) == 0; }
+    [[nodiscard]] bool any() const noexcept { return word != 0 && !is_nothing(); }
+    [[nodiscard]] bool is_put() const noexcept { return any() && (word & removal_bit) == 0; }
+    [[nodiscard]] bool is_nothing() const noexcept { return (word & nothing_bit) != 0; }
   };
   struct Position {
     Leaf* leaf = nullptr;
@@ -124,7 +127,7 @@ class Buffer {
   }
 
   [[nodiscard]] LogRecord* record_of(std::uint64_t word) const noexcept {
-    return pool_.at<LogRecord>(word & ~removal_bit);
+    return pool_.at<LogRecord>(word & ~(removal_bit | nothing_bit));
   }
   [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
   void prefetch(std::uint64_t hash) const noexcept { filter_.prefetch(hash); }
@@ -163,11 +166,16 @@ class Buffer {
   void note_change(std::uint64_t hash, bool is_new) noexcept {
     count_change(part_of(hash), hash, is_new, 0);
   }
-  /// Takes out an entry that was new, and was set just now.
-  void take_back(const Position& position, std::uint64_t hash) noexcept {
-    position.leaf->remove_at(position.at.rank);
-    LogPart& part = part_of(hash);
-    tail_.recount(part, [&] { add(part.entries, ~std::uint64_t{0}); });
+  /// The entry that was set at this position leads to a record that came to nothing (G6).
+  void set_nothing(const Position& position, std::uint64_t hash) noexcept {
+    Leaf& leaf = *position.leaf;
+    leaf.set_word(position.at.rank, leaf.entry(position.at.rank).word | nothing_bit);
+    recount(hash, ~std::uint64_t{0});
+  }
+  /// Makes a removal of an entry of nothing at this position.
+  void set_removal(const Position& position, std::uint64_t hash) noexcept {
+    position.leaf->set_word(position.at.rank, (position.found.word & ~nothing_bit) | removal_bit);
+    recount(hash, 1);
   }
   /// Sets the entry of an admitted key at a locked position that has room. Nobody sees it before
   /// the leaf is unlocked.
@@ -207,7 +215,8 @@ class Buffer {
         if (const Leaf* after = next->next(); after != nullptr) after->prefetch();
         ask_for_records(*next);
       }
-      for (unsigned i = 0, n = leaf->count(); i < n; ++i) visit(leaf->entry(i));
+      for (unsigned i = 0, n = leaf->count(); i < n; ++i)
+        if (!Found{leaf->entry(i).word}.is_nothing()) visit(leaf->entry(i));
     }
   }
 
@@ -240,6 +249,10 @@ class Buffer {
       return true;
     return RecordStore<Keys>::has_blobs &&
            all(part.blob_bytes) * pool_bytes_per_blob_byte >= times * pool_.bytes();
+  }
+  void recount(std::uint64_t hash, std::uint64_t entries) noexcept {
+    LogPart& part = part_of(hash);
+    tail_.recount(part, [&] { add(part.entries, entries); });
   }
   static void add(std::atomic<std::uint64_t>& sum, std::uint64_t number) noexcept {
     sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);

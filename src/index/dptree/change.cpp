@@ -152,9 +152,8 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
           target.in_doubt ? in_doubt[static_cast<std::size_t>(kind)] : Change::put);
   cares = wants_care(front, hash);
   if (target.in_doubt && is_against(is_confirmed(target, key, hash))) {
-    record->take_back();  // G6
-    records_.free(draft.words);
-    front.take_back(position, hash);
+    front.discard(draft.words.value, draft.words.key);
+    front.set_nothing(position, hash);
     front.unlock(position);
     presume(kind, false);
     return otherwise;
@@ -244,6 +243,23 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, Outcome& outcome) {
   return true;
 }
 
+// False: the tree's log has no record of the key that came to nothing. Cost: 1 flushed line, 1
+// fence.
+template <class Keys>
+bool DpTree<Keys>::turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash) {
+  const auto position = tree.lock(key);
+  if (!position.found.is_nothing()) {
+    tree.release(position);
+    return false;
+  }
+  LogRecord& record = *tree.record_of(position.found.word);
+  pm::store_persist(record.check,
+                    LogRecord::check_of(record.words(), tree.seal(), Change::removal));  // G2
+  tree.set_removal(position, hash);
+  tree.unlock(position);
+  return true;
+}
+
 // Readers of the base tree are held off until the bit is durably gone, because they look at it
 // without a lock.
 template <class Keys>
@@ -259,7 +275,9 @@ void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
 }
 
 // Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree
-// and not left over goes from the base tree, too (D4), its blob with the log.
+// and not left over goes from the base tree, too (D4), its blob with the log. What came to nothing
+// in a log must not count when the key is gone below (G6); in the front log that is a removal
+// enough.
 template <class Keys>
 Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
   (void)merging_.lock();
@@ -268,7 +286,11 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
     const pm::AsymmetricLock::WriteGuard alone(writers_);
     const Epochs::Guard guard(epochs_);
     const Snapshot& trees = snapshot();
-    if (!turn_to_removal(*trees.front, key, outcome)) {
+    if (turn_to_removal(*trees.front, key, outcome)) {
+      // That was it.
+    } else if (is_below(trees, key, hash) && turn_nothing_to_removal(*trees.front, key, hash)) {
+      outcome = Outcome::ok;
+    } else {
       const bool in_middle =
           trees.middle != nullptr && turn_to_removal(*trees.middle, key, outcome);
       const auto place = find_in_base(aim_at(key, hash), key, hash);
@@ -278,6 +300,7 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
         if (outcome == Outcome::ok && place && place->words.value == words.value)
           clear_in_base(*place);
       } else if (place) {
+        if (trees.middle != nullptr) (void)turn_nothing_to_removal(*trees.middle, key, hash);
         clear_in_base(*place);
         records_.retire(place->words);
         outcome = Outcome::ok;

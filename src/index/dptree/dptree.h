@@ -225,6 +225,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, Outcome& outcome);
+  [[nodiscard]] bool turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash);
 
   // When to merge (schedule.cpp).
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
@@ -295,7 +296,7 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> overwriting_{0};
   std::atomic<std::uint64_t> reusing_{0};
   /// Whether the last put of a kind has succeeded: then the next one's log record is written before
-  /// the key is looked for, because one that comes to nothing is a second flush.
+  /// the key's is read. One that comes to nothing was logged in vain.
   std::array<std::atomic<bool>, puts> presumed_{true, true, true};
   pm::AsymmetricLock writers_;
   mutable pm::VersionLock merging_;

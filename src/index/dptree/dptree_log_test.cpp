@@ -87,16 +87,35 @@ TYPED_TEST(DpTreeLogs, ChangesInDoubtComeToWhatTheyShould) {
   test.expect_sound();
 }
 
-// G6: what has come to nothing does not count when the key comes or goes without the log.
+// G6: what has come to nothing does not count when the key goes without the log: from the base
+// tree, beside the front log or the middle log, or from the middle tree.
 TYPED_TEST(DpTreeLogs, AChangeThatCameToNothingStaysNothing) {
-  Case<TypeParam> test;
-  for (std::uint64_t number = 0; number < 100; number += 2) test.put(number, number);
-  ASSERT_TRUE(test.store.peer().merge());
-  ASSERT_EQ(test.store.index().insert(make<TypeParam>(40), make<TypeParam>(7)), Outcome::exists);
-  ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(40)), Outcome::ok);
-  test.model.erase(make<TypeParam>(40));
-  ASSERT_TRUE(succeeds(test.store.crash()));
-  test.expect_sound();
+  enum class Place { base, base_under_middle, middle };
+  for (const Place place : {Place::base, Place::base_under_middle, Place::middle}) {
+    SCOPED_TRACE(static_cast<int>(place));
+    Case<TypeParam> test;
+    for (std::uint64_t number = 0; number < 100; number += 2) test.put(number, number);
+    ASSERT_TRUE(test.store.peer().merge());
+    if (place == Place::middle) {
+      test.put(40, 9);
+      test.store.peer().rotate();
+    }
+    const auto key = make<TypeParam>(40);
+    ASSERT_EQ(test.store.index().insert(key, make<TypeParam>(7)), Outcome::exists);
+    if (place == Place::base_under_middle) test.store.peer().rotate();
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    ASSERT_EQ(test.store.peer().remove_in_place(key), Outcome::ok);
+    ASSERT_EQ(test.store.peer().remove_in_place(key), Outcome::not_found);
+    test.model.erase(key);
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    while (test.store.peer().merge()) continue;
+    ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+    test.put(40, 3);
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    test.expect_sound();
+  }
 }
 
 // Without room for its log record, a change still says what it would come to.

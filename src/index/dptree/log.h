@@ -23,18 +23,18 @@
 //     There are at most half as many parts, so that one without a segment is not what a merge is
 //     for.
 // G6  a record of an insert counts as a put where its key is absent without it, that of an update
-//     where it is present, and else for nothing: so it may be durable before anybody knows. Which
-//     counts for nothing is made no record before its leaf is unlocked, or else by recovery. So a
-//     log has none but as the newest record of its key, and but for inserts whose record a merge
-//     has put into the base tree already (D4).
+//     where it is present, and else for nothing: so it may be durable before anybody knows. In a
+//     log it is the first one of its key. The tree keeps an entry of one that came to nothing,
+//     because it would count where a removal in place makes its key absent below; it is turned to
+//     one then.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -69,8 +69,6 @@ struct alignas(32) LogRecord {
   [[nodiscard]] RecordWords words() const noexcept {
     return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
   }
-  /// Makes it none. Cost: 1 flushed line, 1 fence.
-  void take_back() noexcept { pm::store_persist(check, 0); }
   /// True when this is a record of that log (G1).
   [[nodiscard]] bool counts(std::uint64_t seal, Change& change) const noexcept {
     const std::uint64_t word = check.load(std::memory_order_acquire);
@@ -186,7 +184,7 @@ class LogTail {
   pm::VersionLock chain_;
   std::atomic<std::uint64_t>* head_ = nullptr;
   std::vector<std::uint64_t> empty_;
-  std::array<Part, most_parts> part_;
+  const std::unique_ptr<Part[]> part_{new Part[parts_]};
 };
 
 }  // namespace perdure::dptree

@@ -116,7 +116,8 @@ void DpTree<Keys>::ask_below(const LogRecord& record, const Snapshot& trees) con
 }
 
 // False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
-// nobody any more; that of a put to the base tree (D4).
+// nobody any more; that of a put to the base tree (D4). That of what came to nothing is nobody's,
+// and stays as long as the log (D5).
 template <class Keys>
 Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const Snapshot& below) {
   Change change{};
@@ -130,16 +131,17 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const 
   const auto is_present = [&] {
     return position.found.any() ? position.found.is_put() : is_below(below, key, hash);
   };
-  if ((change == Change::insert && is_present()) || (change == Change::update && !is_present())) {
-    record.take_back();  // G6
-    tree.release(position);
-    return true;
-  }
+  const bool comes_to_nothing = (change == Change::insert && is_present()) ||
+                                (change == Change::update && !is_present());  // G6
   if constexpr (RecordStore<Keys>::has_blobs)
     if (!heap_.is_marked(words.value)) {
       if (Result<void> marked = records_.mark(words); !marked) return marked.error();
-      if (change == Change::removal) tree.discard(words.value, words.key);
+      if (change == Change::removal || comes_to_nothing) tree.discard(words.value, words.key);
     }
+  if (comes_to_nothing && position.found.any()) {
+    tree.release(position);
+    return true;
+  }
   if (position.found.is_put()) {
     const RecordWords old = tree.record_of(position.found.word)->words();
     tree.discard(old.value, old.key);
@@ -148,6 +150,7 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const 
   tree.note_change(hash, !position.found.any());
   tree.make_room(position, key);
   tree.set(position, key, pool_.offset_of(&record) | removal);
+  if (comes_to_nothing) tree.set_nothing(position, hash);
   tree.unlock(position);
   return true;
 }
@@ -186,8 +189,8 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
   return chain;
 }
 
-// Writes nothing but what `disown_unfinished` and `LogRecord::take_back` do, which may be done
-// again: so a cut inside changes nothing.
+// Writes nothing but what `disown_unfinished` does, which may be done again: so a cut inside
+// changes nothing.
 template <class Keys>
 Result<void> DpTree<Keys>::recover_all() {
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
