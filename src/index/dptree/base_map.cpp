@@ -6,6 +6,7 @@ template <class Separators>
 void RadixTree<Separators>::build(const Separators& separators) {
   nodes_.clear();
   children_.clear();
+  children_.reserve(separators.size());
   (void)build_range(separators, 0, static_cast<std::uint32_t>(separators.size()), 0);
 }
 
@@ -25,18 +26,20 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
     for (++i; i < end && separators.probe(i).byte(depth) == byte;) ++i;
     return i;
   };
+  bool has_nodes = false;
   for (std::uint32_t i = begin, next = i; i < end; i = next) {
     const std::uint8_t byte = separators.probe(i).byte(depth);
     node.bits[byte / 64] |= std::uint64_t{1} << byte % 64;
     next = same_child(i);
     children_.emplace_back(separators, i, next);
+    has_nodes = has_nodes || next - i > Separators::few;
   }
   for (std::size_t word = 1; word < node.bits.size(); ++word)
     node.before[word] =
         static_cast<std::uint8_t>(node.before[word - 1] + pm::count_bits(node.bits[word - 1]));
   nodes_.push_back(node);
   std::uint32_t child = children;
-  for (std::uint32_t i = begin, next = i; i < end; i = next, ++child) {
+  for (std::uint32_t i = begin, next = i; has_nodes && i < end; i = next, ++child) {
     next = same_child(i);
     if (next - i <= Separators::few) continue;
     const std::uint32_t made = build_range(separators, i, next, depth + 1);

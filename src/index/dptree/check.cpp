@@ -81,6 +81,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
     if (which != base.leaf(leaf).which()) return broken(pool_, "M2: another set is current");
     Result<void> sane;
     const char* wrong = nullptr;
+    const std::uint64_t homes = view.set(which).home.load(std::memory_order_relaxed);
     dptree::Slots missing = view.set(which).slots();  // in the order
     view.each(which, [&](unsigned slot) {
       dptree::take_out(missing, slot);
@@ -90,11 +91,12 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
         blobs.insert(words.value);
       }
       const Key key = records_.key_of(words);
+      const std::uint64_t hash = hash_of(key);
       if (last && !records_.less(*last, words))
         wrong = "B2: keys do not ascend";
-      else if (view.fingerprint(slot).load() != fingerprint_of(key))
+      else if (view.fingerprint(slot).load() != fingerprint_from(hash))
         wrong = "B3: a fingerprint is not its key's";
-      else if (!view.is_where_it_belongs(which, slot, hash_of(key)))
+      else if (!view.is_slot_for(slot, hash, homes))
         wrong = "B5: a record is not at home";
       else if (base.find(key).number != leaf)
         wrong = "M1: a key is in another leaf";
@@ -103,8 +105,7 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
     });
     if (!sane) return sane;
     if (wrong != nullptr) return broken(pool_, wrong);
-    if (missing != dptree::Slots{})
-      return broken(pool_, "B2: a record is missing in its leaf's order");
+    if (dptree::any(missing)) return broken(pool_, "B2: a record is missing in its leaf's order");
     next = view.set(which).next.load(std::memory_order_relaxed);
   }
   pass_empty();

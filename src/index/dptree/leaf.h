@@ -49,6 +49,9 @@ inline void take_out(Slots& slots, unsigned slot) noexcept {
 [[nodiscard]] inline bool has(const Slots& slots, unsigned slot) noexcept {
   return (slots[slot / 64] >> slot % 64 & 1) != 0;
 }
+[[nodiscard]] inline bool any(const Slots& slots) noexcept {
+  return (slots[0] | slots[1] | slots[2] | slots[3]) != 0;
+}
 [[nodiscard]] inline unsigned count(const Slots& slots) noexcept {
   unsigned sum = 0;
   for (const std::uint64_t word : slots) sum += pm::count_bits(word);
@@ -155,14 +158,16 @@ class LeafView {
   }
   /// The word of slots that is the home of records with this hash (B5). On media: a change needs a
   /// new layout version.
-  [[nodiscard]] unsigned home_of(std::uint64_t hash) const noexcept {
+  [[nodiscard]] [[gnu::always_inline]] unsigned home_of(std::uint64_t hash) const noexcept {
     constexpr unsigned low = 40;  // the lower ones make fingerprints and filters
     constexpr unsigned bits = 16;
     return static_cast<unsigned>((hash >> low & ((1U << bits) - 1)) * words() >> bits);
   }
-  [[nodiscard]] bool is_where_it_belongs(unsigned which, unsigned slot,
-                                         std::uint64_t hash) const noexcept {
-    return slot / 64 == home_of(hash) || !set(which).is_home(home_of(hash));
+  /// Whether a slot is one for a record with this hash, in a set with these homes (B5).
+  [[nodiscard]] [[gnu::always_inline]] bool is_slot_for(unsigned slot, std::uint64_t hash,
+                                                        std::uint64_t homes) const noexcept {
+    const unsigned home = home_of(hash);
+    return slot / 64 == home || (homes >> home & 1) == 0;
   }
   /// The records of a set that have the fingerprint of a hash, and may be its key's.
   struct Suspects {
@@ -261,8 +266,8 @@ class LeafView {
   [[nodiscard]] static unsigned highest(unsigned word, std::uint64_t bits) noexcept {
     return 64 * word + 63 - static_cast<unsigned>(std::countl_zero(bits));
   }
-  [[nodiscard]] std::uint64_t matching(unsigned which, unsigned word,
-                                       std::uint64_t hash) const noexcept {
+  [[nodiscard]] [[gnu::always_inline]] std::uint64_t matching(unsigned which, unsigned word,
+                                                              std::uint64_t hash) const noexcept {
     return match(word, fingerprint_from(hash)) &
            set(which).bitmap[word].load(std::memory_order_acquire);
   }

@@ -52,6 +52,7 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
   const LeafSet& set = view.set(which);
   const std::uint64_t count = set.count.load(std::memory_order_relaxed);
   const dptree::Slots there = set.slots();
+  const std::uint64_t homes = set.home.load(std::memory_order_relaxed);
   dptree::Slots missing = there;  // in the order
   std::bitset<dptree::BaseLeaf::most_entries> seen;
   if (count > entries) return corrupt("B2: a leaf is overfull");
@@ -66,10 +67,10 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
     if (Result<void> marked = records_.mark(words); !marked) return marked.error();
     if (last && !records_.less(*last, words)) return corrupt("B2: keys do not ascend");
     const Key key = records_.key_of(words);
-    if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_of(key))
+    const std::uint64_t hash = hash_of(key);
+    if (view.fingerprint(slot).load(std::memory_order_relaxed) != fingerprint_from(hash))
       return corrupt("B3: a fingerprint is not its key's");
-    if (!view.is_where_it_belongs(which, slot, hash_of(key)))
-      return corrupt("B5: a record is not at home");
+    if (!view.is_slot_for(slot, hash, homes)) return corrupt("B5: a record is not at home");
     if (live == 0)
       base.add(last ? separator_between(records_.key_of(*last), key) : key,
                dptree::LeafLink(offset, which));
@@ -77,7 +78,7 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
     ++live;
   }
   base.records += live;
-  if (missing != dptree::Slots{}) return corrupt("B2: a record is missing in its leaf's order");
+  if (dptree::any(missing)) return corrupt("B2: a record is missing in its leaf's order");
   if (live == 0) base.empty_leaves.push_back(offset);
   return set.next.load(std::memory_order_relaxed);
 }
@@ -180,10 +181,11 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
     for (unsigned i = 0; i < log_entries_; ++i) {
       constexpr unsigned ahead = 8;
       LogSegment& records = *pool_.at<LogSegment>((*chain)[segment]);
-      if (i + ahead < log_entries_) ask_below(records.record(i + ahead), below);
       const Result<bool> replayed = replay_record(records.record(i), tree, below);
       if (!replayed) return replayed.error();
-      if (*replayed) empty = segment;
+      if (!*replayed) continue;
+      empty = segment;
+      if (i + ahead < log_entries_) ask_below(records.record(i + ahead), below);
     }
   chain->resize(empty);
   return chain;
