@@ -274,6 +274,12 @@ void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
   emptied_ = emptied_ || place.view.records(place.which) == 0;
 }
 
+/// The value word of the log record that a tree's entry leads to.
+template <class Keys>
+std::uint64_t DpTree<Keys>::logged_value(const Buffer& tree, Key key, std::uint64_t hash) const {
+  return tree.record_of(tree.find(key, hash).word)->words().value;
+}
+
 // Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree
 // and not left over goes from the base tree, too (D4), its blob with the log. What came to nothing
 // in a log must not count when the key is gone below (G6); in the front log that is a removal
@@ -286,23 +292,28 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
     const pm::AsymmetricLock::WriteGuard alone(writers_);
     const Epochs::Guard guard(epochs_);
     const Snapshot& trees = snapshot();
-    if (turn_to_removal(*trees.front, key, outcome)) {
-      // That was it.
-    } else if (is_below(trees, key, hash) && turn_nothing_to_removal(*trees.front, key, hash)) {
+    bool is_done = turn_to_removal(*trees.front, key, outcome);
+    if (!is_done && is_below(trees, key, hash) &&
+        turn_nothing_to_removal(*trees.front, key, hash)) {
       outcome = Outcome::ok;
-    } else {
+      is_done = true;
+    }
+    if (!is_done) {
       const bool in_middle =
           trees.middle != nullptr && turn_to_removal(*trees.middle, key, outcome);
       const auto place = find_in_base(aim_at(key, hash), key, hash);
       if (in_middle) {
-        const RecordWords words =
-            trees.middle->record_of(trees.middle->find(key, hash).word)->words();
-        if (outcome == Outcome::ok && place && place->words.value == words.value)
-          clear_in_base(*place);
+        const std::uint64_t value = logged_value(*trees.middle, key, hash);
+        if (outcome == Outcome::ok && place && place->words.value == value) clear_in_base(*place);
       } else if (place) {
-        if (trees.middle != nullptr) (void)turn_nothing_to_removal(*trees.middle, key, hash);
+        const bool is_logged = trees.middle != nullptr &&
+                               turn_nothing_to_removal(*trees.middle, key, hash) &&
+                               logged_value(*trees.middle, key, hash) == place->words.value;
         clear_in_base(*place);
-        records_.retire(place->words);
+        if (is_logged)
+          trees.middle->discard(place->words.value, place->words.key);  // D5
+        else
+          records_.retire(place->words);
         outcome = Outcome::ok;
       }
     }

@@ -225,6 +225,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, Outcome& outcome);
+  [[nodiscard]] std::uint64_t logged_value(const Buffer& tree, Key key, std::uint64_t hash) const;
   [[nodiscard]] bool turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash);
 
   // When to merge (schedule.cpp).

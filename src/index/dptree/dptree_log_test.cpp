@@ -18,6 +18,7 @@ using dptree_test::Hog;
 using dptree_test::make;
 using dptree_test::short_logs;
 using dptree_test::succeeds;
+using dptree_test::suspected_number;
 
 // G1: a record counts for its own log only, and not when a word of it is missing.
 TEST(DpTreeLog, ARecordCountsForItsOwnLogOnly) {
@@ -116,6 +117,36 @@ TYPED_TEST(DpTreeLogs, AChangeThatCameToNothingStaysNothing) {
     ASSERT_TRUE(succeeds(test.store.crash()));
     test.expect_sound();
   }
+}
+
+// D5, G6: an insert in doubt that a merge has taken over while its log stays comes to nothing when
+// that is replayed, and then leads to the base tree's blob.
+TYPED_TEST(DpTreeLogs, WhatIsInTheBaseTreeAlreadyIsFreedWithTheLog) {
+  Case<TypeParam> test;
+  for (std::uint64_t number = 0; number < 4000; number += 2) test.put(number, number);
+  ASSERT_TRUE(test.store.peer().merge());
+  const std::uint64_t number = suspected_number(test, 1001, 2);
+  const auto key = make<TypeParam>(number);
+  ASSERT_EQ(test.store.index().insert(key, key), Outcome::ok);
+  test.model[key] = key;
+  for (std::uint64_t other = 1; other < 20; other += 2) test.put(other, other);
+  {
+    Hog hog(test.store.pool().heap(), test.store.peer().leaf_bytes(), 0);
+    ASSERT_FALSE(test.store.peer().merge());
+    ASSERT_GT(test.store.peer().left(), 0U);
+    hog.forget();
+    ASSERT_TRUE(succeeds(test.store.crash()));
+  }
+  ASSERT_FALSE(test.store.peer().middle()->find(key, hash_of(key)).any());
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_EQ(test.store.peer().remove_in_place(key), Outcome::ok);
+  test.model.erase(key);
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  for (std::uint64_t other = 3001; other < 3101; other += 2) test.put(other, other);
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  while (test.store.peer().merge()) continue;
+  test.expect_sound();
 }
 
 // Without room for its log record, a change still says what it would come to.
