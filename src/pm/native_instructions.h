@@ -47,6 +47,9 @@ inline void prefetch(const void* address) noexcept {
 inline void prefetch_once(const void* address) noexcept {
   asm volatile("prefetchnta %0" ::"m"(*static_cast<const char*>(address)));
 }
+inline void prefetch_l2(const void* address) noexcept {
+  asm volatile("prefetcht1 %0" ::"m"(*static_cast<const char*>(address)));
+}
 inline void prefetch_for_write(const void* address) noexcept {
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));
 }

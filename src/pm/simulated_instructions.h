@@ -21,6 +21,7 @@ void stream(void* destination, const void* source, std::size_t bytes) noexcept;
 void stream_line(void* line, std::uint64_t word) noexcept;
 void prefetch(const void* address) noexcept;
 void prefetch_once(const void* address) noexcept;
+void prefetch_l2(const void* address) noexcept;
 void prefetch_for_write(const void* address) noexcept;
 void pause() noexcept;
 void yield() noexcept;

@@ -83,10 +83,12 @@ void prefetch_for_write(const Leaf& leaf, std::uint64_t hash, unsigned entries) 
   pm::prefetch_for_write(&leaf);
   pm::prefetch_for_write(&leaf.record(preferred_slot(hash, entries)));
 }
-/// Asks for header and records, which is what a scan reads.
+/// Asks for header and records, which is what a scan reads: the header first.
 template <class Leaf>
 void prefetch_records(const Leaf& leaf, unsigned entries) noexcept {
-  pm::prefetch_range(&leaf.commit, bytes_of<Leaf>(entries) - offsetof(Leaf, commit));
+  pm::prefetch(&leaf.commit);
+  for (unsigned slot = 0; slot < entries; slot += records_per_line)
+    pm::prefetch_l2(&leaf.record(slot));
 }
 
 /// Slot of the live record of `key`, whose words are left in `words`, or `no_slot`. `stable` as in

@@ -157,6 +157,8 @@ void stream(void* destination, const void* source, std::size_t bytes) noexcept {
 
 void prefetch(const void* address) noexcept { prefetch_as(address, PrefetchKind::read); }
 void prefetch_once(const void* address) noexcept { prefetch_as(address, PrefetchKind::once); }
+/// The model has no path to the L2 that the L1's fill buffers are not on.
+void prefetch_l2(const void* address) noexcept { prefetch_as(address, PrefetchKind::read); }
 void prefetch_for_write(const void* address) noexcept { prefetch_as(address, PrefetchKind::write); }
 
 void pause() noexcept {
