@@ -28,7 +28,7 @@ class Heap;
 
 class Epochs {
  public:
-  /// What to call for a retired object: `destroy(context, object, bytes)`.
+  /// What to call for a retired object, which is an address: `destroy(context, object, bytes)`.
   using Destroy = void (*)(void* context, std::uint64_t object, std::size_t bytes);
 
   Epochs();
@@ -90,7 +90,7 @@ class Epochs {
   [[gnu::noinline, gnu::cold]] void retire_with_more_room(std::uint64_t object, std::size_t bytes,
                                                           Destroy destroy, void* context);
   /// Of what the thread with this slot has retired.
-  [[gnu::noinline, gnu::cold]] void free_what_may_be(std::size_t number);
+  [[gnu::noinline]] void free_what_may_be(std::size_t number);
 
   std::unique_ptr<Pins> pins_;
   std::unique_ptr<State> state_;
