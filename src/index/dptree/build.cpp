@@ -45,8 +45,15 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
   overwriting_.store(trees.base->version, std::memory_order_seq_cst);
   merge.apply();
   const auto state = dptree::State::from(anchor_.state.load(std::memory_order_relaxed));
-  show({trees.front, nullptr, merge.commit(state).release()});
+  std::unique_ptr<BaseMap> base = merge.commit(state);
+  // The front tree has seen no change; the next is made for so many records.
+  PERDURE_ASSERT(trees.front->changes() == 0);
+  std::unique_ptr<Buffer> front = new_buffer(state.generation, *base);
+  std::atomic<std::uint64_t>& log = anchor_.log[state.front];
+  front->begin_log(log, segments(log.load(std::memory_order_relaxed)));
+  show({front.release(), nullptr, base.release()});
   merge.retire_leaves();
+  delete trees.front;
   delete trees.base;
   return {};
 }

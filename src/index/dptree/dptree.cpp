@@ -23,7 +23,7 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       leaf_memory_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
-      has_worker_(place.options.get("workers") != 0) {}
+      workers_(place.options.get("workers")) {}
 
 template <class Keys>
 DpTree<Keys>::~DpTree() {
@@ -258,11 +258,11 @@ PERDURE_REGISTER_INDEX(
                            .least = 1,
                            .most = 100},
                           {.name = "workers",
-                           .description = "1: a background thread merges; 0: the thread that"
-                                          " filled the front tree, as always under simulation",
+                           .description = "background threads that merge; 0: the threads that"
+                                          " write do, as always under simulation",
                            .fallback = pm::detail::instruction::simulated ? 0 : 1,
                            .least = 0,
-                           .most = 1}},
+                           .most = pm::detail::instruction::simulated ? 0 : 16}},
               .create_integer = DpTree<IntegerKeys>::create,
               .create_bytes = DpTree<ByteKeys>::create,
               .recover_integer = DpTree<IntegerKeys>::recover,

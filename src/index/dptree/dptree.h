@@ -12,7 +12,7 @@
 //     in the middle tree, then in the base tree.
 // D2  `snapshot_` leads to the three trees of one moment. Front and middle change places under
 //     `writers_` held alone; nothing but the front tree of the current snapshot takes entries.
-// D3  a merge, which one thread does at a time (`merging_`), writes only what no reader of the
+// D3  a merge, of which there is one at a time (`merging_`), writes only what no reader of the
 //     current version looks at. It announces the version it starts from in `overwriting_` first, so
 //     that a reader of an older one reads again. So does a rotation with its generation, in
 //     `reusing_`, because its log may keep segments (G5) that readers of a dropped tree look at.
@@ -25,6 +25,9 @@
 //     not all freed, the worker tries again each millisecond, or without one a change in 256.
 // D7  the worker does nothing but merge and free, and that under `merging_`; it ends what it was
 //     asked for before the tree is gone.
+// D8  while `shared_` leads to a merge, other threads write parts of it. Each counts itself in
+//     `helpers_` before it looks there, and out again after the fence behind what it wrote; the
+//     merge goes on when `shared_` leads nowhere and nobody is counted.
 #pragma once
 
 #include <atomic>
@@ -234,18 +237,26 @@ class DpTree final : public OrderedIndex<Keys> {
   /// pinned.
   [[nodiscard]] bool wants_care(const Buffer& front, std::uint64_t hash) const noexcept {
     const bool may_collect =
-        !has_worker_ && front.changes_beside(hash) % changes_before_collecting == 0;
-    return may_collect || front.is_full_beside(hash, 1);
+        !has_worker() && front.changes_beside(hash) % changes_before_collecting == 0;
+    return may_collect || front.is_full_beside(hash, 1) ||
+           (!has_worker() && shared_.load(std::memory_order_relaxed) != nullptr);
   }
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
   /// there were `merges`.
   [[nodiscard]] bool make_room(std::uint64_t merges);
+  [[nodiscard]] bool has_worker() const noexcept { return workers_ != 0; }
+  /// Lets others help with a merge, until `end_sharing`, which waits for those that do.
+  void share(Merge& merge) noexcept;
+  void end_sharing() noexcept;
+  /// Does a part of a merge that is shared; false: there is none.
+  bool help_merging() noexcept;
   void start_worker();
   void ask_worker(std::uint32_t task) noexcept;
   /// Lets it end what it was asked for; then there is none.
   void stop_worker();
   void work();
+  void work_along();
   // The caller holds `merging_`.
   void merge_what_is_full();
   [[nodiscard]] Merged flush_one(Effort effort);
@@ -296,6 +307,7 @@ class DpTree final : public OrderedIndex<Keys> {
   alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
   std::atomic<std::uint64_t> overwriting_{0};
   std::atomic<std::uint64_t> reusing_{0};
+  std::atomic<Merge*> shared_{nullptr};  ///< D8
   /// Whether the last put of a kind has succeeded: then the next one's log record is written before
   /// the key's is read. One that comes to nothing was logged in vain.
   std::array<std::atomic<bool>, puts> presumed_{true, true, true};
@@ -309,13 +321,16 @@ class DpTree final : public OrderedIndex<Keys> {
   bool emptied_ = false;                    ///< a leaf, in place
   std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
   std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
-  const bool has_worker_;
+  const std::uint64_t workers_;
   static constexpr std::uint64_t changes_before_collecting = 256;
   static constexpr std::uint32_t merge_task = 1;
   static constexpr std::uint32_t stop_task = 2;
   static constexpr std::uint32_t collect_task = 4;
   std::atomic<std::uint32_t> tasks_{0};  ///< of the worker; taken under `merging_`
-  std::thread worker_;
+  static constexpr std::uint32_t end_of_shares = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> shares_{0};   ///< merges that were shared, round and round
+  std::atomic<std::uint32_t> helpers_{0};  ///< threads that look at `shared_`
+  std::vector<std::thread> worker_;        ///< the first merges, the others help
 };
 
 }  // namespace perdure

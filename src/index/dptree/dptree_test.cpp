@@ -454,6 +454,28 @@ TYPED_TEST(DpTreeOf, ABulkLoadThatDoesNotFitLeavesNothing) {
   expect_equal(store.index(), model);
 }
 
+// What was loaded says how much the first front tree takes, and in how many parts its log is.
+TYPED_TEST(DpTreeOf, ABulkLoadIsFollowedByAFrontTreeOfItsSize) {
+  Store<TypeParam> store({"log_entries=3", "buffer_entries=10", "merge_percent=20"});
+  Model<TypeParam> model;
+  for (std::uint64_t number = 0; number < 2000; ++number)
+    model.emplace(make<TypeParam>(2 * number), make<TypeParam>(number));
+  std::vector<typename TypeParam::Record> records;
+  for (const auto& [key, value] : model) records.push_back({key, value});
+  ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
+  EXPECT_GT(store.peer().front().log_parts(), 1U);
+  const std::uint64_t version = store.peer().base().version;
+  for (std::uint64_t number = 0; number < 300; ++number) {
+    const auto key = make<TypeParam>(2 * number + 1);
+    ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
+    model.emplace(key, key);
+  }
+  EXPECT_EQ(store.peer().base().version, version);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  ASSERT_TRUE(succeeds(store.crash()));
+  expect_equal(store.index(), model);
+}
+
 // D7: nobody but the worker merges here.
 TEST(DpTree, TheWorkerMerges) {
   Store<IntegerKeys> store({"buffer_entries=100", "workers=1"});

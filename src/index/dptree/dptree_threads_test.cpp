@@ -53,17 +53,46 @@ TYPED_TEST_SUITE(DpTreeThreads, BothKinds);
 
 // D1, D2, D3, D6: every answer is the owner's, before and after a restart.
 TYPED_TEST(DpTreeThreads, ChangesBesideMerges) {
-  for (const char* workers : {"workers=0", "workers=1"}) {
+  for (const char* workers : {"workers=0", "workers=1", "workers=3"}) {
     Store<TypeParam> store(merging_all_the_time(workers), 64 << 20);
     ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, {}));
   }
+}
+
+// D8: whoever comes by does a stretch of a merge, and the merge waits for it.
+TYPED_TEST(DpTreeThreads, MergesAreShared) {
+  Store<TypeParam> store({"leaf_entries=8", "buffer_entries=500", "merge_percent=1", "workers=0"},
+                         64 << 20);
+  std::atomic<bool> ends{false};
+  std::uint64_t stretches = 0;
+  std::jthread helper([&] {
+    while (!ends.load()) stretches += store.peer().help_merging() ? 1 : 0;
+  });
+  Model<TypeParam> model;
+  Rng rng(3);
+  for (std::uint64_t n = 0; n < 40'000; ++n) {
+    const auto key = make<TypeParam>(rng.below(20'000));
+    if (rng.below(4) == 0) {
+      (void)store.index().remove(key);
+      model.erase(key);
+    } else {
+      EXPECT_EQ(store.index().upsert(key, make<TypeParam>(n)), Outcome::ok);
+      model[key] = make<TypeParam>(n);
+    }
+  }
+  ends = true;
+  helper.join();
+  EXPECT_GT(stretches, 0U);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
+  ASSERT_TRUE(succeeds(store.crash()));
+  expect_equal(store.index(), model);
 }
 
 // G3: the same with logs in parts, over more records that stay.
 TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
   constexpr std::uint64_t stay = 4000;
   constexpr std::uint64_t apart = 100'000;
-  for (const char* workers : {"workers=0", "workers=1"}) {
+  for (const char* workers : {"workers=0", "workers=1", "workers=3"}) {
     Store<TypeParam> store({"leaf_entries=16", "log_entries=3", "buffer_entries=600", workers},
                            64 << 20);
     Model<TypeParam> model;
@@ -84,7 +113,7 @@ TYPED_TEST(DpTreeThreads, ScansAndLookupsBesideMerges) {
   using Keys = TypeParam;
   constexpr std::uint64_t stable = 40;
   constexpr std::uint64_t gap = 10;
-  for (const char* workers : {"workers=0", "workers=1"}) {
+  for (const char* workers : {"workers=0", "workers=1", "workers=3"}) {
     Store<Keys> store(merging_all_the_time(workers), 64 << 20);
     for (std::uint64_t n = 0; n < stable; ++n)
       ASSERT_EQ(store.index().insert(make<Keys>(n * gap), make<Keys>(0)), Outcome::ok);

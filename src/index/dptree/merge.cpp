@@ -2,61 +2,86 @@
 
 #include <algorithm>
 
-#include "index/record/separator.h"
-
 namespace perdure {
 
 using dptree::Anchor;
 using dptree::LeafSet;
-using dptree::Slots;
 using dptree::State;
 
+// What tells whether a leaf has room is asked for eight leaves ahead, and four leaves ahead what
+// tells how much it needs, where it may lack some.
 template <class Keys>
 void DpTree<Keys>::Merge::plan() {
-  std::size_t at = 0;
+  constexpr std::size_t distance = 4;  // leaves
+  assign();
+  Stretch whole(*this, 0, leaves(), 0);
+  for (std::size_t leaf = 0; leaf < leaves(); ++leaf) {
+    if (leaf + 2 * distance < base_.size()) pm::prefetch(&set_of(leaf + 2 * distance));
+    if (leaf + distance < base_.size() && may_lack_room(leaf + distance))
+      view_of(leaf + distance).prefetch(base_.leaf(leaf + distance).which());
+    if (may_lack_room(leaf)) plan_pieces(whole, leaf);
+  }
+}
+
+/// Gives each leaf its changes.
+template <class Keys>
+void DpTree<Keys>::Merge::assign() {
   plans_.reserve(leaves());
+  std::size_t at = 0;
   for (std::size_t leaf = 0; leaf < leaves(); ++leaf) {
     Plan plan{at, changes_.size()};
-    if (leaf + 1 < base_.size() && at < changes_.size()) {
+    if (leaf + 1 < base_.size()) {
       const Key bound = base_.separator(leaf + 1);
       plan.end = at;
       while (plan.end < changes_.size() && tree_.records_.key_of(changes_[plan.end].words) < bound)
         ++plan.end;
     }
     at = plan.end;
-    const std::span<Pending> mine = changes_of(plan);
-    const auto puts = static_cast<std::size_t>(
-        std::ranges::count_if(mine, [](const Pending& change) { return !change.removal; }));
-    std::size_t room = 0;
-    std::size_t added = puts;
-    if (puts != 0 && base_.size() != 0) {
-      const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-      const unsigned which = base_.leaf(leaf).which();
-      room = view.room(which);
-      if (puts > room) added = count_new(view, which, plan);
-    }
-    if (added > room) {
-      (void)merge_items(leaf, plan, Note::nothing);
-      plan_pieces(leaf, plan, room);
-    }
     plans_.push_back(plan);
   }
 }
 
 template <class Keys>
-std::size_t DpTree<Keys>::Merge::count_new(const LeafView& view, unsigned which,
-                                           const Plan& plan) const {
-  return static_cast<std::size_t>(std::ranges::count_if(changes_of(plan), [&](const Pending& put) {
-    const Key key = tree_.records_.key_of(put.words);
-    return !put.removal && !tree_.find_in_leaf(view, which, key, hash_of(key));
-  }));
+bool DpTree<Keys>::Merge::may_lack_room(std::size_t leaf) const {
+  const std::span<const Pending> mine = changes_of(plans_[leaf]);
+  if (base_.size() == 0) return !mine.empty();
+  const auto room = view_of(leaf).room(base_.leaf(leaf).which());
+  return mine.size() > room &&
+         std::ranges::count(mine, false, &Pending::removal) > static_cast<std::ptrdiff_t>(room);
 }
 
-/// Without room for the leaves that replace this one, it takes what it has slots for; the first
-/// leaves of all are as many as there is room for.
+/// How many records a leaf's changes add, and how many they take out.
 template <class Keys>
-void DpTree<Keys>::Merge::plan_pieces(std::size_t leaf, Plan& plan, std::size_t room) {
-  const std::size_t wanted = (items_.size() + fill() - 1) / fill();
+auto DpTree<Keys>::Merge::count_changes(std::size_t leaf) const
+    -> std::pair<std::size_t, std::size_t> {
+  std::size_t added = 0;
+  std::size_t removed = 0;
+  const auto is_present = [&](const Pending& change) {
+    if (base_.size() == 0) return false;
+    const Key key = tree_.records_.key_of(change.words);
+    const auto found =
+        tree_.find_in_leaf(view_of(leaf), base_.leaf(leaf).which(), key, hash_of(key));
+    return found.has_value();
+  };
+  for (const Pending& change : changes_of(plans_[leaf])) {
+    const bool present = is_present(change);
+    added += static_cast<std::size_t>(!present && !change.removal);
+    removed += static_cast<std::size_t>(present && change.removal);
+  }
+  return {added, removed};
+}
+
+/// Reserves the leaves that replace one which lacks room, if it does. Without room for them it
+/// takes what it has slots for; the first leaves of all are as many as there is room for.
+template <class Keys>
+void DpTree<Keys>::Merge::plan_pieces(Stretch& whole, std::size_t leaf) {
+  Plan& plan = plans_[leaf];
+  const std::size_t room = base_.size() == 0 ? 0 : view_of(leaf).room(base_.leaf(leaf).which());
+  const auto [added, removed] = count_changes(leaf);
+  if (added <= room) return;
+  const std::size_t records =
+      base_.size() == 0 ? 0 : view_of(leaf).records(base_.leaf(leaf).which());
+  const std::size_t wanted = (records + added - removed + fill() - 1) / fill();
   const std::size_t before = blocks_.size();
   while (blocks_.size() - before < wanted) {
     blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
@@ -73,7 +98,7 @@ void DpTree<Keys>::Merge::plan_pieces(std::size_t leaf, Plan& plan, std::size_t 
     blocks_.pop_back();
   }
   ++lacking_;
-  (void)merge_items(leaf, plan, Note::left);
+  (void)whole.merge_items(leaf, plan, Note::left);
 }
 
 template <class Keys>
@@ -106,367 +131,60 @@ void DpTree<Keys>::Merge::cancel() {
   blocks_.clear();
 }
 
-/// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
-/// A change is looked for by halving, and the records between two are copied without a look at
-/// their keys.
+/// The leaf keeps its place in the new version, whatever is done to it.
 template <class Keys>
-std::size_t DpTree<Keys>::Merge::merge_items(std::size_t leaf, const Plan& plan, Note note) {
-  const RecordStore<Keys>& records = tree_.records_;
-  items_.resize(tree_.leaf_entries_ + (plan.end - plan.begin));
-  Item* out = items_.data();
-  std::size_t added = 0;
-  const auto add = [&](const Pending& pending) {
-    if (pending.removal) return;
-    if (added < plan.most) {
-      *out++ = {pending.words, fresh, false};
-      ++added;
-    } else if (note == Note::left) {
-      left_.push_back(static_cast<std::size_t>(&pending - changes_.data()));
-    }
-  };
-  if (base_.size() == 0) {
-    for (const Pending& change : changes_of(plan)) add(change);
-    items_.resize(static_cast<std::size_t>(out - items_.data()));
-    return added;
-  }
-  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-  const dptree::LeafOrder order = view.listed(base_.leaf(leaf).which());
-  unsigned at = 0;
-  const auto keep_until = [&](unsigned end) {
-    for (; at < end; ++at) *out++ = {view.record(order.slot[at]).load(), order.slot[at], false};
-  };
-  for (const Pending& change : changes_of(plan)) {
-    const auto is_below = [&](unsigned i) {
-      return records.less(view.record(order.slot[i]).load(), change.words);
-    };
-    unsigned first = at;  // that is not below the change
-    for (unsigned left = order.count - at; left > 1;) {
-      const unsigned half = left / 2;
-      first += is_below(first + half - 1) ? half : 0;
-      left -= half;
-    }
-    if (first < order.count && is_below(first)) ++first;
-    keep_until(first);
-    const bool present =
-        at < order.count && !records.less(change.words, view.record(order.slot[at]).load());
-    if (!present) {
-      add(change);
-      continue;
-    }
-    const unsigned slot = order.slot[at++];
-    const RecordWords words = view.record(slot).load();
-    const bool rewritten = !change.removal && change.words.value != words.value;
-    if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change.removal || rewritten))
-      dropped_.push_back(words);
-    if (!change.removal) *out++ = {change.words, slot, rewritten};
-  }
-  keep_until(order.count);
-  items_.resize(static_cast<std::size_t>(out - items_.data()));
-  return added;
-}
-
-/// Adds the records of the leaves that join this one.
-template <class Keys>
-void DpTree<Keys>::Merge::take_in(std::size_t leaf, const Plan& plan) {
-  for (std::size_t i = 1; i <= plan.takes_in; ++i) {
-    const LeafView view = tree_.leaf_at(base_.leaf(leaf + i));
-    view.each(base_.leaf(leaf + i).which(), [&](unsigned slot) {
-      items_.push_back({view.record(slot).load(), fresh, false});
-      return true;
-    });
-  }
-}
-
-/// Asks for what tells which of a leaf's records the changes are for.
-template <class Keys>
-void DpTree<Keys>::Merge::ask_for_leaf(std::size_t leaf) const noexcept {
-  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-  if (plans_[leaf].begin == plans_[leaf].end)
-    pm::prefetch(&view.set(base_.leaf(leaf).which()));
-  else
-    view.prefetch(base_.leaf(leaf).which());
-}
-
-/// Notes which of a leaf's records the changes may be for, and asks for these; for all of them, and
-/// the order, where there are new ones, whose places are looked for among these.
-template <class Keys>
-void DpTree<Keys>::Merge::find_suspects(std::size_t leaf) noexcept {
+bool DpTree<Keys>::Merge::stays(std::size_t leaf) const {
   const Plan& plan = plans_[leaf];
-  const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-  const unsigned which = base_.leaf(leaf).which();
-  bool all = plan.pieces != 0 || plan.takes_in != 0;
-  for (Pending& change : changes_of(plan)) {
-    change.hash = hash_of(tree_.records_.key_of(change.words));
-    const LeafView::Suspects suspects = view.suspects(which, change.hash);
-    change.suspects = suspects.any;
-    all = all || (!change.suspects && !change.removal);
-    if (!change.suspects) continue;
-    change.first = static_cast<std::uint8_t>(suspects.first);
-    pm::prefetch(&view.record(suspects.first));
-    pm::prefetch(&view.record(suspects.last));
-  }
-  if (all)
-    pm::prefetch_range(view.order(0), LeafView::bytes_behind_fingerprints(tree_.leaf_entries_));
+  return plan.pieces == 0 && plan.takes_in == 0 && !plan.goes &&
+         view_of(leaf).records(base_.leaf(leaf).which()) != 0 &&
+         std::ranges::none_of(changes_of(plan), &Pending::removal);
 }
 
-/// The slot and the words of the record that a change replaces, after `find_suspects`.
+// A stretch ends before a leaf that stays, so that the last one in it knows its successor. One is
+// what a thread does for the others before its own next operation.
 template <class Keys>
-auto DpTree<Keys>::Merge::find(const LeafView& view, unsigned which, const Pending& change) const
-    -> std::optional<std::pair<unsigned, RecordWords>> {
-  if (!change.suspects) return std::nullopt;
-  const RecordStore<Keys>& records = tree_.records_;
-  const Key key = records.key_of(change.words);
-  const RecordWords words = view.record(change.first).load();
-  if (records.matches(words, key)) return std::pair(unsigned{change.first}, words);
-  return view.find(which, change.hash,
-                   [&](const RecordWords& other) { return records.matches(other, key); });
+void DpTree<Keys>::Merge::cut() {
+  constexpr std::size_t most_leaves = 64;
+  constexpr std::size_t least_stretches = 16;
+  const bool has_helpers = tree_.workers_ != 1;
+  const std::size_t size =
+      has_helpers ? std::clamp<std::size_t>(leaves() / least_stretches, 1, most_leaves) : leaves();
+  std::size_t begin = 0;
+  std::size_t blocks = 0;
+  for (std::size_t leaf = 0; leaf < plans_.size(); ++leaf) {
+    if (leaf - begin >= size && stays(leaf))
+      stretches_.emplace_back(*this, std::exchange(begin, leaf), leaf, blocks);
+    blocks += plans_[leaf].pieces;
+  }
+  stretches_.emplace_back(*this, begin, plans_.size(), blocks);
+}
+
+template <class Keys>
+bool DpTree<Keys>::Merge::work() noexcept {
+  const std::size_t mine = claimed_.fetch_add(1, std::memory_order_relaxed);
+  if (mine >= stretches_.size()) return false;
+  stretches_[mine].apply();
+  return true;
 }
 
 template <class Keys>
 void DpTree<Keys>::Merge::apply() {
-  constexpr std::size_t distance = 3;  // leaves; the records' lines of so many fit the first cache
-  blocks_left_ = blocks_.size();
-  const std::size_t end = base_.size() == 0 ? 0 : plans_.size();
-  for (std::size_t leaf = end; leaf-- > 0 && leaf + distance >= end;) find_suspects(leaf);
-  for (std::size_t leaf = plans_.size(); leaf-- > 0;) {
-    if (leaf >= 2 * distance) ask_for_leaf(leaf - 2 * distance);
-    if (leaf >= distance) find_suspects(leaf - distance);
-    apply_leaf(leaf, plans_[leaf]);
+  cut();
+  if (stretches_.size() > 1) tree_.share(*this);
+  while (work()) {
   }
+  if (stretches_.size() > 1) tree_.end_sharing();
   Anchor& anchor = tree_.anchor_;
+  const std::uint64_t first = stretches_.front().first();
   const unsigned which = dptree::current_of(anchor.set, base_.version);
-  if (anchor.set[which].next.load(std::memory_order_relaxed) != next_) {
+  if (anchor.set[which].next.load(std::memory_order_relaxed) != first) {
     LeafSet& other = anchor.set[1 - which];
-    other.next.store(next_, std::memory_order_relaxed);
+    other.next.store(first, std::memory_order_relaxed);
     other.stamp.store(target_, std::memory_order_relaxed);
     pm::flush(&other, sizeof other);
   }
-  for (auto at = row_.rbegin(); at != row_.rend(); ++at) made_->add(at->first, at->second);
+  for (Stretch& stretch : stretches_) stretch.hand_over(*made_, old_leaves_, dropped_);
   made_->finish();
-}
-
-template <class Keys>
-void DpTree<Keys>::Merge::apply_leaf(std::size_t leaf, const Plan& plan) {
-  if (base_.size() == 0) {
-    (void)merge_items(leaf, plan, Note::dropped);
-    write_pieces(leaf, plan.pieces);
-    return;
-  }
-  const std::uint64_t offset = base_.leaf(leaf).offset();
-  if (plan.goes) {
-    old_leaves_.push_back(offset);
-    return;
-  }
-  const LeafView view = tree_.leaf_at(offset);
-  const unsigned which = base_.leaf(leaf).which();
-  unsigned made = which;  // the set that is current in the new version
-  const LeafSet& set = view.set(which);
-  const unsigned records = view.records(which);
-  const bool same_next = set.next.load(std::memory_order_relaxed) == next_;
-  const bool is_plain = plan.pieces == 0 && plan.takes_in == 0 && plan.most == unlimited &&
-                        set.count.load(std::memory_order_relaxed) == records;
-  if (plan.begin == plan.end && plan.takes_in == 0 && same_next && records != 0) {
-    made_->records += records;
-  } else if (is_plain) {
-    const auto written = apply_in_place(view, which, plan);
-    if (!written) {
-      old_leaves_.push_back(offset);
-      return;
-    }
-    made = *written;
-  } else {
-    (void)merge_items(leaf, plan, Note::dropped);
-    take_in(leaf, plan);
-    if (plan.pieces != 0 || items_.empty()) {
-      old_leaves_.push_back(offset);
-      write_pieces(leaf, plan.pieces);
-      return;
-    }
-    write_other_set(view, which);
-    made = 1 - which;
-  }
-  next_ = offset;
-  row_.emplace_back(base_.separator(leaf), dptree::LeafLink(offset, made));
-}
-
-/// Merges into a leaf that has room, and whose order lists its records alone. Only what changes is
-/// read and written, because a merge costs what it moves: some values, or these, new records and an
-/// order. Returns which set is current then; nothing: no record is left.
-template <class Keys>
-std::optional<unsigned> DpTree<Keys>::Merge::apply_in_place(const LeafView& view, unsigned which,
-                                                            const Plan& plan) {
-  const LeafSet& set = view.set(which);
-  Slots live = set.slots();
-  Slots written{};
-  bool has_removals = false;
-  new_.clear();
-  for (const Pending& change : changes_of(plan)) {
-    const auto place = find(view, which, change);
-    if (!place) {
-      if (!change.removal) new_.push_back({change.words, change.hash});
-      continue;
-    }
-    const auto& [slot, words] = *place;
-    const bool rewritten = !change.removal && change.words.value != words.value;
-    if (RecordStore<Keys>::has_blobs && (change.removal || rewritten)) dropped_.push_back(words);
-    if (change.removal) {
-      dptree::take_out(live, slot);
-      has_removals = true;
-    } else if (rewritten) {
-      view.record(slot).value.store(change.words.value, std::memory_order_release);  // B3
-      dptree::add(written, slot);
-    }
-  }
-  const std::size_t records = dptree::count(live) + new_.size();
-  if (records == 0) return std::nullopt;
-  made_->records += records;
-  view.flush(written, {});
-  if (!has_removals && new_.empty() && set.next.load(std::memory_order_relaxed) == next_)
-    return which;
-  write_grown_set(view, which, live);
-  return 1 - which;
-}
-
-/// Writes the other set and its order: those of `live`, and the new records, which get slots.
-template <class Keys>
-void DpTree<Keys>::Merge::write_grown_set(const LeafView& view, unsigned which, Slots live) {
-  const RecordStore<Keys>& records = tree_.records_;
-  const LeafSet& set = view.set(which);
-  const std::atomic<std::uint8_t>* const before = view.order(which);
-  std::atomic<std::uint8_t>* const order = view.order(1 - which);
-  const auto end = static_cast<unsigned>(set.count.load(std::memory_order_relaxed));
-  const Slots kept = live;
-  const bool keeps_all = dptree::count(kept) == end;
-  unsigned at = 0;
-  unsigned to = 0;
-  const auto copy_until = [&](unsigned stop) {
-    for (; at < stop; ++at) {
-      const std::uint8_t slot = before[at].load(std::memory_order_relaxed);
-      order[to].store(slot, std::memory_order_release);
-      to += static_cast<unsigned>(keeps_all || dptree::has(kept, slot));
-    }
-  };
-  Slots filled{};
-  dptree::FreeSlots free(tree_.leaf_entries_, set.slots(), set.home);
-  for (const New& added : new_) {
-    const auto is_below = [&](unsigned i) {
-      const unsigned slot = before[i].load(std::memory_order_relaxed);
-      return records.less(view.record(slot).load(), added.words);
-    };
-    unsigned first = at;  // that is not below the new record
-    for (unsigned left = end - at; left > 1;) {
-      const unsigned half = left / 2;
-      first += is_below(first + half - 1) ? half : 0;
-      left -= half;
-    }
-    if (first < end && is_below(first)) ++first;
-    copy_until(first);
-    const unsigned slot = free.take(view.home_of(added.hash));
-    view.fill(slot, added.words, fingerprint_from(added.hash));
-    dptree::add(filled, slot);
-    dptree::add(live, slot);
-    order[to++].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
-  }
-  copy_until(end);
-  view.flush(filled, filled);
-  write_set(view, 1 - which, to, live, free.home());
-}
-
-/// Stores and flushes a set, and flushes its order.
-template <class Keys>
-void DpTree<Keys>::Merge::write_set(const LeafView& view, unsigned which, std::size_t count,
-                                    const Slots& live, std::uint64_t home) {
-  LeafSet& into = view.set(which);
-  into.next.store(next_, std::memory_order_release);
-  into.count.store(count, std::memory_order_release);
-  for (std::size_t i = 0; i < live.size(); ++i)
-    into.bitmap[i].store(live[i], std::memory_order_release);
-  into.home.store(home, std::memory_order_release);
-  into.stamp.store(target_, std::memory_order_release);
-  pm::flush(view.order(which), count);
-  pm::flush(&into, sizeof into);
-}
-
-template <class Keys>
-void DpTree<Keys>::Merge::write_other_set(const LeafView& view, unsigned which) {
-  const LeafSet& set = view.set(which);
-  const unsigned other = 1 - which;
-  Slots live{};
-  Slots filled{};
-  Slots written{};
-  dptree::FreeSlots free(tree_.leaf_entries_, set.slots(), set.home);
-  std::atomic<std::uint8_t>* const order = view.order(other);
-  for (std::size_t i = 0; i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    unsigned slot = item.slot;
-    if (slot == fresh) {
-      const std::uint64_t hash = hash_of(key_of(i));
-      slot = free.take(view.home_of(hash));
-      view.fill(slot, item.words, fingerprint_from(hash));
-      dptree::add(filled, slot);
-      dptree::add(written, slot);
-    } else if (item.rewritten) {
-      view.record(slot).value.store(item.words.value, std::memory_order_release);  // B3
-      dptree::add(written, slot);
-    }
-    dptree::add(live, slot);
-    order[i].store(static_cast<std::uint8_t>(slot), std::memory_order_release);
-  }
-  view.flush(written, filled);
-  write_set(view, other, items_.size(), live, free.home());
-  made_->records += items_.size();
-}
-
-template <class Keys>
-void DpTree<Keys>::Merge::write_pieces(std::size_t leaf, std::size_t pieces) {
-  for (std::size_t piece = pieces; piece-- > 0;) {
-    const std::size_t begin = items_.size() * piece / pieces;
-    const std::size_t end = items_.size() * (piece + 1) / pieces;
-    const std::uint64_t offset = blocks_[--blocks_left_].offset;
-    write_piece(offset, leaf, begin, end);
-    const Key first = key_of(begin);
-    Key separator = first;
-    if (begin != 0)
-      separator = separator_between(key_of(begin - 1), first);
-    else if (base_.size() != 0)
-      separator = base_.separator(leaf);
-    row_.emplace_back(separator, dptree::LeafLink(offset, 0));
-    next_ = offset;
-  }
-}
-
-template <class Keys>
-void DpTree<Keys>::Merge::write_piece(std::uint64_t offset, std::size_t leaf, std::size_t begin,
-                                      std::size_t end) {
-  const LeafView view = tree_.leaf_at(offset);
-  LeafSet& set = *new (&view.set(0)) LeafSet{};
-  new (&view.set(1)) LeafSet{};
-  set.stamp.store(target_, std::memory_order_relaxed);
-  set.next.store(next_, std::memory_order_relaxed);
-  set.count.store(end - begin, std::memory_order_relaxed);
-  Slots filled{};
-  const std::uint64_t all_homes = (std::uint64_t{1} << view.words()) - 1;
-  dptree::FreeSlots free(tree_.leaf_entries_, {}, all_homes);
-  // Where all records of the old leaf are at home, nobody need read their keys.
-  const LeafView old = base_.size() == 0 ? view : tree_.leaf_at(base_.leaf(leaf));
-  const bool is_told = base_.size() != 0 && old.set(base_.leaf(leaf).which()).home == all_homes;
-  for (std::size_t i = begin; i < end; ++i) {
-    const Item& item = items_[i];
-    const bool is_known = is_told && item.slot != fresh;
-    const std::uint64_t hash = is_known ? 0 : hash_of(key_of(i));
-    const unsigned slot = free.take(is_known ? item.slot / 64 : view.home_of(hash));
-    view.fill(slot, item.words,
-              is_known ? old.fingerprint(item.slot).load() : fingerprint_from(hash));
-    view.order(0)[i - begin].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
-    dptree::add(filled, slot);
-  }
-  for (std::size_t word = 0; word < filled.size(); ++word)
-    set.bitmap[word].store(filled[word], std::memory_order_relaxed);
-  set.home.store(free.home(), std::memory_order_relaxed);
-  pm::flush(&set, 2 * sizeof set);
-  pm::flush(view.order(0), end - begin);
-  view.flush(filled, filled);
-  made_->records += end - begin;
 }
 
 template <class Keys>
@@ -490,6 +208,8 @@ template bool DpTree<IntegerKeys>::Merge::plan_joins(std::size_t);
 template bool DpTree<ByteKeys>::Merge::plan_joins(std::size_t);
 template void DpTree<IntegerKeys>::Merge::cancel();
 template void DpTree<ByteKeys>::Merge::cancel();
+template bool DpTree<IntegerKeys>::Merge::work() noexcept;
+template bool DpTree<ByteKeys>::Merge::work() noexcept;
 template void DpTree<IntegerKeys>::Merge::apply();
 template void DpTree<ByteKeys>::Merge::apply();
 template auto DpTree<IntegerKeys>::Merge::commit(State) -> std::unique_ptr<BaseMap>;

@@ -9,9 +9,13 @@
 // Where the pool has no room for leaves, a leaf takes what it has slots for, and the rest is left
 // over. Then thin neighbours that have no changes can be joined: the left one takes the records of
 // the others in place, which needs no room and makes some.
+//
+// What is planned by one thread is written by all that come by, a stretch of leaves at a time. Each
+// fences what it has written before it says that it is done.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -44,8 +48,10 @@ class DpTree<Keys>::Merge {
   [[nodiscard]] std::size_t joined() const noexcept { return joined_; }
   /// Gives back what `plan` reserved.
   void cancel();
-  /// Writes all that the new version consists of; durable with `commit`.
+  /// Writes all that the new version consists of, with whoever helps; durable with `commit`.
   void apply();
+  /// A part of it; false: no part is left.
+  bool work() noexcept;
   /// Sets the anchor's state, and with it the new version.
   [[nodiscard]] std::unique_ptr<BaseMap> commit(dptree::State state);
   /// The records that the new version has no more, where they have blobs.
@@ -55,11 +61,7 @@ class DpTree<Keys>::Merge {
   void retire_leaves();
 
  private:
-  struct Item {
-    RecordWords words;
-    unsigned slot;  ///< in the leaf as it is, or `fresh`
-    bool rewritten;
-  };
+  class Stretch;
   struct Plan {
     std::size_t begin;
     std::size_t end;
@@ -68,12 +70,7 @@ class DpTree<Keys>::Merge {
     std::size_t takes_in = 0;      ///< so many leaves right of it
     bool goes = false;             ///< into the left one
   };
-  struct New {
-    RecordWords words;
-    std::uint64_t hash;
-  };
-  static constexpr unsigned fresh = ~0U;
-  enum class Note : std::uint8_t { nothing, left, dropped };
+  enum class Note : std::uint8_t { left, dropped };
 
   [[nodiscard]] std::size_t leaves() const noexcept {
     return std::max<std::size_t>(1, base_.size());
@@ -84,11 +81,77 @@ class DpTree<Keys>::Merge {
   [[nodiscard]] std::size_t fill() const noexcept {
     return std::max<std::size_t>(1, tree_.leaf_entries_ * std::size_t{7} / 8);
   }
-  void plan_pieces(std::size_t leaf, Plan& plan, std::size_t room);
-  [[nodiscard]] std::size_t merge_items(std::size_t leaf, const Plan& plan, Note note);
+  [[nodiscard]] LeafView view_of(std::size_t leaf) const noexcept {
+    return tree_.leaf_at(base_.leaf(leaf));
+  }
+  [[nodiscard]] const dptree::LeafSet& set_of(std::size_t leaf) const noexcept {
+    return view_of(leaf).set(base_.leaf(leaf).which());
+  }
+  void assign();
+  [[nodiscard]] bool may_lack_room(std::size_t leaf) const;
+  [[nodiscard]] std::pair<std::size_t, std::size_t> count_changes(std::size_t leaf) const;
+  void plan_pieces(Stretch& whole, std::size_t leaf);
+  [[nodiscard]] bool stays(std::size_t leaf) const;
+  /// Makes the stretches.
+  void cut();
+
+  DpTree& tree_;
+  const BaseMap& base_;
+  const std::span<Pending> changes_;
+  const std::uint64_t target_;
+  std::vector<Plan> plans_;
+  std::vector<Reservation> blocks_;
+  std::vector<std::size_t> left_;
+  std::size_t lacking_ = 0;
+  std::size_t joined_ = 0;
+  std::vector<Stretch> stretches_;  ///< from the left
+  std::atomic<std::size_t> claimed_{0};
+  std::vector<std::uint64_t> old_leaves_;
+  std::vector<RecordWords> dropped_;
+  std::unique_ptr<BaseMap> made_;
+};
+
+/// Leaves that one thread writes, and what they become.
+template <class Keys>
+class DpTree<Keys>::Merge::Stretch {
+ public:
+  /// Of the leaves from `begin` on to before `end`, for which `blocks` were planned up to its end.
+  Stretch(Merge& merge, std::size_t begin, std::size_t end, std::size_t blocks)
+      : merge_(merge),
+        tree_(merge.tree_),
+        base_(merge.base_),
+        begin_(begin),
+        end_(end),
+        blocks_left_(blocks),
+        next_(end < base_.size() ? base_.leaf(end).offset() : null_offset) {}
+
+  void apply() noexcept;
+  /// The first leaf of the stretch or right of it.
+  [[nodiscard]] std::uint64_t first() const noexcept { return next_; }
+  /// Adds to what the merge has made.
+  void hand_over(BaseMap& made, std::vector<std::uint64_t>& old_leaves,
+                 std::vector<RecordWords>& dropped) const {
+    made.records += records_;
+    for (auto at = row_.rbegin(); at != row_.rend(); ++at) made.add(at->first, at->second);
+    old_leaves.insert(old_leaves.end(), old_leaves_.begin(), old_leaves_.end());
+    dropped.insert(dropped.end(), dropped_.begin(), dropped_.end());
+  }
+  /// Puts the records of a leaf after its changes together; returns how many are new to it.
+  std::size_t merge_items(std::size_t leaf, const Plan& plan, Note note);
+
+ private:
+  struct Item {
+    RecordWords words;
+    unsigned slot;  ///< in the leaf as it is, or `fresh`
+    bool rewritten;
+  };
+  struct New {
+    RecordWords words;
+    std::uint64_t hash;
+  };
+  static constexpr unsigned fresh = ~0U;
+
   void take_in(std::size_t leaf, const Plan& plan);
-  /// How many of a leaf's changes are records that it has no slot for.
-  [[nodiscard]] std::size_t count_new(const LeafView& view, unsigned which, const Plan& plan) const;
   void ask_for_leaf(std::size_t leaf) const noexcept;
   void find_suspects(std::size_t leaf) noexcept;
   [[nodiscard]] std::optional<std::pair<unsigned, RecordWords>> find(const LeafView& view,
@@ -107,24 +170,20 @@ class DpTree<Keys>::Merge {
     return tree_.records_.key_of(items_[item].words);
   }
 
+  Merge& merge_;
   DpTree& tree_;
   const BaseMap& base_;
-  const std::span<Pending> changes_;
-  const std::uint64_t target_;
-  std::vector<Plan> plans_;
-  std::vector<Reservation> blocks_;
-  std::size_t blocks_left_ = 0;
-  std::vector<std::size_t> left_;
-  std::size_t lacking_ = 0;
-  std::size_t joined_ = 0;
+  const std::size_t begin_;
+  const std::size_t end_;
+  std::size_t blocks_left_;  ///< of the merge's blocks, those for leaves left of the one at hand
   std::vector<Item> items_;
-  std::vector<New> new_;              ///< records of the leaf at hand
-  std::uint64_t next_ = null_offset;  ///< the leaf right of the one at hand
+  std::vector<New> new_;  ///< records of the leaf at hand
+  std::uint64_t next_;    ///< the leaf right of the one at hand
   std::vector<std::pair<Key, dptree::LeafLink>>
       row_;  ///< leaves of the new version, from the right
   std::vector<std::uint64_t> old_leaves_;
   std::vector<RecordWords> dropped_;
-  std::unique_ptr<BaseMap> made_;
+  std::uint64_t records_ = 0;
 };
 
 }  // namespace perdure

@@ -193,12 +193,12 @@ template <class Keys>
 void DpTree<Keys>::collect_retired(unsigned attempts) {
   bool all = epochs_.collect();
   pm::Backoff backoff;
-  for (unsigned i = 1; has_worker_ && i < attempts && !all; ++i) {
+  for (unsigned i = 1; has_worker() && i < attempts && !all; ++i) {
     backoff.wait();
     all = epochs_.collect();
   }
   uncollected_.store(!all, std::memory_order_relaxed);
-  if (!all && has_worker_) ask_worker(collect_task);
+  if (!all && has_worker()) ask_worker(collect_task);
   ++merges_;
 }
 
@@ -243,8 +243,33 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
   return made;
 }
 
+// Without workers whoever changes something does a stretch of a merge first.
+template <class Keys>
+bool DpTree<Keys>::help_merging() noexcept {
+  helpers_.fetch_add(1, std::memory_order_seq_cst);
+  Merge* const merge = shared_.load(std::memory_order_seq_cst);
+  const bool helped = merge != nullptr && merge->work();
+  if (helped) pm::fence();  // D8
+  helpers_.fetch_sub(1, std::memory_order_release);
+  return helped;
+}
+
+template <class Keys>
+void DpTree<Keys>::share(Merge& merge) noexcept {
+  shared_.store(&merge, std::memory_order_seq_cst);
+  if (workers_ < 2) return;
+  shares_.fetch_add(1, std::memory_order_release);
+  shares_.notify_all();
+}
+
+template <class Keys>
+void DpTree<Keys>::end_sharing() noexcept {
+  shared_.store(nullptr, std::memory_order_seq_cst);
+  for (pm::Backoff backoff; helpers_.load(std::memory_order_seq_cst) != 0;) backoff.wait();
+}
+
 // A full front tree is merged by the worker; without one, by the thread whose change filled it.
-// Others go on with the new front tree, until that is full twice over: then they wait.
+// Others go on with the new front tree, until that is full twice over: then they wait, and help.
 template <class Keys>
 void DpTree<Keys>::merge_if_full() {
   bool full = false;
@@ -255,29 +280,31 @@ void DpTree<Keys>::merge_if_full() {
     const Buffer& front = *snapshot().front;
     full = front.is_full(1);
     overfull = full && front.is_full(2);
-    collects = !full && !has_worker_ && uncollected_.load(std::memory_order_relaxed);
+    collects = !full && !has_worker() && uncollected_.load(std::memory_order_relaxed);
   }
   if (collects && merging_.try_lock()) {
     collect_what_is_left();
     merging_.unlock_unchanged();
   }
+  if (!has_worker() && shared_.load(std::memory_order_relaxed) != nullptr) (void)help_merging();
   if (!full) return;
   if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
-  if (!overfull && has_worker_) {
+  if (!overfull && has_worker()) {
     ask_worker(merge_task);
     return;
   }
-  if (overfull)
-    (void)merging_.lock();
-  else if (!merging_.try_lock())
-    return;
+  for (pm::Backoff backoff; !merging_.try_lock();) {
+    if (!overfull) return;
+    if (!help_merging()) backoff.wait();
+  }
   merge_what_is_full();
   merging_.unlock_unchanged();
 }
 
 template <class Keys>
 void DpTree<Keys>::start_worker() {
-  if (has_worker_) worker_ = std::thread([this] { work(); });
+  for (std::uint64_t i = 0; i < workers_; ++i)
+    worker_.emplace_back([this, i] { i == 0 ? work() : work_along(); });
 }
 
 template <class Keys>
@@ -307,11 +334,26 @@ void DpTree<Keys>::work() {
   }
 }
 
+// Until the first worker has ended.
+template <class Keys>
+void DpTree<Keys>::work_along() {
+  for (std::uint32_t seen = 0; (seen & end_of_shares) == 0;) {
+    shares_.wait(seen, std::memory_order_acquire);
+    seen = shares_.load(std::memory_order_acquire);
+    while (help_merging()) {
+    }
+  }
+}
+
 template <class Keys>
 void DpTree<Keys>::stop_worker() {
-  if (!worker_.joinable()) return;
+  if (worker_.empty()) return;
   ask_worker(stop_task);
-  worker_.join();
+  worker_.front().join();
+  shares_.fetch_or(end_of_shares, std::memory_order_release);
+  shares_.notify_all();
+  for (std::size_t i = 1; i < worker_.size(); ++i) worker_[i].join();
+  worker_.clear();
 }
 
 // What the worker was asked for is done with it: a pool that is closed now stays as it is. A worker

@@ -43,6 +43,8 @@ class DpTreePeer {
 
   [[nodiscard]] Epochs& epochs() const { return tree_.epochs_; }
 
+  [[nodiscard]] bool help_merging() const { return tree_.help_merging(); }
+
   /// Keeps everybody from merging.
   void hold() const { (void)tree_.merging_.lock(); }
   void let_go() const { tree_.merging_.unlock_unchanged(); }
