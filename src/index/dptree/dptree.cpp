@@ -262,7 +262,7 @@ PERDURE_REGISTER_INDEX(
                                           " write do, as always under simulation",
                            .fallback = pm::detail::instruction::simulated ? 0 : 1,
                            .least = 0,
-                           .most = pm::detail::instruction::simulated ? 0 : 16}},
+                           .most = pm::detail::instruction::simulated ? 0 : 8}},
               .create_integer = DpTree<IntegerKeys>::create,
               .create_bytes = DpTree<ByteKeys>::create,
               .recover_integer = DpTree<IntegerKeys>::recover,
