@@ -18,9 +18,7 @@ inline void prefetch_once(const void* address) noexcept {
 
 /// Asks for the line not next but soon, as one of many: into the L2, so that it waits for none of
 /// the L1's few fill buffers longer than it must.
-inline void prefetch_l2(const void* address) noexcept {
-  detail::instruction::prefetch_l2(address);
-}
+inline void prefetch_l2(const void* address) noexcept { detail::instruction::prefetch_l2(address); }
 
 /// Asks for the line in an owned state: most of a flush's price is the missing line.
 /// `prefetchw` does nothing on x86-64 processors that do not know it.
