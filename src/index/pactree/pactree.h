@@ -164,7 +164,10 @@ class PacTree final : public OrderedIndex<Keys> {
     std::array<RecordWords, pactree::max_entries> words;
     unsigned count;
   };
+  using Slots = std::array<std::uint8_t, pactree::max_entries>;
   [[nodiscard]] bool read_in_order(const Entered& at, std::size_t most, InOrder& out);
+  static void rank(const DataNode& node, std::uint64_t commit, Slots& slots) noexcept;
+  void settle_ties(InOrder& records, Slots& slots) const;
 
   // Merging (merge.cpp). The caller is pinned.
   [[nodiscard]] bool is_sparse(const DataNode& node) const noexcept {
@@ -224,7 +227,7 @@ template <typename PacTree<Keys>::Purpose purpose>
 auto PacTree<Keys>::enter(Key key, std::uint64_t hash) const -> Entered {
   const Path path(key);
   const std::uint64_t word = RecordStore<Keys>::key_word(key);
-  const std::uint64_t begin = trie_.find(path.text());
+  const std::uint64_t begin = trie_.find(path.text(), purpose == Purpose::scan);
   DataNode* node = begin == null_offset ? first_ : node_at(begin);
   for (;;) {
     if constexpr (purpose == Purpose::write)

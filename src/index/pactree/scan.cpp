@@ -22,31 +22,53 @@ template <class Keys>
 bool PacTree<Keys>::read_in_order(const Entered& at, std::size_t most, InOrder& out) {
   const DataNode& node = *at.node;
   const std::uint64_t commit = node.commit.load(std::memory_order_acquire);
-  const std::uint64_t offset = offset_of(&node);
   const auto count = pm::count_bits(commit);
-  out.count = static_cast<unsigned>(std::min<std::size_t>(count, most));
-  std::array<std::uint8_t, pactree::max_entries> slots;
-  const bool is_remembered = count > few_leaf_records;  // fewer are sorted as fast
-  if (is_remembered && orders_.find(offset, at.word, std::span(slots).first(out.count))) {
-    for (unsigned r = 0; r < out.count; ++r) out.words[r] = node.record(slots[r]).load();
-    return !pm::VersionLock::is_obsolete(at.word) && node.lock.validate(at.word);
-  }
-  // L5, L8: between these are the node's keys.
-  const std::uint64_t lowest = node.anchor.load().key;
-  const std::uint64_t highest = node.high.load(std::memory_order_acquire);
-  LeafCopy copy;
-  std::array<std::uint8_t, pactree::max_entries> slot_of;
-  for (std::uint64_t left = commit; left != 0; left &= left - 1) {
-    slot_of[copy.count] = static_cast<std::uint8_t>(std::countr_zero(left));
-    copy.words[copy.count] = node.record(slot_of[copy.count]).load();
-    ++copy.count;
-  }
+  const auto wanted = static_cast<unsigned>(std::min<std::size_t>(count, most));
+  const bool is_worth_it = count > few_leaf_records;  // fewer are sorted as fast
+  Slots slots;
+  const bool is_known =
+      is_worth_it && orders_.find(offset_of(&node), at.word, std::span(slots).first(wanted));
+  if (!is_known) rank(node, commit, slots);
+  out.count = is_known ? wanted : count;
+  for (unsigned r = 0; r < out.count; ++r) out.words[r] = node.record(slots[r]).load();
   if (pm::VersionLock::is_obsolete(at.word) || !node.lock.validate(at.word)) return false;
-  sort_by_key(copy, records_, lowest, highest, std::span(out.words));
-  if (!is_remembered) return true;
-  for (unsigned r = 0; r < count; ++r) slots[r] = slot_of[copy.order[r]];
-  orders_.keep(offset, at.word, std::span(slots).first(count));
+  if (is_known) return true;
+  settle_ties(out, slots);
+  if (is_worth_it) orders_.keep(offset_of(&node), at.word, std::span(slots).first(count));
   return true;
+}
+
+/// The slots of the records in the order of their keys' words, but for ties.
+template <class Keys>
+void PacTree<Keys>::rank(const DataNode& node, std::uint64_t commit, Slots& slots) noexcept {
+  // L5, L8: between these are the node's keys.
+  WordRanks ranks(node.anchor.load().key, node.high.load(std::memory_order_acquire));
+  Slots slot_of;
+  unsigned count = 0;
+  for (std::uint64_t left = commit; left != 0; left &= left - 1) {
+    const auto slot = static_cast<unsigned>(std::countr_zero(left));
+    slot_of[count++] = static_cast<std::uint8_t>(slot);
+    ranks.add(node.record(slot).key.load(std::memory_order_acquire));
+  }
+  ranks.each([&](unsigned rank, unsigned i) { slots[rank] = slot_of[i]; });
+}
+
+/// Sorts records, and their slots, that are in order but for ties.
+template <class Keys>
+void PacTree<Keys>::settle_ties(InOrder& records, Slots& slots) const {
+  bool ascends = true;
+  for (unsigned r = 1; r < records.count; ++r)
+    ascends &= records_.less(records.words[r - 1], records.words[r]);
+  if (ascends) return;
+  LeafCopy copy;
+  copy.count = records.count;
+  copy.words = records.words;
+  sort_by_key(copy, records_);
+  const Slots slot_of = slots;
+  for (unsigned r = 0; r < records.count; ++r) {
+    records.words[r] = copy.words[copy.order[r]];
+    slots[r] = slot_of[copy.order[r]];
+  }
 }
 
 // Node by node along the list, each read at one version. A node that changed meanwhile, or was

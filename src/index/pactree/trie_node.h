@@ -127,6 +127,13 @@ struct alignas(16) TrieNode {
     return here.load(std::memory_order_acquire);
   }
 
+  /// Calls `visit(byte, child)` in any order, in small nodes only; children may be null.
+  template <class Visit>
+  void each_unsorted(Visit&& visit) const {
+    if (kind != TrieKind::n4 && kind != TrieKind::n16) return;
+    for (unsigned i = 0; i < count; ++i) visit(unsorted_keys()[i], child(i));
+  }
+
   /// How many children there are, `here` included.
   [[nodiscard]] unsigned children() const noexcept {
     unsigned found = here.load(std::memory_order_relaxed) != no_child;

@@ -10,7 +10,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <span>
 
 #include "index/record/record_store.h"
 #include "pm/simd.h"
@@ -28,27 +27,36 @@ struct LeafCopy {
   unsigned count = 0;
 };
 
-namespace detail {
+/// Ranks the first words of keys, of up to 64, by the bits that are kept of words which lie between
+/// two bounds; right unless two are the same in these, or beyond the bounds.
+class WordRanks {
+ public:
+  WordRanks(std::uint64_t lowest, std::uint64_t highest) noexcept : lowest_(lowest) {
+    constexpr unsigned kept_bits = 25;
+    const auto width = static_cast<unsigned>(std::bit_width(highest - lowest));
+    shift_ = width > kept_bits ? width - kept_bits : 0;
+  }
 
-/// Fills `order` by the bits that are kept of keys which differ by `range` at most; right unless
-/// two are the same in these.
-inline void order_by_counting(LeafCopy& copy, std::uint64_t lowest, std::uint64_t range) noexcept {
-  constexpr unsigned kept_bits = 25;
-  constexpr unsigned slot_bits = 6;
-  const unsigned count = copy.count;
-  const auto width = static_cast<unsigned>(std::bit_width(range));
-  const unsigned shift = width > kept_bits ? width - kept_bits : 0;
-  std::array<std::int32_t, most_leaf_records> packed;
-  for (unsigned i = 0; i < count; ++i)
-    packed[i] = static_cast<std::int32_t>((copy.words[i].key - lowest) >> shift << slot_bits | i);
-  for (unsigned i = count; i < most_leaf_records; ++i) packed[i] = 0;
-  std::array<std::int32_t, most_leaf_records> rank;
-  pm::rank_by_counting(packed, count, rank);
-  for (unsigned i = 0; i < count; ++i)
-    copy.order[static_cast<unsigned>(rank[i])] = static_cast<std::uint8_t>(i);
-}
+  void add(std::uint64_t word) noexcept {
+    constexpr unsigned number_bits = 6;
+    packed_[count_] = static_cast<std::int32_t>((word - lowest_) >> shift_ << number_bits | count_);
+    ++count_;
+  }
+  /// Calls visit(rank, i) for the i-th word that was added, in the order of i.
+  template <class Visit>
+  void each(Visit&& visit) noexcept {
+    std::fill(packed_.begin() + count_, packed_.end(), 0);
+    std::array<std::int32_t, most_leaf_records> rank;
+    pm::rank_by_counting(packed_, count_, rank);
+    for (unsigned i = 0; i < count_; ++i) visit(static_cast<unsigned>(rank[i]), i);
+  }
 
-}  // namespace detail
+ private:
+  const std::uint64_t lowest_;
+  unsigned shift_;
+  unsigned count_ = 0;
+  std::array<std::int32_t, most_leaf_records> packed_;
+};
 
 /// Fills `order`. The blobs of the words are safe to read (they were validated, the caller is
 /// pinned).
@@ -73,30 +81,11 @@ void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store) {
     lowest = std::min(lowest, copy.words[i].key);
     highest = std::max(highest, copy.words[i].key);
   }
-  detail::order_by_counting(copy, lowest, highest - lowest);
+  WordRanks ranks(lowest, highest);
+  for (unsigned i = 0; i < count; ++i) ranks.add(copy.words[i].key);
+  ranks.each([&](unsigned rank, unsigned i) { copy.order[rank] = static_cast<std::uint8_t>(i); });
   const auto end = copy.order.begin() + count;
   if (!std::is_sorted(copy.order.begin(), end, less)) std::sort(copy.order.begin(), end, less);
-}
-
-/// The same for keys whose words are between `lowest` and `highest`, as far as anybody knows; puts
-/// the records into `sorted`, too.
-template <class Keys>
-void sort_by_key(LeafCopy& copy, const RecordStore<Keys>& store, std::uint64_t lowest,
-                 std::uint64_t highest, std::span<RecordWords, most_leaf_records> sorted) {
-  const auto put_in_order = [&] {
-    bool ascends = true;
-    for (unsigned r = 0; r < copy.count; ++r) {
-      sorted[r] = copy.words[copy.order[r]];
-      if (r > 0) ascends &= store.less(sorted[r - 1], sorted[r]);
-    }
-    return ascends;
-  };
-  if (copy.count > few_leaf_records) {
-    detail::order_by_counting(copy, lowest, highest - lowest);
-    if (put_in_order()) return;
-  }
-  sort_by_key(copy, store);
-  put_in_order();
 }
 
 }  // namespace perdure
