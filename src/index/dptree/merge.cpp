@@ -104,8 +104,7 @@ void DpTree<Keys>::Merge::plan_pieces(Stretch& whole, std::size_t leaf) {
 template <class Keys>
 bool DpTree<Keys>::Merge::plan_joins(std::size_t wanted) {
   const auto records_of = [&](std::size_t leaf) {
-    const LeafView view = tree_.leaf_at(base_.leaf(leaf));
-    return view.records(base_.leaf(leaf).which());
+    return view_of(leaf).records(base_.leaf(leaf).which());
   };
   const auto unchanged = [&](std::size_t leaf) {
     return plans_[leaf].begin == plans_[leaf].end && plans_[leaf].pieces == 0;
