@@ -87,9 +87,8 @@ void Buffer<Keys>::prefetch_behind(const Batch& batch, unsigned first) const noe
 }
 
 template <class Keys>
-void Buffer<Keys>::collect(Key from, bool inclusive, Batch& out) const {
-  for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = reenter(from);
+void Buffer<Keys>::collect(Key from, bool inclusive, Entered at, Batch& out) const {
+  for (pm::Backoff backoff;; backoff.wait(), at = reenter(from)) {
     out.count = 0;
     if (copy_leaf(*at.leaf, at.word, out)) break;
   }

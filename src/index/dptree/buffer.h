@@ -142,6 +142,7 @@ class Buffer {
     std::uint64_t word = 0;
   };
   [[nodiscard]] [[gnu::always_inline]] Entered enter(Key key) const;
+  [[nodiscard]] Entered reenter(Key key) const;
   /// Locks the leaf that covers `key`, at best the one that `enter` has found, and says where the
   /// key is or would be.
   [[nodiscard]] [[gnu::always_inline]] Position lock(Key key, Entered at);
@@ -187,7 +188,7 @@ class Buffer {
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
   /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
   /// log records and for the next leaf.
-  void collect(Key from, bool inclusive, Batch& out) const;
+  void collect(Key from, bool inclusive, Entered at, Batch& out) const;
   /// Adds those of the next leaf, or of as many as it takes. `out` holds one leaf's at most.
   void collect_more(Batch& out) const;
   /// The key of an entry; the text of a byte string lies in its blob.
@@ -273,7 +274,6 @@ class Buffer {
         RecordStore<Keys>::key_word(key), key, [this](const Entry& entry) { return key_of(entry); },
         stable);
   }
-  [[nodiscard]] Entered reenter(Key key) const;
   void split(Position& position, Key key);
   [[nodiscard]] Leaf* new_leaf() { return new (leaves_.allocate(sizeof(Leaf))) Leaf; }
 

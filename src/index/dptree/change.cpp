@@ -23,24 +23,25 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
     pm::store_persist(record.check, check);  // G2: one line holds all three words
 }
 
-// What lies below the front tree is looked for before the leaf is locked, and all that misses the
-// cache is asked for before anything is waited for: the lock is taken with a locked instruction,
-// which waits until the change before this one has drained. The front tree's filter says whether
-// that can be the answer; below it nothing is changed while this thread is a writer (D2), merges
-// keep what there is. Records with the key's fingerprint may leave a change in doubt.
+// What lies below the front tree is asked for before the leaf is locked, and looked at before that
+// where it must be: the lock is taken with a locked instruction, which waits until the change
+// before this one has drained, and until all loads before it have come. The front tree's filter
+// says whether what lies below can be the answer; there nothing is changed while this thread is a
+// writer (D2), merges keep what there is. A change that the base tree decides may stay in doubt.
 template <class Keys>
-inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, Ask ask)
-    -> Target {
+inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, Ask ask,
+                                      Expect expected) -> Target {
   Target target;
   front.prefetch_for_change(hash);
   if (ask == Ask::nothing) {
     target.position = front.lock(key);
   } else {
-    const Aim aim = aim_at(key, hash);
+    const Aim aim = aim_at(key, hash, expected);
     const auto entered = front.enter(key);
     const bool is_ahead = !front.may_have(hash);
     if (is_ahead) {
-      target.in_doubt = ask == Ask::fingerprint && suspects_in_base(aim, hash, target);
+      target.in_doubt = ask == Ask::buffers && base_decides(aim, hash);
+      target.aim = aim;
       target.present = target.in_doubt || find_below_front(aim, key, hash, target.below);
     }
     target.position = front.lock(key, entered);
@@ -55,36 +56,30 @@ inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash
 }
 
 template <class Keys>
-inline bool DpTree<Keys>::suspects_in_base(const Aim& aim, std::uint64_t hash,
-                                           Target& target) const noexcept {
-  const Snapshot& trees = *aim.trees;
-  if (!aim.has_leaf()) return false;
-  if (trees.middle != nullptr && trees.middle->may_have(hash)) return false;
-  const LeafView view = leaf_at(aim.leaf);
-  target.aim = aim;
-  const LeafView::Suspects suspects = view.suspects(aim.leaf.which(), hash);
-  if (!suspects.any) return false;
-  target.first = suspects.first;
-  target.last = suspects.last;
-  target.has_others = suspects.others;
-  pm::prefetch(&view.record(target.first));
-  pm::prefetch(&view.record(target.last));
-  return true;
+inline bool DpTree<Keys>::base_decides(const Aim& aim, std::uint64_t hash) noexcept {
+  const Buffer* const middle = aim.trees->middle;
+  return aim.has_leaf() && (middle == nullptr || !middle->may_have(hash));
 }
 
 // The first and the last suspect are compared, whatever one comes to: without a branch on what is
-// not in the cache yet.
+// not in the cache yet. Where there is none, a record that is nobody's is, which is in the cache.
 template <class Keys>
-inline bool DpTree<Keys>::is_confirmed(const Target& target, Key key, std::uint64_t hash) const {
-  const LeafView view = leaf_at(target.aim.leaf);
-  const auto matches = [&](unsigned slot) {
-    const unsigned same = records_.matches(view.record(slot).load(), key) ? 1 : 0;
-    return same & (view.set(target.aim.leaf.which()).has(slot) ? 1U : 0U);
+inline bool DpTree<Keys>::is_confirmed(const Aim& aim, Key key, std::uint64_t hash) const {
+  static constinit const LeafRecord nobodys{};
+  const LeafView view = leaf_at(aim.leaf);
+  const unsigned which = aim.leaf.which();
+  const LeafView::Suspects suspects = view.suspects(which, hash);
+  const auto matches = [&](unsigned suspect) {
+    const unsigned slot = suspects.any ? suspect : 0;
+    const LeafRecord& record = suspects.any ? view.record(slot) : nobodys;
+    const unsigned same = records_.matches(record.load(), key) ? 1 : 0;
+    return same & (suspects.any ? 1U : 0U) & (view.set(which).has(slot) ? 1U : 0U);
   };
-  bool found = (matches(target.first) | matches(target.last)) != 0;
-  if (target.has_others)
-    found = found || find_in_leaf(view, target.aim.leaf.which(), key, hash).has_value();
-  if (is_whole(*target.aim.trees)) return found;
+  bool found = false;
+  if (!RecordStore<Keys>::has_blobs || suspects.any)
+    found = (matches(suspects.first) | matches(suspects.last)) != 0;
+  if (suspects.others) found = found || find_in_leaf(view, which, key, hash).has_value();
+  if (is_whole(*aim.trees)) return found;
   RecordWords words;
   return find_below_front(aim_at(key, hash), key, hash, words);
 }
@@ -103,9 +98,8 @@ inline LogRecord* DpTree<Keys>::take_slot(Buffer& front, typename Buffer::Positi
 template <class Keys>
 inline auto DpTree<Keys>::what_to_ask(Put kind) const noexcept -> Ask {
   if (kind == Put::upsert) return Ask::nothing;
-  return presumed_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed)
-             ? Ask::fingerprint
-             : Ask::record;
+  return presumed_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed) ? Ask::buffers
+                                                                                   : Ask::all;
 }
 
 template <class Keys>
@@ -125,7 +119,8 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   const auto is_against = [&](bool present) {
     return kind != Put::upsert && present == (kind == Put::insert);
   };
-  Target target = lock_target(front, key, hash, what_to_ask(kind));
+  Target target = lock_target(front, key, hash, what_to_ask(kind),
+                              kind == Put::update ? Expect::record : Expect::none);
   auto& position = target.position;
   if (!target.in_doubt && is_against(target.present)) {
     front.release(position);
@@ -143,7 +138,7 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
     front.release(position);
   }
   if (record == nullptr) {
-    const bool knows_better = target.in_doubt && is_against(is_confirmed(target, key, hash));
+    const bool knows_better = target.in_doubt && is_against(is_confirmed(target.aim, key, hash));
     return knows_better ? otherwise : Outcome::out_of_space;
   }
   front.set(position, key, pool_.offset_of(record));
@@ -151,7 +146,7 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   log_put(*record, draft, front.seal(),
           target.in_doubt ? in_doubt[static_cast<std::size_t>(kind)] : Change::put);
   cares = wants_care(front, hash);
-  if (target.in_doubt && is_against(is_confirmed(target, key, hash))) {
+  if (target.in_doubt && is_against(is_confirmed(target.aim, key, hash))) {
     front.discard(draft.words.value, draft.words.key);
     front.set_nothing(position, hash);
     front.unlock(position);
@@ -189,7 +184,7 @@ Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& cares) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
-  Target target = lock_target(front, key, hash, Ask::record);
+  Target target = lock_target(front, key, hash, Ask::all, Expect::record);
   auto& position = target.position;
   if (!target.present) {
     front.release(position);

@@ -97,12 +97,15 @@ auto DpTree<Keys>::new_buffer(std::uint64_t generation, const BaseMap& base)
 }
 
 template <class Keys>
-auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
+auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash, Expect expected) const noexcept -> Aim {
   const Snapshot& trees = snapshot();
   trees.front->prefetch(hash);
   if (trees.middle != nullptr) trees.middle->prefetch(hash);
   const Aim aim = aim_in(trees, key);
-  if (aim.has_leaf()) leaf_at(aim.leaf).prefetch(aim.leaf.which(), hash);
+  if (!aim.has_leaf()) return aim;
+  const LeafView view = leaf_at(aim.leaf);
+  view.prefetch(aim.leaf.which(), hash);
+  if (expected == Expect::record) view.prefetch_record(hash);
   return aim;
 }
 

@@ -5,7 +5,7 @@
 // A change goes to the front tree and its log. A front tree that is full becomes the middle tree,
 // and is merged into the base tree in the background; the new version of the base tree and the end
 // of the middle log become durable with one word. A key is looked for in the front, the middle and
-// the base tree. Numbered invariants: leaf.h B1-B4, log.h G1-G5, anchor.h A1-A4, buffer.h F1-F4,
+// the base tree. Numbered invariants: leaf.h B1-B6, log.h G1-G5, anchor.h A1-A4, buffer.h F1-F4,
 // base_map.h M1, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
 //
 // D1  a record is in the index <=> its key's newest entry is a put: newest in the front tree, then
@@ -125,21 +125,18 @@ class DpTree final : public OrderedIndex<Keys> {
   /// How much a change must know about its key before its log record is written.
   enum class Ask : std::uint8_t {
     nothing,
-    fingerprint,  ///< whether the base tree may have it, where that tree decides
-    record,
+    buffers,  ///< whether they have it; where they do not, the base tree is asked afterwards
+    all,
   };
+  /// What is asked for in a base leaf: a record that is not there would be a line in vain.
+  enum class Expect : std::uint8_t { none, record };
   /// Where a change goes, its leaf locked; the rest unless nobody asked.
   struct Target {
     typename Buffer::Position position;
     bool present = false;   ///< the key
-    bool in_doubt = false;  ///< it may not be: a suspect may be another key's record
+    bool in_doubt = false;  ///< or not: the base tree decides, and has not been looked at
     RecordWords below;      ///< its record where the front tree has none, and nothing is in doubt
-    // In doubt: the suspects, by their slots. Each in a variable of its own, because what is copied
-    // as a whole is read when all flushes before have drained.
-    Aim aim{};
-    unsigned first = 0;
-    unsigned last = 0;
-    bool has_others = false;
+    Aim aim{};              ///< in doubt: where to look
   };
   /// A change that waits for its merge.
   struct Pending {
@@ -183,7 +180,8 @@ class DpTree final : public OrderedIndex<Keys> {
   }
   /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
   /// something else.
-  [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
+  [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash,
+                           Expect expected = Expect::record) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
   [[nodiscard]] std::optional<BasePlace> find_in_leaf(const LeafView& view, unsigned which, Key key,
@@ -195,12 +193,12 @@ class DpTree final : public OrderedIndex<Keys> {
   /// The same without the front tree, for a writer, under whom that stays.
   [[nodiscard]] bool find_below_front(Aim aim, Key key, std::uint64_t hash,
                                       RecordWords& found) const;
-  /// True when the base tree decides whether there is the key, and has suspects, which are asked
-  /// for.
-  [[nodiscard]] [[gnu::always_inline]] bool suspects_in_base(const Aim& aim, std::uint64_t hash,
-                                                             Target& target) const noexcept;
-  /// Whether a target that is in doubt has the key.
-  [[nodiscard]] [[gnu::always_inline]] bool is_confirmed(const Target& target, Key key,
+  /// True when neither buffer tree, but the base tree, has the key if anybody does; the front
+  /// tree's filter was asked.
+  [[nodiscard]] [[gnu::always_inline]] static bool base_decides(const Aim& aim,
+                                                                std::uint64_t hash) noexcept;
+  /// Whether the base tree has the key, where it decides.
+  [[nodiscard]] [[gnu::always_inline]] bool is_confirmed(const Aim& aim, Key key,
                                                          std::uint64_t hash) const;
 
   [[nodiscard]] std::uint64_t count_over_base(const Snapshot& trees, const Buffer& tree,
@@ -210,7 +208,8 @@ class DpTree final : public OrderedIndex<Keys> {
   // when all flushes before have drained. Inlined by force: a change overlaps with the one before
   // as far as the reorder buffer reaches.
   [[nodiscard]] [[gnu::always_inline]] Target lock_target(Buffer& front, Key key,
-                                                          std::uint64_t hash, Ask ask);
+                                                          std::uint64_t hash, Ask ask,
+                                                          Expect expected);
   [[nodiscard]] [[gnu::always_inline]] dptree::LogRecord* take_slot(
       Buffer& front, typename Buffer::Position& position, Key key, std::uint64_t hash,
       std::uint64_t blob_bytes);

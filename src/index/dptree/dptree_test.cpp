@@ -261,6 +261,29 @@ TYPED_TEST(DpTreeOf, RecordsWithoutRoomAtHomeAreFound) {
   ASSERT_TRUE(succeeds(test.store.crash()));
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
 }
+
+// B6: a record that is not in the line of its choice found that full.
+TEST(DpTreeLeaf, RecordsStandInTheLineOfTheirChoice) {
+  Case<IntegerKeys> test({"buffer_entries=100000", "workers=0"});
+  for (std::uint64_t part = 0; part < 2; ++part) {
+    for (std::uint64_t i = 0; i < 80; ++i) test.put(100 * i + part, i);
+    ASSERT_TRUE(test.store.peer().merge());
+  }
+  ASSERT_EQ(test.store.peer().base().size(), 1U);
+  const dptree::LeafView leaf = test.store.peer().leaf(0);
+  const dptree::LeafSet& set = test.store.peer().set(0);
+  unsigned in_line = 0;
+  for (unsigned slot = 0; slot < dptree::BaseLeaf::most_entries; ++slot) {
+    if (!set.has(slot)) continue;
+    const unsigned choice = leaf.choice_of(hash_of(leaf.record(slot).load().key));
+    const bool is_there = slot - slot % dptree::records_per_line == choice;
+    in_line += is_there ? 1 : 0;
+    for (unsigned i = 0; !is_there && i < dptree::records_per_line; ++i)
+      EXPECT_TRUE(set.has(choice + i)) << "slot " << slot << " of choice " << choice;
+  }
+  EXPECT_GT(in_line, 130U);
+  test.expect_sound();
+}
 TYPED_TEST(DpTreeOf, ARecordThatIsNotAtHomeIsCorrupt) {
   Case<TypeParam> test({"buffer_entries=100000", "workers=0"});
   const dptree::LeafView any(nullptr, dptree::BaseLeaf::most_entries);

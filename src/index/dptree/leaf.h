@@ -19,6 +19,8 @@
 // B5  64 slots, with one line of fingerprints, are the home of the records whose hashes say so. All
 //     that are not removed are there, if the set's bit for it in `home` is set; else they may be
 //     anywhere, for there was no room. A search reads one line of fingerprints instead of four.
+// B6  a record is written into the line that its hash says (`choice_of`), if that has a free slot.
+//     So most are found where a search has guessed, but nothing relies on it.
 #pragma once
 
 #include <algorithm>
@@ -92,6 +94,8 @@ static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24 &&
   return first > second ? 0 : 1;
 }
 
+inline constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LeafRecord);
+
 struct BaseLeaf {
   static constexpr unsigned most_entries = 256;
 
@@ -159,9 +163,16 @@ class LeafView {
   /// The word of slots that is the home of records with this hash (B5). On media: a change needs a
   /// new layout version.
   [[nodiscard]] [[gnu::always_inline]] unsigned home_of(std::uint64_t hash) const noexcept {
+    return choice_of(hash) / 64;
+  }
+  /// The first slot of the line of records, at home, where a record with this hash is if that had
+  /// room (B6).
+  [[nodiscard]] [[gnu::always_inline]] unsigned choice_of(std::uint64_t hash) const noexcept {
     constexpr unsigned low = 40;  // the lower ones make fingerprints and filters
     constexpr unsigned bits = 16;
-    return static_cast<unsigned>((hash >> low & ((1U << bits) - 1)) * words() >> bits);
+    constexpr std::uint64_t slots = 64;
+    const std::uint64_t share = hash >> low & ((1U << bits) - 1);
+    return static_cast<unsigned>(share * words() * slots >> bits) & ~(records_per_line - 1);
   }
   /// Whether a slot is one for a record with this hash, in a set with these homes (B5).
   [[nodiscard]] [[gnu::always_inline]] bool is_slot_for(unsigned slot, std::uint64_t hash,
@@ -207,6 +218,10 @@ class LeafView {
     pm::prefetch(&set(which));
     pm::prefetch(&fingerprint_[std::size_t{64} * home_of(hash)]);
   }
+  /// Asks for the record with this hash, where it probably is (B6).
+  void prefetch_record(std::uint64_t hash) const noexcept {
+    pm::prefetch(&record(std::min(choice_of(hash), entries_ - 1)));
+  }
   void prefetch(unsigned which) const noexcept {
     pm::prefetch(&set(which));
     pm::prefetch_range(fingerprint_, rounded(entries_));
@@ -228,7 +243,6 @@ class LeafView {
   }
   /// Flushes the records of `written` and the fingerprints of `filled`, each line once.
   void flush(const Slots& written, const Slots& filled) const noexcept {
-    constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LeafRecord);
     for (unsigned word = 0; word < words(); ++word) {
       if (filled[word] != 0) pm::flush(&fingerprint_[std::size_t{64} * word], 1);
       for (std::uint64_t left = written[word]; left != 0;) {
@@ -292,8 +306,8 @@ class LeafView {
 };
 static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
 
-/// The slots that a set has no bit for. They are given out lowest first, at a record's home while
-/// there are any (B5).
+/// The slots that a set has no bit for. A record gets one in the line of its choice while there are
+/// any (B6), else the lowest at its home (B5), else the lowest.
 class FreeSlots {
  public:
   FreeSlots(unsigned entries, const Slots& used, std::uint64_t home) noexcept : home_(home) {
@@ -303,21 +317,29 @@ class FreeSlots {
     }
   }
   /// There is one.
-  [[nodiscard]] unsigned take(unsigned home) noexcept {
-    unsigned word = home;
-    if (free_[word] == 0) {
-      home_ &= ~(std::uint64_t{1} << home);
+  [[nodiscard]] unsigned take(unsigned choice) noexcept {
+    unsigned word = choice / 64;
+    std::uint64_t free = in_line(word, choice);
+    if (free == 0) free = free_[word];
+    if (free == 0) {
+      home_ &= ~(std::uint64_t{1} << word);
       for (word = 0; word + 1 < free_.size() && free_[word] == 0;) ++word;
+      free = free_[word];
     }
-    PERDURE_ASSERT(free_[word] != 0);
-    const auto slot = static_cast<unsigned>(std::countr_zero(free_[word]));
-    free_[word] &= free_[word] - 1;
+    PERDURE_ASSERT(free != 0);
+    const auto slot = static_cast<unsigned>(std::countr_zero(free));
+    free_[word] &= ~(std::uint64_t{1} << slot);
     return 64 * word + slot;
   }
   /// For the set that has what was given out, too.
   [[nodiscard]] std::uint64_t home() const noexcept { return home_; }
 
  private:
+  /// Those of the line with a slot.
+  [[nodiscard]] std::uint64_t in_line(unsigned word, unsigned slot) const noexcept {
+    constexpr std::uint64_t line = (1U << records_per_line) - 1;
+    return free_[word] & line << (slot % 64 & ~(records_per_line - 1));
+  }
   Slots free_{};
   std::uint64_t home_;
 };

@@ -16,20 +16,22 @@ class DpTree<Keys>::Cursor {
   Cursor(const DpTree& tree, const Snapshot& trees, Key from, bool inclusive, std::size_t most)
       : tree_(tree), trees_(trees), wanted_(most) {
     const BaseMap& base = *trees.base;
+    front_.tree = trees.front;
+    middle_.tree = trees.middle;
+    for (BufferSide* side : {&front_, &middle_})
+      if (side->tree != nullptr) side->entered = side->tree->reenter(from);
     if (base.size() != 0) {
       const dptree::LeafPlace place = base.find(from);
       leaf_ = place.number;
       base.prefetch(leaf_);
       prefetch_sets(place.leaf);
     }
-    front_.tree = trees.front;
-    middle_.tree = trees.middle;
     for (BufferSide* side : {&front_, &middle_})
-      if (side->tree != nullptr) side->tree->collect(from, inclusive, side->batch);
+      if (side->tree != nullptr) side->tree->collect(from, inclusive, side->entered, side->batch);
     if (base.size() != 0) {
       enter_leaf();
       order_ = position_of(from, inclusive);
-      prefetch_records();
+      ask_ahead();
     }
     for (BufferSide* side : {&front_, &middle_}) {
       if (side->tree == nullptr) continue;
@@ -74,6 +76,7 @@ class DpTree<Keys>::Cursor {
   static constexpr std::size_t run = 32;  ///< records of the base tree read at once
   struct BufferSide {
     const Buffer* tree = nullptr;
+    typename Buffer::Entered entered;
     typename Buffer::Batch batch;
     unsigned at = 0;
     bool any = false;      ///< `head` is an entry's
@@ -126,22 +129,45 @@ class DpTree<Keys>::Cursor {
     pm::prefetch(&view.set(leaf.which()));
     pm::prefetch_range(view.order(leaf.which()), LeafView::rounded(tree_.leaf_entries_));
   }
-  /// Asks for the records from `order_` on, and for the next leaf where they do not suffice.
-  void prefetch_records() const noexcept {
-    const LeafView view = *view_;
-    const std::uint64_t end = order_ + std::min<std::uint64_t>(count_ - order_, wanted_);
-    for (std::uint64_t i = order_; i < end; ++i)
-      pm::prefetch(&view.record(view.slot_at(which_, i)));
-    if (count_ - order_ < wanted_ && leaf_ + 1 < trees_.base->size())
-      prefetch_sets(trees_.base->leaf(leaf_ + 1));
+  void prefetch_records(const LeafView& view, unsigned which, std::uint64_t from,
+                        std::uint64_t end) const noexcept {
+    for (std::uint64_t i = from; i < end; ++i) pm::prefetch(&view.record(view.slot_at(which, i)));
+  }
+  /// Asks for the records of this leaf up to a place in its order.
+  void ask_until(std::uint64_t end) noexcept {
+    end = std::min(end, count_);
+    prefetch_records(*view_, which_, asked_, end);
+    asked_ = std::max(asked_, end);
+  }
+  /// Asks for the sets of the next leaf, where this one's records from a place on do not suffice.
+  void ask_for_next(std::uint64_t from) noexcept {
+    if (asked_for_next_ || count_ - from >= wanted_ || leaf_ + 1 == trees_.base->size()) return;
+    asked_for_next_ = true;
+    prefetch_sets(trees_.base->leaf(leaf_ + 1));
+  }
+  /// Asks for the records to come, in the next leaf, too.
+  void ask_ahead() noexcept {
+    ask_for_next(order_);
+    ask_until(order_ + wanted_);
+    if (!asked_for_next_ || count_ - order_ >= wanted_) return;
+    const dptree::LeafLink next = trees_.base->leaf(leaf_ + 1);
+    const LeafView view = tree_.leaf_at(next);
+    asked_of_next_ =
+        std::min<std::uint64_t>(records_of(view, next.which()), wanted_ - (count_ - order_));
+    prefetch_records(view, next.which(), 0, asked_of_next_);
   }
 
+  [[nodiscard]] std::uint64_t records_of(const LeafView& view, unsigned which) const noexcept {
+    return std::min<std::uint64_t>(tree_.leaf_entries_,
+                                   view.set(which).count.load(std::memory_order_acquire));
+  }
   void enter_leaf() {
     view_.emplace(view_of(leaf_));
     which_ = trees_.base->leaf(leaf_).which();
-    count_ = std::min<std::uint64_t>(tree_.leaf_entries_,
-                                     view_->set(which_).count.load(std::memory_order_acquire));
+    count_ = records_of(*view_, which_);
     order_ = 0;
+    asked_ = std::exchange(asked_of_next_, 0);
+    asked_for_next_ = false;
   }
   [[nodiscard]] unsigned slot_at(std::uint64_t i) const noexcept {
     return view_->slot_at(which_, i);
@@ -160,7 +186,7 @@ class DpTree<Keys>::Cursor {
                     static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(count_)));
   }
   /// Slots without a bit are stepped over: their blobs may be gone.
-  [[nodiscard]] std::uint64_t position_of(Key from, bool inclusive) const {
+  [[nodiscard]] std::uint64_t position_of(Key from, bool inclusive) {
     constexpr std::uint64_t reach = 16;  // so far from where it is likely, and it is seldom missed
     std::uint64_t low = 0;
     std::uint64_t high = count_;
@@ -176,7 +202,9 @@ class DpTree<Keys>::Cursor {
     const std::uint64_t likely = likely_position(from);
     const std::uint64_t begin = likely - std::min(likely, reach);
     const std::uint64_t end = std::min(likely + reach, count_);
-    for (std::uint64_t i = begin; i < end; ++i) pm::prefetch(&view_->record(slot_at(i)));
+    ask_for_next(likely);
+    asked_ = begin;
+    ask_until(std::max(end, likely + wanted_));
     if (begin < high) divide_at(begin);
     if (low < end && end < high) divide_at(end);
     while (low < high) divide_at(low + (high - low) / 2);
@@ -201,7 +229,7 @@ class DpTree<Keys>::Cursor {
           view_.reset();
         } else {
           enter_leaf();
-          prefetch_records();
+          ask_ahead();
         }
       } while (view_.has_value() && wanted_ != 0 && base_.count + count_ - order_ <= run);
       if (!stays_whole()) break;
@@ -225,10 +253,13 @@ class DpTree<Keys>::Cursor {
       out[i] = view.record(slot[i]).load();
     }
     const dptree::Slots there = view.slots(which);
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < read; ++i) {
-      if (i != count) out[count] = out[i];
-      count += dptree::has(there, slot[i]);
+    std::size_t count = read;
+    if (dptree::count(there) != count_) {
+      count = 0;
+      for (std::size_t i = 0; i < read; ++i) {
+        out[count] = out[i];
+        count += dptree::has(there, slot[i]);
+      }
     }
     order_ += read;
     base_.count += count;
@@ -247,6 +278,9 @@ class DpTree<Keys>::Cursor {
   unsigned which_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t order_ = 0;
+  std::uint64_t asked_ = 0;  ///< the records up to there
+  bool asked_for_next_ = false;
+  std::uint64_t asked_of_next_ = 0;  ///< records of the next leaf
 };
 
 template <class Keys>
@@ -274,7 +308,8 @@ std::uint64_t DpTree<Keys>::count_over_base(const Snapshot& trees, const Buffer&
                                             const Buffer* newer) const {
   std::uint64_t difference = 0;
   typename Buffer::Batch batch;
-  for (tree.collect(Key{}, true, batch); batch.count != 0; tree.collect_more(batch)) {
+  for (tree.collect(Key{}, true, tree.reenter(Key{}), batch); batch.count != 0;
+       tree.collect_more(batch)) {
     for (unsigned i = 0; i < batch.count; ++i) {
       const auto& entry = batch.entry[i];
       const RecordWords words = tree.words_of(entry);

@@ -7,6 +7,19 @@ namespace perdure {
 using dptree::LeafSet;
 using dptree::Slots;
 
+/// The first number from `first` up to `end` of which is_below(number) says no, which it does of
+/// all behind, too. Halves without a branch that nobody can predict.
+template <class IsBelow>
+static unsigned first_not_below(unsigned first, unsigned end, IsBelow&& is_below) {
+  unsigned left = end - first;
+  for (; left > 1;) {
+    const unsigned half = left / 2;
+    first += half & (0U - static_cast<unsigned>(is_below(first + half - 1)));
+    left -= half;
+  }
+  return first + static_cast<unsigned>(left != 0 && is_below(first));
+}
+
 /// The records of a leaf after its changes, in `items_`; returns how many of them are new to it.
 /// A change is looked for by halving, and the records between two are copied without a look at
 /// their keys.
@@ -38,17 +51,9 @@ std::size_t DpTree<Keys>::Merge::Stretch::merge_items(std::size_t leaf, const Pl
     for (; at < end; ++at) *out++ = {view.record(order.slot[at]).load(), order.slot[at], false};
   };
   for (const Pending& change : merge_.changes_of(plan)) {
-    const auto is_below = [&](unsigned i) {
+    keep_until(first_not_below(at, order.count, [&](unsigned i) {
       return records.less(view.record(order.slot[i]).load(), change.words);
-    };
-    unsigned first = at;  // that is not below the change
-    for (unsigned left = order.count - at; left > 1;) {
-      const unsigned half = left / 2;
-      first += is_below(first + half - 1) ? half : 0;
-      left -= half;
-    }
-    if (first < order.count && is_below(first)) ++first;
-    keep_until(first);
+    }));
     const bool present =
         at < order.count && !records.less(change.words, view.record(order.slot[at]).load());
     if (!present) {
@@ -229,6 +234,7 @@ void DpTree<Keys>::Merge::Stretch::write_grown_set(const LeafView& view, unsigne
   const RecordStore<Keys>& records = tree_.records_;
   const LeafSet& set = view.set(which);
   const std::atomic<std::uint8_t>* const before = view.order(which);
+  const LeafRecord* const record = &view.record(0);
   std::atomic<std::uint8_t>* const order = view.order(1 - which);
   const auto end = static_cast<unsigned>(set.count.load(std::memory_order_relaxed));
   const Slots kept = live;
@@ -245,19 +251,12 @@ void DpTree<Keys>::Merge::Stretch::write_grown_set(const LeafView& view, unsigne
   Slots filled{};
   dptree::FreeSlots free(tree_.leaf_entries_, set.slots(), set.home);
   for (const New& added : new_) {
-    const auto is_below = [&](unsigned i) {
+    const unsigned first = first_not_below(at, end, [&](unsigned i) {
       const unsigned slot = before[i].load(std::memory_order_relaxed);
-      return records.less(view.record(slot).load(), added.words);
-    };
-    unsigned first = at;  // that is not below the new record
-    for (unsigned left = end - at; left > 1;) {
-      const unsigned half = left / 2;
-      first += is_below(first + half - 1) ? half : 0;
-      left -= half;
-    }
-    if (first < end && is_below(first)) ++first;
+      return records.less(record[slot].load(), added.words);
+    });
     copy_until(first);
-    const unsigned slot = free.take(view.home_of(added.hash));
+    const unsigned slot = free.take(view.choice_of(added.hash));
     view.fill(slot, added.words, fingerprint_from(added.hash));
     dptree::add(filled, slot);
     dptree::add(live, slot);
@@ -298,7 +297,7 @@ void DpTree<Keys>::Merge::Stretch::write_other_set(const LeafView& view, unsigne
     unsigned slot = item.slot;
     if (slot == fresh) {
       const std::uint64_t hash = hash_of(key_of(i));
-      slot = free.take(view.home_of(hash));
+      slot = free.take(view.choice_of(hash));
       view.fill(slot, item.words, fingerprint_from(hash));
       dptree::add(filled, slot);
       dptree::add(written, slot);
@@ -349,9 +348,9 @@ void DpTree<Keys>::Merge::Stretch::write_piece(std::uint64_t offset, std::size_t
   const bool is_told = base_.size() != 0 && old.set(base_.leaf(leaf).which()).home == all_homes;
   for (std::size_t i = begin; i < end; ++i) {
     const Item& item = items_[i];
-    const bool is_known = is_told && item.slot != fresh;
+    const bool is_known = RecordStore<Keys>::has_blobs && is_told && item.slot != fresh;
     const std::uint64_t hash = is_known ? 0 : hash_of(key_of(i));
-    const unsigned slot = free.take(is_known ? item.slot / 64 : view.home_of(hash));
+    const unsigned slot = free.take(is_known ? item.slot : view.choice_of(hash));
     view.fill(slot, item.words,
               is_known ? old.fingerprint(item.slot).load() : fingerprint_from(hash));
     view.order(0)[i - begin].store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
