@@ -21,16 +21,25 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
   const auto children = static_cast<std::uint32_t>(children_.size());
   Node node{first, end - 1, depth, children, {}, {}, low.size() == depth};
   const std::uint32_t begin = first + (node.ends_here ? 1 : 0);
-  const auto same_child = [&](std::uint32_t i) {
-    const std::uint8_t byte = separators.probe(i).byte(depth);
-    for (++i; i < end && separators.probe(i).byte(depth) == byte;) ++i;
-    return i;
+  // A child takes the separators of one byte, and of the bytes behind it while a few suffice.
+  const auto end_of_child = [&](std::uint32_t i) {
+    const auto end_of_byte = [&](std::uint32_t at) {
+      const std::uint8_t byte = separators.probe(at).byte(depth);
+      for (++at; at < end && separators.probe(at).byte(depth) == byte;) ++at;
+      return at;
+    };
+    std::uint32_t stop = end_of_byte(i);
+    for (std::uint32_t next = stop; next < end && next - i < Separators::few;) {
+      next = end_of_byte(next);
+      if (next - i <= Separators::few) stop = next;
+    }
+    return stop;
   };
   bool has_nodes = false;
   for (std::uint32_t i = begin, next = i; i < end; i = next) {
     const std::uint8_t byte = separators.probe(i).byte(depth);
     node.bits[byte / 64] |= std::uint64_t{1} << byte % 64;
-    next = same_child(i);
+    next = end_of_child(i);
     children_.emplace_back(separators, i, next);
     has_nodes = has_nodes || next - i > Separators::few;
   }
@@ -40,7 +49,7 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
   nodes_.push_back(node);
   std::uint32_t child = children;
   for (std::uint32_t i = begin, next = i; has_nodes && i < end; i = next, ++child) {
-    next = same_child(i);
+    next = end_of_child(i);
     if (next - i <= Separators::few) continue;
     const std::uint32_t made = build_range(separators, i, next, depth + 1);
     children_[child].set_node(made);
