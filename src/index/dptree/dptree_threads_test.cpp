@@ -96,11 +96,15 @@ TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
     Store<TypeParam> store({"leaf_entries=16", "log_entries=3", "buffer_entries=600", workers},
                            64 << 20);
     Model<TypeParam> model;
-    for (std::uint64_t n = apart; n < apart + stay; ++n) {
+    const auto put = [&](std::uint64_t n) {
       const auto key = make<TypeParam>(n);
       ASSERT_EQ(store.index().insert(key, key), Outcome::ok);
       model[key] = key;
-    }
+    };
+    for (std::uint64_t n = apart; n < apart + stay; ++n) put(n);
+    store.index().quiesce();
+    put(apart +
+        stay);  // the next front tree is made over all the others, whenever these were merged
     store.index().quiesce();
     ASSERT_GT(store.peer().front().log_parts(), 4U);
     ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, model));

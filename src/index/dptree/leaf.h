@@ -160,13 +160,12 @@ class LeafView {
     return pm::match_64(
         reinterpret_cast<const std::uint8_t*>(fingerprint_ + std::size_t{64} * word), wanted);
   }
-  /// The word of slots that is the home of records with this hash (B5). On media: a change needs a
-  /// new layout version.
+  /// The word of slots that is the home of records with this hash (B5).
   [[nodiscard]] [[gnu::always_inline]] unsigned home_of(std::uint64_t hash) const noexcept {
     return choice_of(hash) / 64;
   }
   /// The first slot of the line of records, at home, where a record with this hash is if that had
-  /// room (B6).
+  /// room (B6). On media, as its home is: a change needs a new layout version.
   [[nodiscard]] [[gnu::always_inline]] unsigned choice_of(std::uint64_t hash) const noexcept {
     constexpr unsigned low = 40;  // the lower ones make fingerprints and filters
     constexpr unsigned bits = 16;

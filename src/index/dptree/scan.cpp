@@ -133,9 +133,12 @@ class DpTree<Keys>::Cursor {
                         std::uint64_t end) const noexcept {
     for (std::uint64_t i = from; i < end; ++i) pm::prefetch(&view.record(view.slot_at(which, i)));
   }
+  /// Where the records that are wanted from a place in the order on end in this leaf.
+  [[nodiscard]] std::uint64_t end_of_wanted(std::uint64_t from) const noexcept {
+    return from + std::min<std::uint64_t>(count_ - from, wanted_);
+  }
   /// Asks for the records of this leaf up to a place in its order.
   void ask_until(std::uint64_t end) noexcept {
-    end = std::min(end, count_);
     prefetch_records(*view_, which_, asked_, end);
     asked_ = std::max(asked_, end);
   }
@@ -148,7 +151,8 @@ class DpTree<Keys>::Cursor {
   /// Asks for the records to come, in the next leaf, too.
   void ask_ahead() noexcept {
     ask_for_next(order_);
-    ask_until(order_ + wanted_);
+    asked_ = std::max(asked_, order_);
+    ask_until(end_of_wanted(order_));
     if (!asked_for_next_ || count_ - order_ >= wanted_) return;
     const dptree::LeafLink next = trees_.base->leaf(leaf_ + 1);
     const LeafView view = tree_.leaf_at(next);
@@ -204,7 +208,7 @@ class DpTree<Keys>::Cursor {
     const std::uint64_t end = std::min(likely + reach, count_);
     ask_for_next(likely);
     asked_ = begin;
-    ask_until(std::max(end, likely + wanted_));
+    ask_until(std::max(end, end_of_wanted(likely)));
     if (begin < high) divide_at(begin);
     if (low < end && end < high) divide_at(end);
     while (low < high) divide_at(low + (high - low) / 2);
