@@ -19,7 +19,7 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
   while (depth < low.size() && depth < high.size() && low.byte(depth) == high.byte(depth)) ++depth;
   const auto number = static_cast<std::uint32_t>(nodes_.size());
   const auto children = static_cast<std::uint32_t>(children_.size());
-  Node node{first, end - 1, depth, children, {}, {}, low.size() == depth};
+  Node node{first, end - 1, depth, children, {}, {}, low.size() == depth, false};
   const std::uint32_t begin = first + (node.ends_here ? 1 : 0);
   // A child takes the separators of one byte, and of the bytes behind it while a few suffice.
   const auto end_of_child = [&](std::uint32_t i) {
@@ -46,6 +46,7 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
   for (std::size_t word = 1; word < node.bits.size(); ++word)
     node.before[word] =
         static_cast<std::uint8_t>(node.before[word - 1] + pm::count_bits(node.bits[word - 1]));
+  node.is_last = !has_nodes;
   nodes_.push_back(node);
   std::uint32_t child = children;
   for (std::uint32_t i = begin, next = i; has_nodes && i < end; i = next, ++child) {
@@ -58,8 +59,9 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
 }
 
 template <class Separators>
-LeafPlace RadixTree<Separators>::find(const Separators& separators, Probe key) const noexcept {
-  const auto at_leaf = [&](std::uint32_t i) { return LeafPlace{i, separators.leaf(i)}; };
+inline auto RadixTree<Separators>::approach(const Separators& separators, Probe key) const noexcept
+    -> Way {
+  const auto at_leaf = [](std::uint32_t i) { return Way{nullptr, i}; };
   const auto below = [&](std::uint32_t i) { return at_leaf(i == 0 ? i : i - 1); };
   std::uint32_t checked = 0;  // bytes of the key that are those of every separator here
   for (std::uint32_t at = 0;;) {
@@ -78,10 +80,15 @@ LeafPlace RadixTree<Separators>::find(const Separators& separators, Probe key) c
     // branch on that, which nobody could predict.
     const Run& child = children_[node.children + rank - 1];
     const bool exact = up_to >> 63 != 0;
-    if (child.node() == no_node || !exact) return child.find(separators, key);
+    if (node.is_last || child.node() == no_node || !exact) return {&child, 0};
     checked = node.depth + 1;
     at = child.node();
   }
+}
+
+template <class Separators>
+LeafPlace RadixTree<Separators>::find(const Separators& separators, Probe key) const noexcept {
+  return find(separators, key, approach(separators, key));
 }
 
 template class RadixTree<IntegerSeparators>;

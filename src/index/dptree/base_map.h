@@ -188,16 +188,32 @@ template <class Separators>
 class RadixTree {
  public:
   using Probe = typename Separators::Probe;
+  using Run = typename Separators::Run;
+  /// How far a search has come without the line that is likely not in the cache: to a run of
+  /// separators, or, without one, to a separator.
+  struct Way {
+    const Run* run = nullptr;
+    std::size_t number = 0;
+    /// Asks for the line, for a caller who does something else until it goes on.
+    void prefetch() const noexcept {
+      if (run != nullptr) pm::prefetch(run);
+    }
+  };
 
   void build(const Separators& separators);
-  /// The last separator that is not above `key`; the first where all are. There is one at least.
+  /// There is one separator at least.
+  [[nodiscard]] Way approach(const Separators& separators, Probe key) const noexcept;
+  /// The last separator that is not above `key`; the first where all are.
+  [[nodiscard]] static LeafPlace find(const Separators& separators, Probe key, Way way) noexcept {
+    if (way.run != nullptr) return way.run->find(separators, key);
+    return {way.number, separators.leaf(way.number)};
+  }
   [[nodiscard]] LeafPlace find(const Separators& separators, Probe key) const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(Run);
   }
 
  private:
-  using Run = typename Separators::Run;
   struct alignas(64) Node {
     std::uint32_t first;
     std::uint32_t last;
@@ -206,6 +222,7 @@ class RadixTree {
     std::array<std::uint64_t, 4> bits;   ///< a child has this byte
     std::array<std::uint8_t, 4> before;  ///< bits in the words before
     bool ends_here;                      ///< the first separator is `depth` bytes long
+    bool is_last;                        ///< no child has a node
   };
   static_assert(sizeof(Node) == 64);
 
@@ -223,6 +240,7 @@ class BaseMap {
   using Key = typename Keys::Key;
   using Separators =
       std::conditional_t<Keys::kind == KeyKind::integer, IntegerSeparators, TextSeparators>;
+  using Way = typename RadixTree<Separators>::Way;
 
   explicit BaseMap(std::uint64_t version) : version(version) {}
 
@@ -239,7 +257,17 @@ class BaseMap {
   [[nodiscard]] Key separator(std::size_t i) const noexcept { return separators_.key(i); }
   /// Asks for a separator and its leaf's place.
   void prefetch(std::size_t i) const noexcept { separators_.prefetch(i); }
+  /// The first part of a search; `find` goes on.
+  [[nodiscard]] Way approach(Key key) const noexcept {
+    return size() == 0 ? Way{} : tree_.approach(separators_, typename Separators::Probe(key));
+  }
+  /// The leaf that covers the key; without leaves, none.
+  [[nodiscard]] LeafPlace find(Key key, Way way) const noexcept {
+    if (size() == 0) return {};
+    return tree_.find(separators_, typename Separators::Probe(key), way);
+  }
   [[nodiscard]] LeafPlace find(Key key) const noexcept {
+    if (size() == 0) return {};
     return tree_.find(separators_, typename Separators::Probe(key));
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {

@@ -36,8 +36,11 @@ inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash
   if (ask == Ask::nothing) {
     target.position = front.lock(key);
   } else {
-    const Aim aim = aim_at(key, hash, expected);
+    const Snapshot& trees = ask_filters(hash);
+    const auto way = trees.base->approach(key);
+    way.prefetch();
     const auto entered = front.enter(key);
+    const Aim aim = aim_at(trees, trees.base->find(key, way).leaf, hash, expected);
     const bool is_ahead = !front.may_have(hash);
     if (is_ahead) {
       target.in_doubt = ask == Ask::buffers && base_decides(aim, hash);

@@ -97,16 +97,9 @@ auto DpTree<Keys>::new_buffer(std::uint64_t generation, const BaseMap& base)
 }
 
 template <class Keys>
-auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash, Expect expected) const noexcept -> Aim {
-  const Snapshot& trees = snapshot();
-  trees.front->prefetch(hash);
-  if (trees.middle != nullptr) trees.middle->prefetch(hash);
-  const Aim aim = aim_in(trees, key);
-  if (!aim.has_leaf()) return aim;
-  const LeafView view = leaf_at(aim.leaf);
-  view.prefetch(aim.leaf.which(), hash);
-  if (expected == Expect::record) view.prefetch_record(hash);
-  return aim;
+auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
+  const Snapshot& trees = ask_filters(hash);
+  return aim_at(trees, trees.base->find(key).leaf, hash, Expect::record);
 }
 
 // One fingerprint in 256 misleads, so of 50 records at a home one in five times.

@@ -175,13 +175,15 @@ class DpTree final : public OrderedIndex<Keys> {
 
   // Reading. The caller is pinned.
   [[nodiscard]] static Aim aim_in(const Snapshot& trees, Key key) noexcept {
-    const BaseMap& base = *trees.base;
-    return {&trees, base.size() == 0 ? dptree::LeafLink() : base.find(key).leaf};
+    return {&trees, trees.base->find(key).leaf};
   }
-  /// Finds the leaf, and asks for its lines and the filters', which arrive while the caller does
-  /// something else.
-  [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash,
-                           Expect expected = Expect::record) const noexcept;
+  /// The trees as they are. Asks for the lines of their filters, which arrive while the caller does
+  /// something else, as the base leaf's do that `aim_at` asks for.
+  [[nodiscard]] const Snapshot& ask_filters(std::uint64_t hash) const noexcept;
+  [[nodiscard]] Aim aim_at(const Snapshot& trees, dptree::LeafLink leaf, std::uint64_t hash,
+                           Expect expected) const noexcept;
+  /// All of that.
+  [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
   [[nodiscard]] std::optional<BasePlace> find_in_leaf(const LeafView& view, unsigned which, Key key,
@@ -331,5 +333,24 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint32_t> helpers_{0};  ///< threads that look at `shared_`
   std::vector<std::thread> worker_;        ///< the first merges, the others help
 };
+
+template <class Keys>
+inline auto DpTree<Keys>::ask_filters(std::uint64_t hash) const noexcept -> const Snapshot& {
+  const Snapshot& trees = snapshot();
+  trees.front->prefetch(hash);
+  if (trees.middle != nullptr) trees.middle->prefetch(hash);
+  return trees;
+}
+
+template <class Keys>
+inline auto DpTree<Keys>::aim_at(const Snapshot& trees, dptree::LeafLink leaf, std::uint64_t hash,
+                                 Expect expected) const noexcept -> Aim {
+  const Aim aim{&trees, leaf};
+  if (!aim.has_leaf()) return aim;
+  const LeafView view = leaf_at(leaf);
+  view.prefetch(leaf.which(), hash);
+  if (expected == Expect::record) view.prefetch_record(hash);
+  return aim;
+}
 
 }  // namespace perdure

@@ -81,6 +81,8 @@ TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
         ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2));
       }
     }
+  const dptree::BaseMap<TypeParam> empty(1);
+  EXPECT_EQ(empty.find(make<TypeParam>(1)).leaf, dptree::LeafLink());
 }
 
 // D1: wherever a scan begins and ends in the three trees, within a leaf or over many, however far

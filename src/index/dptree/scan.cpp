@@ -18,10 +18,12 @@ class DpTree<Keys>::Cursor {
     const BaseMap& base = *trees.base;
     front_.tree = trees.front;
     middle_.tree = trees.middle;
+    const typename BaseMap::Way way = base.approach(from);
+    way.prefetch();
     for (BufferSide* side : {&front_, &middle_})
       if (side->tree != nullptr) side->entered = side->tree->reenter(from);
     if (base.size() != 0) {
-      const dptree::LeafPlace place = base.find(from);
+      const dptree::LeafPlace place = base.find(from, way);
       leaf_ = place.number;
       base.prefetch(leaf_);
       prefetch_sets(place.leaf);
@@ -131,7 +133,8 @@ class DpTree<Keys>::Cursor {
   }
   void prefetch_records(const LeafView& view, unsigned which, std::uint64_t from,
                         std::uint64_t end) const noexcept {
-    for (std::uint64_t i = from; i < end; ++i) pm::prefetch(&view.record(view.slot_at(which, i)));
+    for (std::uint64_t i = from; i < end; ++i)
+      pm::prefetch_l2(&view.record(view.slot_at(which, i)));
   }
   /// Where the records that are wanted from a place in the order on end in this leaf.
   [[nodiscard]] std::uint64_t end_of_wanted(std::uint64_t from) const noexcept {
