@@ -103,8 +103,8 @@ TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
     };
     for (std::uint64_t n = apart; n < apart + stay; ++n) put(n);
     store.index().quiesce();
-    put(apart +
-        stay);  // the next front tree is made over all the others, whenever these were merged
+    // The next front tree is made over all the others, whenever these were merged.
+    put(apart + stay);
     store.index().quiesce();
     ASSERT_GT(store.peer().front().log_parts(), 4U);
     ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, model));
