@@ -36,7 +36,7 @@ class BTreeOlc final : public OrderedIndex<Keys> {
   using ValueOut = typename Keys::ValueOut;
   using Record = typename Keys::Record;
   using Scan = typename Keys::Scan;
-  using Leaf = WordLeaf;
+  using Leaf = WordLeaf<15>;
   using Entry = WordEntry;
 
   /// No memory for the first nodes: std::bad_alloc.

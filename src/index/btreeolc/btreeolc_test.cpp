@@ -14,7 +14,7 @@ INSTANTIATE_TEST_SUITE_P(BTreeOlc, VolatileMap, testing::Values("btreeolc"));
 
 namespace {
 
-using Leaf = WordLeaf;
+using Leaf = WordLeaf<15>;
 
 TEST(BTreeOlcLeaf, CountsKeysUpToOneAlsoBesideTheUnusedOnes) {
   Leaf leaf;

@@ -10,7 +10,8 @@
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 // M2  beside a leaf stands which of its sets is current in this version, so that a reader asks for
-//     no line of the other.
+//     no line of the other; and which of its homes have all of their records (leaf.h B5), so that
+//     it asks for all lines that a search will read.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +28,21 @@
 
 namespace perdure::dptree {
 
-/// A leaf by its pool offset, and which of its sets is current, in one word.
+/// A leaf by its pool offset, which of its sets is current, and the homes in that, in one word.
 class LeafLink {
  public:
   LeafLink() noexcept = default;
-  LeafLink(std::uint64_t offset, unsigned which) noexcept : word_(offset | which) {}
-  [[nodiscard]] std::uint64_t offset() const noexcept { return word_ & ~std::uint64_t{1}; }
+  LeafLink(std::uint64_t offset, unsigned which, std::uint64_t homes) noexcept
+      : word_(offset | (homes & all_homes) << 1 | which) {}
+  [[nodiscard]] std::uint64_t offset() const noexcept { return word_ & ~low_bits; }
   [[nodiscard]] unsigned which() const noexcept { return static_cast<unsigned>(word_ & 1); }
+  [[nodiscard]] bool is_home(unsigned home) const noexcept { return (word_ >> home & 2) != 0; }
   [[nodiscard]] bool operator==(const LeafLink&) const noexcept = default;
 
  private:
+  static constexpr std::uint64_t all_homes = 0xf;
+  static constexpr std::uint64_t low_bits = all_homes << 1 | 1;  // a leaf begins with a line
+
   std::uint64_t word_ = null_offset;
 };
 /// A leaf and its number.

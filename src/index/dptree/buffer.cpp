@@ -81,9 +81,15 @@ bool Buffer<Keys>::copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) n
 }
 
 template <class Keys>
+void Buffer<Keys>::prefetch_records(const Batch& batch, unsigned first,
+                                    unsigned end) const noexcept {
+  for (unsigned i = first; i < end; ++i) pm::prefetch(record_of(batch.entry[i].word));
+}
+
+template <class Keys>
 void Buffer<Keys>::prefetch_behind(const Batch& batch, unsigned first) const noexcept {
-  for (unsigned i = first; i < batch.count; ++i) pm::prefetch(record_of(batch.entry[i].word));
-  if (batch.next != nullptr) batch.next->prefetch();
+  prefetch_records(batch, first, std::min(batch.count, first + records_ahead));
+  if (batch.count < first + records_ahead && batch.next != nullptr) batch.next->prefetch();
 }
 
 template <class Keys>
@@ -92,8 +98,10 @@ void Buffer<Keys>::collect(Key from, bool inclusive, Entered at, Batch& out) con
     out.count = 0;
     if (copy_leaf(*at.leaf, at.word, out)) break;
   }
-  if constexpr (RecordStore<Keys>::has_blobs) prefetch_behind(out, 0);
+  if constexpr (RecordStore<Keys>::has_blobs) prefetch_records(out, 0, out.count);
+  const std::uint64_t word = RecordStore<Keys>::key_word(from);
   const auto is_before = [&](const Entry& entry) {
+    if (entry.key != word) return entry.key < word;
     const Key key = key_of(entry);
     return inclusive ? key < from : key <= from;
   };

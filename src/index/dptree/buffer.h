@@ -63,7 +63,7 @@ template <class Keys>
 class Buffer {
  public:
   using Key = typename Keys::Key;
-  using Leaf = WordLeaf;
+  using Leaf = WordLeaf<31>;
   using Entry = WordEntry;
   static constexpr std::uint64_t removal_bit = 1;
   static constexpr std::uint64_t nothing_bit = 2;
@@ -74,6 +74,9 @@ class Buffer {
     unsigned count = 0;
     const Leaf* next = nullptr;  ///< null: nothing
   };
+
+  /// Log records that are asked for before the first is read.
+  static constexpr unsigned records_ahead = 8;
 
   /// What a search finds: the newest log record of a key.
   struct Found {
@@ -187,10 +190,17 @@ class Buffer {
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
   /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
-  /// log records and for the next leaf.
+  /// first log records, and for the next leaf where there are not as many.
   void collect(Key from, bool inclusive, Entered at, Batch& out) const;
   /// Adds those of the next leaf, or of as many as it takes. `out` holds one leaf's at most.
   void collect_more(Batch& out) const;
+  /// Asks for the log record of an entry that is soon read.
+  void ask_ahead(const Batch& batch, unsigned at) const noexcept {
+    if (at + records_ahead < batch.count)
+      pm::prefetch(record_of(batch.entry[at + records_ahead].word));
+    else if (batch.next != nullptr && at + records_ahead == batch.count)
+      batch.next->prefetch();
+  }
   /// The key of an entry; the text of a byte string lies in its blob.
   [[nodiscard]] Key key_of(const Entry& entry) const noexcept {
     if constexpr (RecordStore<Keys>::has_blobs)
@@ -267,6 +277,7 @@ class Buffer {
     filter_.add(hash);
   }
   [[nodiscard]] static bool copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept;
+  void prefetch_records(const Batch& batch, unsigned first, unsigned end) const noexcept;
   void prefetch_behind(const Batch& batch, unsigned first) const noexcept;
   template <class Stable>
   [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {

@@ -30,7 +30,7 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
       Draft draft;
       if (!records_.draft(record.key, record.value, draft)) break;
       if constexpr (RecordStore<Keys>::has_blobs) batch.hold(draft.block);
-      changes.push_back({draft.words, false});
+      changes.emplace_back(draft.words);
     }
     if constexpr (RecordStore<Keys>::has_blobs) batch.publish();
   }

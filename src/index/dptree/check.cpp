@@ -104,6 +104,8 @@ Result<void> DpTree<Keys>::check_base(const BaseMap& base,
       return wrong == nullptr;
     });
     if (!sane) return sane;
+    if (wrong == nullptr && base.leaf(leaf) != dptree::LeafLink(next, which, homes))
+      wrong = "M2: a leaf has other homes";
     if (wrong != nullptr) return broken(pool_, wrong);
     if (dptree::any(missing)) return broken(pool_, "B2: a record is missing in its leaf's order");
     next = view.set(which).next.load(std::memory_order_relaxed);

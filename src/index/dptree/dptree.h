@@ -138,15 +138,47 @@ class DpTree final : public OrderedIndex<Keys> {
     RecordWords below;      ///< its record where the front tree has none, and nothing is in doubt
     Aim aim{};              ///< in doubt: where to look
   };
-  /// A change that waits for its merge.
-  struct Pending {
+  /// A change that waits for its merge. Three words, because a merge goes through all of them
+  /// several times, in memory that it has to ask the system for.
+  class Pending {
+   public:
+    explicit Pending(RecordWords record) noexcept : words(record) {}
+    /// Of a log record at this offset.
+    Pending(RecordWords record, std::uint64_t offset, bool is_removal) noexcept
+        : words(record),
+          source_(offset / sizeof(dptree::LogRecord) & source_mask),
+          removal_(is_removal ? 1 : 0) {}
+    [[nodiscard]] std::uint64_t source() const noexcept {
+      return source_ * sizeof(dptree::LogRecord);
+    }
+    [[nodiscard]] bool removal() const noexcept { return removal_ != 0; }
+    /// What the base leaf has with its fingerprint, as the merge finds out a few leaves ahead.
+    [[nodiscard]] LeafView::Suspects suspects() const noexcept {
+      return {any_ != 0, others_ != 0, static_cast<unsigned>(first_), static_cast<unsigned>(last_)};
+    }
+    void set_suspects(const LeafView::Suspects& found) noexcept {
+      any_ = found.any ? 1 : 0;
+      others_ = found.others ? 1 : 0;
+      first_ = found.first & slot_mask;
+      last_ = found.last & slot_mask;
+    }
+
     RecordWords words;
-    bool removal;
-    // As the merge finds out a few leaves ahead.
-    bool suspects = false;   ///< the base leaf has a record with the fingerprint
-    std::uint8_t first = 0;  ///< slot of the first one
-    std::uint64_t hash = 0;
+
+   private:
+    static constexpr unsigned source_bits = 44;  // pools of 512 TiB
+    static constexpr unsigned slot_bits = 8;
+    static constexpr std::uint64_t source_mask = (std::uint64_t{1} << source_bits) - 1;
+    static constexpr unsigned slot_mask = (1U << slot_bits) - 1;
+
+    std::uint64_t source_ : source_bits = 0;
+    std::uint64_t removal_ : 1 = 0;
+    std::uint64_t any_ : 1 = 0;
+    std::uint64_t others_ : 1 = 0;
+    std::uint64_t first_ : slot_bits = 0;
+    std::uint64_t last_ : slot_bits = 0;
   };
+  static_assert(sizeof(Pending) == 24);
   /// What a merge has come to: there was nothing to do, or no room for any of it; some is left
   /// over; all is done.
   enum class Merged : std::uint8_t { nothing, some, all };
@@ -263,7 +295,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Merged flush_one(Effort effort);
   void rotate();
   [[nodiscard]] Merged merge_middle(Effort effort);
-  void leave(const Merge& merge, std::span<dptree::LogRecord* const> sources);
+  void leave(const Merge& merge, std::span<const Pending> changes);
   void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
   [[nodiscard]] bool is_due() noexcept;
@@ -348,7 +380,10 @@ inline auto DpTree<Keys>::aim_at(const Snapshot& trees, dptree::LeafLink leaf, s
   const Aim aim{&trees, leaf};
   if (!aim.has_leaf()) return aim;
   const LeafView view = leaf_at(leaf);
-  view.prefetch(leaf.which(), hash);
+  if (leaf.is_home(view.home_of(hash)))
+    view.prefetch(leaf.which(), hash);
+  else
+    view.prefetch(leaf.which());
   if (expected == Expect::record) view.prefetch_record(hash);
   return aim;
 }

@@ -71,14 +71,14 @@ TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
       for (unsigned i = 0; i < count; ++i) separators.insert(odd_key<TypeParam>(rng, shape));
       dptree::BaseMap<TypeParam> map(1);
       for (const auto& separator : separators)
-        map.add(separator, dptree::LeafLink(64 * map.size(), map.size() % 2));
+        map.add(separator, dptree::LeafLink(64 * map.size(), map.size() % 2, map.size() % 16));
       map.finish();
       for (unsigned i = 0; i < 2000; ++i) {
         const auto key = odd_key<TypeParam>(rng, i % 3);
         const auto above = std::distance(separators.begin(), separators.upper_bound(key));
         const auto number = static_cast<std::size_t>(std::max<std::ptrdiff_t>(above, 1) - 1);
         ASSERT_EQ(map.find(key).number, number);
-        ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2));
+        ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2, number % 16));
       }
     }
   const dptree::BaseMap<TypeParam> empty(1);

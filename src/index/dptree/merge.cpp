@@ -46,8 +46,9 @@ bool DpTree<Keys>::Merge::may_lack_room(std::size_t leaf) const {
   const std::span<const Pending> mine = changes_of(plans_[leaf]);
   if (base_.size() == 0) return !mine.empty();
   const auto room = view_of(leaf).room(base_.leaf(leaf).which());
+  const auto is_put = [](const Pending& change) { return !change.removal(); };
   return mine.size() > room &&
-         std::ranges::count(mine, false, &Pending::removal) > static_cast<std::ptrdiff_t>(room);
+         std::ranges::count_if(mine, is_put) > static_cast<std::ptrdiff_t>(room);
 }
 
 /// How many records a leaf's changes add, and how many they take out.
@@ -65,8 +66,8 @@ auto DpTree<Keys>::Merge::count_changes(std::size_t leaf) const
   };
   for (const Pending& change : changes_of(plans_[leaf])) {
     const bool present = is_present(change);
-    added += static_cast<std::size_t>(!present && !change.removal);
-    removed += static_cast<std::size_t>(present && change.removal);
+    added += static_cast<std::size_t>(!present && !change.removal());
+    removed += static_cast<std::size_t>(present && change.removal());
   }
   return {added, removed};
 }
@@ -136,7 +137,8 @@ bool DpTree<Keys>::Merge::stays(std::size_t leaf) const {
   const Plan& plan = plans_[leaf];
   return plan.pieces == 0 && plan.takes_in == 0 && !plan.goes &&
          view_of(leaf).records(base_.leaf(leaf).which()) != 0 &&
-         std::ranges::none_of(changes_of(plan), &Pending::removal);
+         std::ranges::none_of(changes_of(plan),
+                              [](const Pending& change) { return change.removal(); });
 }
 
 // A stretch ends before a leaf that stays, so that the last one in it knows its successor. One is

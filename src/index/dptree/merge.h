@@ -151,6 +151,10 @@ class DpTree<Keys>::Merge::Stretch {
   };
   static constexpr unsigned fresh = ~0U;
 
+  [[nodiscard]] dptree::LeafLink link_to(std::uint64_t offset, unsigned which) const noexcept {
+    const dptree::LeafSet& set = tree_.leaf_at(offset).set(which);
+    return {offset, which, set.home.load(std::memory_order_relaxed)};
+  }
   void take_in(std::size_t leaf, const Plan& plan);
   void ask_for_leaf(std::size_t leaf) const noexcept;
   void find_suspects(std::size_t leaf) noexcept;

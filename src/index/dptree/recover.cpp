@@ -73,7 +73,7 @@ Result<std::uint64_t> DpTree<Keys>::recover_leaf(std::uint64_t offset, BaseMap& 
     if (!view.is_slot_for(slot, hash, homes)) return corrupt("B5: a record is not at home");
     if (live == 0)
       base.add(last ? separator_between(records_.key_of(*last), key) : key,
-               dptree::LeafLink(offset, which));
+               dptree::LeafLink(offset, which, homes));
     last = words;
     ++live;
   }

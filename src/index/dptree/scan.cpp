@@ -116,6 +116,7 @@ class DpTree<Keys>::Cursor {
   /// Moves behind `words`, which nothing here is below.
   void pass(BufferSide& side, RecordWords words) {
     if (!side.any || tree_.records_.less(words, side.head)) return;
+    side.tree->ask_ahead(side.batch, side.at);
     if (++side.at == side.batch.count) {
       side.at = side.batch.count = 0;
       side.tree->collect_more(side.batch);

@@ -95,10 +95,10 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
 
 /// Notes what a merge has left over, and when the next is worth its reading.
 template <class Keys>
-void DpTree<Keys>::leave(const Merge& merge, std::span<LogRecord* const> sources) {
+void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes) {
   constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
   std::vector<LogRecord*> left;
-  for (const std::size_t i : merge.left()) left.push_back(sources[i]);
+  for (const std::size_t i : merge.left()) left.push_back(pool_.at<LogRecord>(changes[i].source()));
   left_ = std::move(left);
   patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
   stuck_.store(!left_.empty(), std::memory_order_relaxed);
@@ -110,16 +110,13 @@ template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   const Epochs::Guard guard(epochs_);
   const Snapshot trees = snapshot();
-  std::vector<LogRecord*> sources;
   std::vector<Pending> changes;
   const std::size_t entries = stuck_                    ? left_.size()
                               : trees.middle != nullptr ? trees.middle->count()
                                                         : 0;
-  sources.reserve(entries);
   changes.reserve(entries);
   const auto add = [&](LogRecord* record) {
-    sources.push_back(record);
-    changes.push_back({record->words(), record->is_removal()});
+    changes.emplace_back(record->words(), pool_.offset_of(record), record->is_removal());
   };
   if (stuck_)
     std::ranges::for_each(left_, add);
@@ -134,7 +131,7 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
     thinned_ = 0;
   const bool left_over = !merge.left().empty();
   if (left_over && merge.left().size() == changes.size() && merge.joined() == 0 && !emptied_) {
-    leave(merge, sources);
+    leave(merge, changes);
     return Merged::nothing;
   }
   overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
@@ -155,8 +152,9 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
       reinterpret_cast<std::uint64_t>(trees.base), trees.base->bytes(),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
       nullptr);
-  leave(merge, sources);
-  thinned_ += static_cast<std::uint64_t>(std::ranges::count_if(changes, &Pending::removal));
+  leave(merge, changes);
+  thinned_ += static_cast<std::uint64_t>(
+      std::ranges::count_if(changes, [](const Pending& change) { return change.removal(); }));
   emptied_ = false;
   // A merge that room was asked for is paid for by its changes, or else by patience.
   if (!left_over && worth_a_look > changes.size())

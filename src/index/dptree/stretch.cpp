@@ -31,7 +31,7 @@ std::size_t DpTree<Keys>::Merge::Stretch::merge_items(std::size_t leaf, const Pl
   Item* out = items_.data();
   std::size_t added = 0;
   const auto add = [&](const Pending& pending) {
-    if (pending.removal) return;
+    if (pending.removal()) return;
     if (added < plan.most) {
       *out++ = {pending.words, fresh, false};
       ++added;
@@ -62,10 +62,10 @@ std::size_t DpTree<Keys>::Merge::Stretch::merge_items(std::size_t leaf, const Pl
     }
     const unsigned slot = order.slot[at++];
     const RecordWords words = view.record(slot).load();
-    const bool rewritten = !change.removal && change.words.value != words.value;
-    if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change.removal || rewritten))
+    const bool rewritten = !change.removal() && change.words.value != words.value;
+    if (note == Note::dropped && RecordStore<Keys>::has_blobs && (change.removal() || rewritten))
       dropped_.push_back(words);
-    if (!change.removal) *out++ = {change.words, slot, rewritten};
+    if (!change.removal()) *out++ = {change.words, slot, rewritten};
   }
   keep_until(order.count);
   items_.resize(static_cast<std::size_t>(out - items_.data()));
@@ -103,12 +103,11 @@ void DpTree<Keys>::Merge::Stretch::find_suspects(std::size_t leaf) noexcept {
   const unsigned which = base_.leaf(leaf).which();
   bool all = plan.pieces != 0 || plan.takes_in != 0;
   for (Pending& change : merge_.changes_of(plan)) {
-    change.hash = hash_of(tree_.records_.key_of(change.words));
-    const LeafView::Suspects suspects = view.suspects(which, change.hash);
-    change.suspects = suspects.any;
-    all = all || (!change.suspects && !change.removal);
-    if (!change.suspects) continue;
-    change.first = static_cast<std::uint8_t>(suspects.first);
+    const std::uint64_t hash = hash_of(tree_.records_.key_of(change.words));
+    const LeafView::Suspects suspects = view.suspects(which, hash);
+    change.set_suspects(suspects);
+    all = all || (!suspects.any && !change.removal());
+    if (!suspects.any) continue;
     pm::prefetch(&view.record(suspects.first));
     pm::prefetch(&view.record(suspects.last));
   }
@@ -121,12 +120,16 @@ template <class Keys>
 auto DpTree<Keys>::Merge::Stretch::find(const LeafView& view, unsigned which,
                                         const Pending& change) const
     -> std::optional<std::pair<unsigned, RecordWords>> {
-  if (!change.suspects) return std::nullopt;
+  const LeafView::Suspects suspects = change.suspects();
+  if (!suspects.any) return std::nullopt;
   const RecordStore<Keys>& records = tree_.records_;
   const Key key = records.key_of(change.words);
-  const RecordWords words = view.record(change.first).load();
-  if (records.matches(words, key)) return std::pair(unsigned{change.first}, words);
-  return view.find(which, change.hash,
+  for (const unsigned slot : {suspects.first, suspects.last}) {
+    const RecordWords words = view.record(slot).load();
+    if (records.matches(words, key)) return std::pair(slot, words);
+  }
+  if (!suspects.others) return std::nullopt;
+  return view.find(which, hash_of(key),
                    [&](const RecordWords& other) { return records.matches(other, key); });
 }
 
@@ -185,7 +188,7 @@ void DpTree<Keys>::Merge::Stretch::apply_leaf(std::size_t leaf, const Plan& plan
     made = 1 - which;
   }
   next_ = offset;
-  row_.emplace_back(base_.separator(leaf), dptree::LeafLink(offset, made));
+  row_.emplace_back(base_.separator(leaf), link_to(offset, made));
 }
 
 /// Merges into a leaf that has room, and whose order lists its records alone. Only what changes is
@@ -203,13 +206,14 @@ std::optional<unsigned> DpTree<Keys>::Merge::Stretch::apply_in_place(const LeafV
   for (const Pending& change : merge_.changes_of(plan)) {
     const auto place = find(view, which, change);
     if (!place) {
-      if (!change.removal) new_.push_back({change.words, change.hash});
+      if (!change.removal())
+        new_.push_back({change.words, hash_of(tree_.records_.key_of(change.words))});
       continue;
     }
     const auto& [slot, words] = *place;
-    const bool rewritten = !change.removal && change.words.value != words.value;
-    if (RecordStore<Keys>::has_blobs && (change.removal || rewritten)) dropped_.push_back(words);
-    if (change.removal) {
+    const bool rewritten = !change.removal() && change.words.value != words.value;
+    if (RecordStore<Keys>::has_blobs && (change.removal() || rewritten)) dropped_.push_back(words);
+    if (change.removal()) {
       dptree::take_out(live, slot);
       has_removals = true;
     } else if (rewritten) {
@@ -326,7 +330,7 @@ void DpTree<Keys>::Merge::Stretch::write_pieces(std::size_t leaf, std::size_t pi
       separator = separator_between(key_of(begin - 1), first);
     else if (base_.size() != 0)
       separator = base_.separator(leaf);
-    row_.emplace_back(separator, dptree::LeafLink(offset, 0));
+    row_.emplace_back(separator, link_to(offset, 0));
     next_ = offset;
   }
 }

@@ -1,8 +1,8 @@
-// A leaf in DRAM of 256 bytes, entries of two words in key order: BTreeOlc's, and that of DPTree's
-// buffer trees.
+// A leaf in DRAM with n entries of two words in key order: BTreeOlc's, and that of DPTree's buffer
+// trees.
 //
-//   byte 0      8                     16         136         256
-//        | lock | next leaf and count | key [15] | word [15] |
+//   byte 0      8                     16        16 + 8n   16 + 16n
+//        | lock | next leaf and count | key [n] | word [n] |
 //
 // Beside the invariants S1 to S3 of sorted_leaf.h:
 //
@@ -26,8 +26,11 @@ struct WordEntry {
   std::uint64_t word = 0;
 };
 
-struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
-  static constexpr unsigned entries = 15;
+/// `n` is 15 or 31: 256 bytes or 512.
+template <unsigned n>
+struct alignas(256) WordLeaf : SortedLeaf<WordLeaf<n>, WordEntry> {
+  static constexpr unsigned entries = n;
+  using SortedLeaf<WordLeaf, WordEntry>::unused_key;
 
   pm::VersionLock lock;
 
@@ -50,7 +53,14 @@ struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
   }
   /// How many entries have a key word <= `key`. Safe beside a writer (S3).
   [[nodiscard]] unsigned up_to(std::uint64_t key) const noexcept {
-    const unsigned found = pm::count_up_to<entries>(key_.data(), key);
+    unsigned found = 0;
+    if constexpr (entries > 16) {
+      constexpr unsigned first = 16;
+      found = pm::count_up_to<first>(key_.data(), key) +
+              pm::count_up_to<entries - first>(key_.data() + first, key);
+    } else {
+      found = pm::count_up_to<entries>(key_.data(), key);
+    }
     return key == unused_key ? std::min(found, count()) : found;
   }
   void prefetch() const noexcept { pm::prefetch_range(this, sizeof *this); }
@@ -90,6 +100,6 @@ struct alignas(256) WordLeaf : SortedLeaf<WordLeaf, WordEntry> {
   std::array<std::atomic<std::uint64_t>, entries> key_;
   std::array<std::atomic<std::uint64_t>, entries> word_;
 };
-static_assert(sizeof(WordLeaf) == 256);
+static_assert(sizeof(WordLeaf<15>) == 256 && sizeof(WordLeaf<31>) == 512);
 
 }  // namespace perdure
