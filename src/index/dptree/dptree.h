@@ -5,8 +5,8 @@
 // A change goes to the front tree and its log. A front tree that is full becomes the middle tree,
 // and is merged into the base tree in the background; the new version of the base tree and the end
 // of the middle log become durable with one word. A key is looked for in the front, the middle and
-// the base tree. Numbered invariants: leaf.h B1-B6, log.h G1-G5, anchor.h A1-A4, buffer.h F1-F4,
-// base_map.h M1, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
+// the base tree. Numbered invariants: leaf.h B1-B6, log.h G1-G6, anchor.h A1-A4, buffer.h F1-F4,
+// base_map.h M1-M2, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
 //
 // D1  a record is in the index <=> its key's newest entry is a put: newest in the front tree, then
 //     in the middle tree, then in the base tree.
