@@ -166,7 +166,7 @@ class DpTree final : public OrderedIndex<Keys> {
     RecordWords words;
 
    private:
-    static constexpr unsigned source_bits = 44;  // pools of 512 TiB
+    static constexpr unsigned source_bits = 44;  // 512 TiB, more than a process can map
     static constexpr unsigned slot_bits = 8;
     static constexpr std::uint64_t source_mask = (std::uint64_t{1} << source_bits) - 1;
     static constexpr unsigned slot_mask = (1U << slot_bits) - 1;
