@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "pool/mapping.h"
+#include "pool/occupant.h"
 
 namespace perdure {
 namespace {
@@ -56,6 +57,10 @@ std::uint64_t available_bytes(const std::string& folder) {
   if (system.f_type != TMPFS_MAGIC) return on_disk;
   return system.f_blocks == 0 ? available_memory_bytes()
                               : std::min(on_disk, available_memory_bytes());
+}
+
+void announce_name_change() {
+  if (const auto hook = before_name_change.load(std::memory_order_relaxed)) hook();
 }
 
 std::string folder_of(const std::string& path) {
@@ -127,46 +132,56 @@ Result<void> allocate_blocks(const File& file, std::uint64_t bytes, const std::s
   return io_error(path, "cannot allocate space");
 }
 
-Result<NewFile> NewFile::create(const std::string& path, std::uint64_t bytes, bool overwrite) {
+bool take_name(const std::string& path) {
+  announce_name_change();
+  return unlink(path.c_str()) == 0;
+}
+
+// Judged again under the lock: until now another process may have been making it.
+Result<void> NewFile::hold_replaced(const std::string& path, std::uint64_t& reclaimable) {
+  std::error_code unresolved;
+  path_ = std::filesystem::canonical(path, unresolved);  // what a link points to
+  if (unresolved) return io_error(path, "cannot resolve");
+  Result<File> old = open_file(path_);
+  if (!old) return old.error();
+  if (const Result<void> locked = lock_file(*old, path); !locked) return locked.error();
+  if (const Occupant there = occupant_of(*old);
+      there != Occupant::pool && there != Occupant::empty_file)
+    return occupied(path, there, true);
+  struct stat status {};
+  if (fstat(old->get(), &status) != 0) return io_error(path, "cannot inspect");
+  reclaimable = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  replaced_ = std::move(*old);
+  return {};
+}
+
+Result<NewFile> NewFile::create(const std::string& path, std::uint64_t bytes, bool overwrite,
+                                unsigned part) {
   NewFile made;
   made.path_ = path;
   made.bytes_ = bytes;
-  made.overwrite_ = overwrite;
-  if (path.empty()) return Error{ErrorCode::usage, "no path for the pool", "--pool", "name a file"};
+  // Before all else: replacing a device or a folder by a file would harm the whole system.
+  if (const Result<void> vacant = check_vacancy(path, part, overwrite); !vacant)
+    return vacant.error();
   std::uint64_t reclaimable = 0;
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) {
-    // Before all else: replacing a device or a folder by a file would harm the whole system.
-    if (!S_ISREG(status.st_mode))
-      return Error{ErrorCode::foreign, "not a file", path, "name a pool file"};
-    if (!overwrite)
-      return Error{ErrorCode::exists, "the file exists", path,
-                   "add --force to replace it, or --reuse to open it"};
-    std::error_code unresolved;
-    made.path_ = std::filesystem::canonical(path, unresolved);  // what a link points to
-    if (unresolved) return io_error(path, "cannot resolve");
-    Result<File> old = open_file(path);
-    if (!old) return old.error();
-    if (const Result<void> locked = lock_file(*old, path); !locked) return locked.error();
-    made.replaced_ = std::move(*old);
-    reclaimable = static_cast<std::uint64_t>(status.st_blocks) * 512;
+    if (!S_ISREG(status.st_mode)) return occupied(path, Occupant::other_device, overwrite);
+    if (const Result<void> held = made.hold_replaced(path, reclaimable); !held) return held.error();
   }
   const std::string folder = folder_of(made.path_);
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       bytes > limit.rlim_cur)
     return no_room(path, bytes, limit.rlim_cur);  // growing the file would raise SIGXFSZ
-  std::uint64_t available = available_bytes(folder);
-  if (available < bytes && made.replaced_ && available + reclaimable >= bytes) {
-    // There is no room for both: the one to be replaced goes first.
-    if (unlink(made.path_.c_str()) != 0) return io_error(path, "cannot replace");
-    made.replaced_ = File();
-    available = bytes;
-  }
-  if (available < bytes) return no_room(path, bytes, available);
+  const std::uint64_t available = available_bytes(folder);
+  made.needs_room_ = available < bytes;
+  if (available < bytes && !(made.replaced_ && available + reclaimable >= bytes))
+    return no_room(path, bytes, available);
   made.file_ = File(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, file_mode));
   if (!made.file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
     made.temporary_path_ = made.path_ + ".creating." + std::to_string(getpid());
+    announce_name_change();
     made.file_ =
         File(open(made.temporary_path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file_mode));
     if (!made.file_) made.temporary_path_.clear();
@@ -177,8 +192,15 @@ Result<NewFile> NewFile::create(const std::string& path, std::uint64_t bytes, bo
   return made;
 }
 
+Result<void> NewFile::withdraw_replaced() {
+  if (!replaced_) return {};
+  if (!take_name(path_)) return io_error(path_, "cannot replace");
+  replaced_ = File();
+  return {};
+}
+
 NewFile::~NewFile() {
-  if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
+  if (!temporary_path_.empty()) static_cast<void>(take_name(temporary_path_));
 }
 
 NewFile::NewFile(NewFile&& other) noexcept { *this = std::move(other); }
@@ -187,7 +209,7 @@ NewFile& NewFile::operator=(NewFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
   std::swap(temporary_path_, other.temporary_path_);
-  std::swap(overwrite_, other.overwrite_);
+  std::swap(needs_room_, other.needs_room_);
   std::swap(file_, other.file_);
   std::swap(replaced_, other.replaced_);
   return *this;
@@ -214,22 +236,23 @@ std::string NewFile::interim_path() const {
 }
 
 Result<File> NewFile::publish() {
+  const auto link_to = [&](const std::string& name) {
+    announce_name_change();
+    return linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
   if (!replaced_) {
-    if (linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      if (errno == EEXIST)
-        return Error{ErrorCode::exists, "the file exists", path_,
-                     "add --force to replace it, or --reuse to open it"};
-      return io_error(path_, "cannot create");
-    }
-    return std::move(file_);
+    if (link_to(path_)) return std::move(file_);
+    if (errno != EEXIST) return io_error(path_, "cannot create");
+    const Result<Occupant> there = occupant_of(path_);
+    return occupied(path_, there.ok() ? *there : Occupant::other_file, false);
   }
   // A hard link never replaces a file, a rename does: so it takes a name on the way.
   const std::string waypoint = path_ + ".replacing." + std::to_string(getpid());
-  if (linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, waypoint.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return io_error(path_, "cannot replace");
+  if (!link_to(waypoint)) return io_error(path_, "cannot replace");
+  announce_name_change();
   if (rename(waypoint.c_str(), path_.c_str()) != 0) {
     const Error error = io_error(path_, "cannot replace");
-    unlink(waypoint.c_str());
+    static_cast<void>(take_name(waypoint));
     return error;
   }
   return std::move(file_);

@@ -2,6 +2,7 @@
 // ever found at the path.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -43,19 +44,36 @@ class File {
 [[nodiscard]] Result<void> allocate_blocks(const File& file, std::uint64_t bytes,
                                            const std::string& path);
 
+/// Test hook: called before every step after which a killed process leaves other names, or other
+/// marks of who owns them, than before.
+inline std::atomic<void (*)()> before_name_change{nullptr};
+
+/// Takes a name away. False: errno says why.
+[[nodiscard]] bool take_name(const std::string& path);
+
 /// A file on its way to `path`: it has no name there until `publish`, and leaves nothing behind if
-/// it is destroyed, or the process killed, before.
+/// it is destroyed, or the process killed, before. What a process that was killed in `publish`, or
+/// on a file system without unnamed files, left beside the path goes at the next creation
+/// (pool/leftovers.h).
 class NewFile {
  public:
-  /// Replaces regular files only, whatever `overwrite` says. Errors: exists, foreign (not a file),
-  /// busy (another process uses the file to be replaced), out_of_space, usage, io.
+  /// For the `part`th file of a pool. `overwrite` replaces only what `check_vacancy` allows
+  /// (pool/occupant.h). Errors: exists, foreign (not a file), busy (another process uses the file
+  /// to be replaced), out_of_space, usage, io.
   [[nodiscard]] static Result<NewFile> create(const std::string& path, std::uint64_t bytes,
-                                              bool overwrite);
+                                              bool overwrite, unsigned part = 0);
   ~NewFile();
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&& other) noexcept;
 
   [[nodiscard]] const File& file() const noexcept { return file_; }
+  /// The file to be replaced; none where there is none, or not any more.
+  [[nodiscard]] const File& replaced() const noexcept { return replaced_; }
+  /// True when the file system has no room for both the new file and the one to be replaced, which
+  /// must then be withdrawn before `fill`.
+  [[nodiscard]] bool needs_room() const noexcept { return needs_room_ && replaced_; }
+  /// Takes the name of the file to be replaced away. Errors: io.
+  [[nodiscard]] Result<void> withdraw_replaced();
   /// Allocates every block of the file; on tmpfs from huge pages, if `huge_pages`.
   /// Errors: out_of_space, io.
   [[nodiscard]] Result<void> fill(bool huge_pages) const;
@@ -66,13 +84,14 @@ class NewFile {
 
  private:
   NewFile() = default;
+  [[nodiscard]] Result<void> hold_replaced(const std::string& path, std::uint64_t& reclaimable);
 
   std::string path_;
   std::uint64_t bytes_ = 0;
   std::string temporary_path_;  ///< empty: the file has no name at all (O_TMPFILE)
-  bool overwrite_ = false;
+  bool needs_room_ = false;
   File file_;
-  File replaced_;  ///< the file to be replaced, locked meanwhile
+  File replaced_;  ///< locked
 };
 
 }  // namespace perdure

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pm/persist.h"
+#include "pool/occupant.h"
 #include "pool/parts_heap.h"
 #include "pool/slab_heap.h"
 
@@ -21,42 +22,25 @@ std::uint64_t bytes_of_part(const PoolOptions& options) {
   return (pages + options.parts - 1) / options.parts * 4096;
 }
 
-bool read_header(const std::string& path, PoolHeader& header) {
-  constexpr std::uint64_t any_size = ~std::uint64_t{0};
-  const Result<File> file = open_file(path);
-  return file.ok() && !is_device(*file) &&
-         read_first_page(*file, path, reinterpret_cast<std::byte*>(&header)).ok() &&
-         check_header(header, any_size, path).ok();
-}
-
-/// Files that replacing a pool of more parts would leave behind.
-std::vector<std::string> surplus_parts(const PoolOptions& options) {
-  std::vector<std::string> paths;
-  PoolHeader first;
-  if (!options.overwrite || !read_header(Pool::part_path(options.path, 0), first)) return paths;
-  for (unsigned n = options.parts; n <= first.more_parts; ++n) {
-    PoolHeader header;
-    const std::string path = Pool::part_path(options.path, n);
-    if (read_header(path, header) && check_part(header, first, n, path).ok()) paths.push_back(path);
-  }
-  return paths;
-}
-
 }  // namespace
 
 /// Where a part of a new pool goes. A device is its own file: it is neither created nor replaced,
 /// and a pool on it is only overwritten when asked for.
 class FilePool::Site {
  public:
-  [[nodiscard]] static Result<Site> take(const std::string& path, std::uint64_t bytes,
-                                         bool overwrite) {
+  [[nodiscard]] static Result<Site> take(const PoolOptions& options, unsigned part,
+                                         std::uint64_t bytes) {
+    const std::string path = part_path(options.path, part);
+    const bool overwrite = options.overwrite;
     Site site;
     site.path_ = path;
+    if (const Result<void> vacant = check_vacancy(path, part, overwrite); !vacant)
+      return vacant.error();
     Result<File> existing = open_file(path);
     site.is_device_ = existing.ok() && is_device(*existing);
     if (!site.is_device_) {
       existing = File();
-      Result<NewFile> made = NewFile::create(path, bytes, overwrite);
+      Result<NewFile> made = NewFile::create(path, bytes, overwrite, part);
       if (!made) return made.error();
       site.made_ = std::move(*made);
       if (const Result<void> locked = lock_file(site.made_->file(), path); !locked)
@@ -70,8 +54,7 @@ class FilePool::Site {
     if (const Result<void> read = read_first_page(*existing, path, page); !read)
       return read.error();
     if (!overwrite && std::memcmp(page, pool_magic.data(), pool_magic.size()) == 0)
-      return Error{ErrorCode::exists, "the device holds a pool", path,
-                   "add --force to replace it, or --reuse to open it"};
+      return occupied(path, Occupant::pm_device, overwrite);
     if (bytes > *available)
       return Error{ErrorCode::out_of_space,
                    "the device has " + std::to_string(*available) + " bytes", path,
@@ -82,6 +65,10 @@ class FilePool::Site {
 
   [[nodiscard]] const File& file() const noexcept { return is_device_ ? device_ : made_->file(); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] bool needs_room() const noexcept { return made_ && made_->needs_room(); }
+  [[nodiscard]] Result<void> withdraw_replaced() {
+    return made_ ? made_->withdraw_replaced() : Result<void>();
+  }
   [[nodiscard]] Result<void> fill(bool huge_pages) const {
     return is_device_ ? Result<void>() : made_->fill(huge_pages);
   }
@@ -90,7 +77,7 @@ class FilePool::Site {
   }
   /// Takes the name back.
   void unpublish() const noexcept {
-    if (!is_device_) unlink(path_.c_str());
+    if (!is_device_) static_cast<void>(take_name(path_));
   }
 
  private:
@@ -148,7 +135,8 @@ void FilePool::prefault_parts() {
 
 Result<void> FilePool::format() {
   write_header(*header_, heap_kind_, part_bytes(), pool_header_bytes, parts());
-  for (unsigned n = 1; n < parts(); ++n) write_part_header(header_of(n), *header_, n);
+  for (unsigned n = 1; n < parts(); ++n)
+    write_part_header(header_of(n), *header_, n, file_.empty());
   for (unsigned n = 0; n < parts(); ++n)
     sync_page_cache(part(n).data(), pool_header_bytes, medium_);
   attach_heap();
@@ -165,16 +153,20 @@ void FilePool::attach_heap() {
 
 Result<std::unique_ptr<Pool>> FilePool::create(const PoolOptions& options) {
   const std::uint64_t bytes = bytes_of_part(options);
-  const std::vector<std::string> surplus = surplus_parts(options);
   std::vector<Site> sites;
   for (unsigned n = 0; n < options.parts; ++n) {
-    Result<Site> site = Site::take(part_path(options.path, n), bytes, options.overwrite);
+    Result<Site> site = Site::take(options, n, bytes);
     if (!site) return site.error();
     sites.push_back(std::move(*site));
   }
+  const Result<ReplacedParts> old = ReplacedParts::of(options.path, options.parts);
+  if (!old) return old.error();
+  if (std::ranges::any_of(sites, &Site::needs_room))
+    if (const Result<void> gone = withdraw(sites, *old); !gone) return gone.error();
   std::unique_ptr<FilePool> pool(new FilePool);
   pool->medium_ = medium_of(sites.front().file().get());
   pool->set_size(bytes, options.parts);
+  pool->file_.resize(options.parts);
   const bool huge_files = options.huge_pages && pool->medium_ == Medium::tmpfs;
   const auto map_part = [&](unsigned n, std::uint64_t address) -> Result<Mapping> {
     if (const Result<void> room = sites[n].fill(huge_files); !room) return room.error();
@@ -184,18 +176,44 @@ Result<std::unique_ptr<Pool>> FilePool::create(const PoolOptions& options) {
   if (options.huge_pages) pool->use_huge_pages();
   if (options.prefault) pool->prefault_parts();
   if (const Result<void> formatted = pool->format(); !formatted) return formatted.error();
-  // P5: what has the first part's name has all the others.
-  pool->file_.resize(options.parts);
-  for (unsigned n = options.parts; n-- > 0;) {
+  if (const Result<void> named = pool->publish(sites, *old); !named) return named.error();
+  return std::unique_ptr<Pool>(std::move(pool));
+}
+
+// V1. Nothing is left of the old pool where one file of it must go before the new one is whole.
+Result<void> FilePool::withdraw(std::span<Site> sites, const ReplacedParts& old) {
+  if (const Result<void> disowned = old.disown(); !disowned) return disowned;
+  for (Site& site : sites)
+    if (const Result<void> gone = site.withdraw_replaced(); !gone) return gone;
+  return {};
+}
+
+// V1 and P5: what has the first part's name has all the others.
+Result<void> FilePool::publish(std::span<Site> sites, const ReplacedParts& old) {
+  if (const Result<void> disowned = old.disown(); !disowned) return disowned;
+  if (old.go_one_by_one())
+    if (const Result<void> gone = sites.front().withdraw_replaced(); !gone) return gone;
+  for (std::size_t n = sites.size(); n-- > 0;) {
     Result<File> named = sites[n].publish();
     if (!named) {
-      for (unsigned other = n + 1; other < options.parts; ++other) sites[other].unpublish();
+      for (std::size_t other = n + 1; other < sites.size(); ++other) sites[other].unpublish();
       return named.error();
     }
-    pool->file_[n] = std::move(*named);
+    file_[n] = std::move(*named);
   }
-  for (const std::string& path : surplus) unlink(path.c_str());
-  return std::unique_ptr<Pool>(std::move(pool));
+  finish_parts();
+  old.remove_surplus();
+  return {};
+}
+
+// H5
+void FilePool::finish_parts() {
+  for (unsigned n = 1; n < parts(); ++n) {
+    if (header_of(n).clean.load(std::memory_order_relaxed) == 0) continue;
+    if (const auto hook = before_name_change.load(std::memory_order_relaxed)) hook();
+    finish_part_header(header_of(n));
+    sync_page_cache(part(n).data(), pool_header_bytes, medium_);
+  }
 }
 
 Result<std::unique_ptr<Pool>> FilePool::create_in_memory(const PoolOptions& options) {
@@ -264,6 +282,7 @@ Result<std::unique_ptr<Pool>> FilePool::open(const PoolOptions& options, File fi
   if (const Result<void> mapped = pool->map(options, map_part); !mapped) return mapped.error();
   if (options.huge_pages) pool->use_huge_pages();
   pool->file_ = std::move(files);
+  pool->finish_parts();
   pool->attach_heap();
   if (const Result<void> started = pool->start_existing(); !started) return started.error();
   return std::unique_ptr<Pool>(std::move(pool));

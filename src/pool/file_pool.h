@@ -7,6 +7,7 @@
 
 #include "pool/file.h"
 #include "pool/header_pool.h"
+#include "pool/leftovers.h"
 #include "pool/mapping.h"
 
 namespace perdure {
@@ -37,6 +38,9 @@ class FilePool final : public HeaderPool {
   void use_huge_pages();
   void prefault_parts();
   [[nodiscard]] Result<void> format();
+  [[nodiscard]] static Result<void> withdraw(std::span<Site> sites, const ReplacedParts& old);
+  [[nodiscard]] Result<void> publish(std::span<Site> sites, const ReplacedParts& old);
+  void finish_parts();
   void attach_heap();
   void note_not_persistent() const noexcept;
   void adopt(std::span<std::byte> memory, std::uint64_t part_bytes, unsigned parts);

@@ -85,17 +85,20 @@ void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
   pm::persist(&header, sizeof header);
 }
 
-void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part) {
+void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part, bool finished) {
   std::memset(static_cast<void*>(&header), 0, sizeof header);
   std::memcpy(static_cast<void*>(&header), &first, offsetof(PoolHeader, checksum));
   header.part = static_cast<std::uint8_t>(part);
   header.checksum = header.compute_checksum();
+  if (!finished) header.clean.store(PoolHeader::unfinished_word, std::memory_order_relaxed);
   pm::persist(&header, sizeof header);
 }
 
+void finish_part_header(PoolHeader& header) { pm::store_persist(header.clean, 0); }
+
 Error foreign_error(const std::string& path) {
   return {ErrorCode::foreign, "not a perdure pool", path,
-          "check the path; a pool is created by a run without --reuse"};
+          "check the path, or create a pool at another, without --reuse"};
 }
 
 Result<void> check_header(const PoolHeader& header, std::uint64_t available_bytes,
@@ -120,7 +123,9 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
                      std::to_string(header.pool_bytes) + " bytes",
                  path, "restore the file from a copy, or create a new pool"};
   const std::uint64_t clean = header.clean.load(std::memory_order_relaxed);
-  if ((clean != 0 && clean != PoolHeader::clean_word) || !all_zero(header.unused_line) ||
+  const std::uint64_t other =
+      header.part == 0 ? PoolHeader::clean_word : PoolHeader::unfinished_word;
+  if ((clean != 0 && clean != other) || !all_zero(header.unused_line) ||
       !all_zero(header.unused_end))
     return corrupt_pool(path, "the pool header is damaged");
   std::set<std::string_view> titles;

@@ -8,11 +8,14 @@
 //
 // H1  `checksum` covers bytes 0 .. 55, and these keep their place in every version (so a newer
 //     header can be told from a damaged one); unused bytes are zero.
-// H2  `clean` is `clean_word` or 0, nothing else.
+// H2  `clean` is `clean_word` or 0, nothing else; of a further part `unfinished_word` or 0.
 // H3  a root exists <=> its `commit` is not zero; then `checksum` covers name, size and commit.
 //     `commit` is written last (P2). Its tag keeps a flipped bit from making a root vanish.
 // H4  the parts of a pool have one uuid, size and number of parts, and numbers from 0. But for the
 //     first they have neither roots nor a set `clean`.
+// H5  a further part says `unfinished_word` while the first part's name does not stand for it yet,
+//     or will not any more: whoever finds it so, unlocked and without its first part, may remove
+//     it.
 #pragma once
 
 #include <array>
@@ -35,6 +38,7 @@ inline constexpr std::uint64_t pool_header_bytes = 4096;
 
 struct PoolHeader {
   static constexpr std::uint64_t clean_word = 0x6e61656c4330c53aULL;
+  static constexpr std::uint64_t unfinished_word = 0x2e68736966a5c35aULL;
 
   struct Root {
     static constexpr std::uint64_t commit_tag = 0x524fULL << 48;
@@ -82,8 +86,10 @@ static_assert(offsetof(PoolHeader::Root, commit) == 56, "the commit word must be
 /// Fills a fresh header, all but the roots, with a random uuid; makes it durable, magic last.
 void write_header(PoolHeader& header, HeapKind kind, std::uint64_t pool_bytes,
                   std::uint64_t heap_offset, unsigned parts = 1);
-/// The same for a further part of the pool that `first` speaks of.
-void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part);
+/// The same for a further part of the pool that `first` speaks of; where it is not `finished`,
+/// `finish_part_header` follows (H5).
+void write_part_header(PoolHeader& header, const PoolHeader& first, unsigned part, bool finished);
+void finish_part_header(PoolHeader& header);
 
 /// Checks everything a header claims, in the order foreign, corrupt, newer, truncated.
 /// `available_bytes` is what the file really has; only images may be smaller than a pool file.

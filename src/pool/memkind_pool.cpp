@@ -82,6 +82,8 @@ Result<std::unique_ptr<Pool>> MemkindPool::create(const PoolOptions& options) {
   const std::uint64_t bytes = (options.bytes + 4095) / 4096 * 4096;
   Result<NewFile> made = NewFile::create(options.path, bytes, options.overwrite);
   if (!made) return made.error();
+  if (made->needs_room())
+    if (const Result<void> gone = made->withdraw_replaced(); !gone) return gone.error();
   std::unique_ptr<MemkindPool> pool(new MemkindPool);
   const int file = made->file().get();
   pool->medium_ = medium_of(file);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "pm/persist.h"
+#include "pool/leftovers.h"
 #include "pool/mapping.h"
 #include "pool/pmdk_heap.h"
 
@@ -97,6 +98,20 @@ bool PmdkPool::is_signature(const std::byte* page) noexcept {
   return std::memcmp(page, pmdk_signature.data(), pmdk_signature.size()) == 0;
 }
 
+bool PmdkPool::is_ours(const File& file) noexcept {
+  std::array<std::byte, pmdk_signature.size()> start{};
+  Descriptor descriptor{};
+  if (!read_at(file, 0, start.data(), start.size()) ||
+      !read_at(file, descriptor_offset, &descriptor, sizeof descriptor))
+    return false;
+  std::array<char, pool_magic.size()> magic{};
+  const bool signature = is_signature(start.data());
+  const bool layout = strncmp(descriptor.layout.data(), layout_name, descriptor.layout.size()) == 0;
+  const bool header =
+      read_at(file, descriptor.root_offset, magic.data(), magic.size()) && magic == pool_magic;
+  return (signature && layout) || (signature && header) || (layout && header);
+}
+
 Result<void> PmdkPool::adopt(PMEMobjpool* objects, const PoolOptions& options,
                              std::uint64_t bytes) {
   objects_ = objects;
@@ -119,6 +134,12 @@ Result<std::unique_ptr<Pool>> PmdkPool::create(const PoolOptions& options) {
   const std::uint64_t bytes = (options.bytes + 4095) / 4096 * 4096;
   Result<NewFile> made = NewFile::create(options.path, bytes, options.overwrite);
   if (!made) return made.error();
+  const Result<ReplacedParts> old = ReplacedParts::of(options.path, 1);
+  if (!old) return old.error();
+  if (made->needs_room()) {
+    if (const Result<void> disowned = old->disown(); !disowned) return disowned.error();
+    if (const Result<void> gone = made->withdraw_replaced(); !gone) return gone.error();
+  }
   const Medium medium = medium_of(made->file().get());
   if (const Result<void> room = made->fill(options.huge_pages && medium == Medium::tmpfs); !room)
     return room.error();
@@ -134,7 +155,9 @@ Result<std::unique_ptr<Pool>> PmdkPool::create(const PoolOptions& options) {
   write_header(*pool->header_, HeapKind::pmdk, bytes,
                pool->at<Descriptor>(descriptor_offset)->heap_offset);
   if (const Result<void> started = pool->start_new(); !started) return started.error();
+  if (const Result<void> disowned = old->disown(); !disowned) return disowned.error();
   if (const Result<File> named = made->publish(); !named) return named.error();
+  old->remove_surplus();
   return std::unique_ptr<Pool>(std::move(pool));
 }
 

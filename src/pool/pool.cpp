@@ -6,6 +6,7 @@
 
 #include "pool/file_pool.h"
 #include "pool/header.h"
+#include "pool/leftovers.h"
 #include "pool/memkind_pool.h"
 #include "pool/pmdk_pool.h"
 
@@ -73,6 +74,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
     return Error{ErrorCode::unsupported,
                  std::string("a heap of ") + name_of(options.heap) + " lies in one file",
                  options.path, "give --heap slab, or one pool"};
+  if (options.heap != HeapKind::dram) remove_leftovers(options.path);
   switch (options.heap) {
     case HeapKind::pmdk:
       return PmdkPool::create(options);
