@@ -387,7 +387,11 @@ TEST_F(PoolBench, AnExistingFileIsKeptUnlessForced) {
   EXPECT_EQ(refused.error().code, ErrorCode::exists);
   EXPECT_EQ(std::filesystem::file_size(config_.pool_path), 8U);
   config_.force = true;
+  EXPECT_EQ(run(config_).error().code, ErrorCode::exists) << "perdure did not make it";
+  EXPECT_EQ(std::filesystem::file_size(config_.pool_path), 8U);
+  std::ofstream(config_.pool_path, std::ios::trunc).flush();
   EXPECT_TRUE(run(config_).ok());
+  EXPECT_TRUE(run(config_).ok()) << "and a pool of its own";
 }
 
 TEST_F(PoolBench, AFailedLoadLeavesNoFile) {

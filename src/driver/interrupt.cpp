@@ -1,6 +1,7 @@
 #include "driver/interrupt.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,12 +9,19 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "pool/pool.h"
+
 namespace perdure::driver {
 namespace {
 
 volatile sig_atomic_t flag = 0;
 unsigned patience = 0;
 std::array<char, std::size_t{16} * PATH_MAX> unfinished{};  // paths, each with its zero byte
+struct Identity {
+  dev_t device;
+  ino_t number;
+};
+std::array<Identity, Pool::max_parts> unfinished_files{};  // of each path
 volatile sig_atomic_t unfinished_paths = 0;
 
 void note(int) {
@@ -28,7 +36,10 @@ void end(int) {
       "perdure: interrupted in the middle of an operation: nothing is kept\n";
   const char* path = unfinished.data();
   for (sig_atomic_t i = 0; i < unfinished_paths; ++i) {
-    static_cast<void>(unlink(path));
+    const Identity& made = unfinished_files[static_cast<std::size_t>(i)];
+    struct stat status;
+    if (lstat(path, &status) == 0 && status.st_dev == made.device && status.st_ino == made.number)
+      static_cast<void>(unlink(path));
     while (*path++ != '\0') {
     }
   }
@@ -53,16 +64,17 @@ void watch_for_interrupts(unsigned patience_seconds) noexcept {
 
 bool interrupted() noexcept { return flag != 0; }
 
-void remove_when_ended(std::span<const std::string> paths) noexcept {
+void remove_when_ended(std::span<const MadeFile> files) noexcept {
   unfinished_paths = 0;
   std::size_t used = 0;
   sig_atomic_t kept = 0;
-  for (const std::string& path : paths) {
-    if (path.size() >= unfinished.size() - used) break;
-    path.copy(unfinished.data() + used, path.size());
-    used += path.size();
+  for (const MadeFile& file : files) {
+    if (file.path.size() >= unfinished.size() - used) break;
+    if (static_cast<std::size_t>(kept) == unfinished_files.size()) break;
+    file.path.copy(unfinished.data() + used, file.path.size());
+    used += file.path.size();
     unfinished[used++] = '\0';
-    ++kept;
+    unfinished_files[static_cast<std::size_t>(kept++)] = {file.device, file.number};
   }
   unfinished_paths = kept;
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <span>
-#include <string>
+
+#include "pool/occupant.h"
 
 namespace perdure::driver {
 
@@ -15,8 +16,8 @@ inline constexpr int interrupted_exit_code = 130;
 void watch_for_interrupts(unsigned patience_seconds) noexcept;
 [[nodiscard]] bool interrupted() noexcept;
 
-/// Files that are useless when the run is ended so; none: none any more. Paths that are longer than
-/// the system takes are ignored.
-void remove_when_ended(std::span<const std::string> paths) noexcept;
+/// Files that are useless when the run is ended so; none: none any more. What another process has
+/// put in their place meanwhile stays. Paths that are longer than the system takes are ignored.
+void remove_when_ended(std::span<const MadeFile> files) noexcept;
 
 }  // namespace perdure::driver

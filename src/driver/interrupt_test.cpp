@@ -22,25 +22,37 @@ TEST(Interrupt, TheFirstSignalIsAFlagTheSecondKills) {
       ::testing::KilledBySignal(SIGTERM), "");
 }
 
-TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
+// With `finished` there is none to remove any more; with `replaced` it is another run's by now.
+void end_a_run(bool finished, bool replaced) {
   const std::string file =
       std::filesystem::temp_directory_path() / ("perdure_interrupt_" + std::to_string(getpid()));
-  for (const bool finished : {false, true}) {
-    std::ofstream(file) << "half a pool";
-    EXPECT_EXIT(
-        {
-          watch_for_interrupts(1);
-          remove_when_ended({&file, 1});
-          if (finished) remove_when_ended({});
-          raise(SIGINT);
-          for (volatile bool forever = true; forever;) {
-          }
-        },
-        ::testing::ExitedWithCode(interrupted_exit_code), "interrupted");
-    EXPECT_EQ(std::filesystem::exists(file), finished);
-  }
+  std::ofstream(file) << "half a pool";
+  EXPECT_EXIT(
+      {
+        watch_for_interrupts(1);
+        const auto made = MadeFile::at(file);
+        if (!made) _exit(1);
+        remove_when_ended({&*made, 1});
+        if (finished) remove_when_ended({});
+        if (replaced) {
+          std::ofstream(file + ".new") << "another's";
+          std::filesystem::rename(file + ".new", file);
+        }
+        raise(SIGINT);
+        for (volatile bool forever = true; forever;) {
+        }
+      },
+      ::testing::ExitedWithCode(interrupted_exit_code), "interrupted");
+  EXPECT_EQ(std::filesystem::exists(file), finished || replaced);
   std::filesystem::remove(file);
 }
+
+TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
+  end_a_run(false, false);
+  end_a_run(true, false);
+}
+
+TEST(Interrupt, WhatAnotherRunPutInItsPlaceStays) { end_a_run(false, true); }
 
 }  // namespace
 }  // namespace perdure::driver

@@ -1,12 +1,9 @@
 #include "driver/pool_setup.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +11,8 @@
 
 #include "driver/interrupt.h"
 #include "driver/numa.h"
+#include "index/reference/engine_directory.h"
+#include "pool/leftovers.h"
 
 namespace perdure::driver {
 namespace {
@@ -21,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t mebibyte = 1ULL << 20;
-/// Every on-disk index keeps this file in its directory, locked while a process uses it.
-constexpr const char* directory_lock = "perdure.lock";
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) noexcept {
   return (bytes + step - 1) / step * step;
@@ -77,28 +74,36 @@ std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   return 128 + 2 * (key + config.workload.value_bytes);
 }
 
-Error exists(const std::string& path) {
-  return {ErrorCode::exists, "exists already", path,
-          "open it with --reuse, replace it with --force, or name another"};
+// What a wrapper makes at its path is nothing that we could know again.
+Result<void> make_room_for_plugin(const std::string& path, bool overwrite) {
+  const Result<Occupant> there = occupant_of(path);
+  if (!there) return there.error();
+  if (*there == Occupant::nothing) return {};
+  const bool ours = *there == Occupant::pool || *there == Occupant::empty_file;
+  if (ours && overwrite) return EngineDirectory::make_room(path, true);
+  return Error{ErrorCode::exists, "exists already, and wrappers create their pool themselves", path,
+               ours ? "replace it with --force, or name another path"
+                    : "remove it yourself, or name another path"};
 }
 
-// A directory that an earlier run made and nobody uses may go; any other is the user's.
-Result<void> clear_for_creation(const std::string& path) {
-  std::error_code failure;
-  if (fs::is_directory(path, failure) && !fs::is_empty(path, failure)) {
-    const std::string lock = (fs::path(path) / directory_lock).string();
-    const int file = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
-    if (file < 0)
-      return Error{ErrorCode::exists, "is a directory that perdure did not make", path,
-                   "remove it yourself or name another"};
-    const bool idle = ::flock(file, LOCK_EX | LOCK_NB) == 0;
-    ::close(file);
-    if (!idle)
-      return Error{ErrorCode::busy, "another process uses this index", path,
-                   "wait for it to end, or name another path"};
+// Judges, and removes nothing but what killed runs have left.
+Result<void> check_paths(const BenchConfig& config, const std::vector<std::string>& paths) {
+  if (config.reuse) {
+    const Result<Occupant> there = occupant_of(paths.front());
+    if (!there) return there.error();
+    if (*there == Occupant::broken_link)
+      return Error{ErrorCode::not_found, "is a link to something that does not exist",
+                   paths.front(), "put back what it leads to, or name another path"};
+    if (*there == Occupant::nothing)
+      return Error{ErrorCode::not_found, "does not exist, so it cannot be reused", paths.front(),
+                   "leave --reuse out to create it"};
+    return {};
   }
-  fs::remove_all(path, failure);
-  if (failure) return Error{ErrorCode::io, "cannot be removed: " + failure.message(), path, ""};
+  if (!config.plugin.empty()) return make_room_for_plugin(paths.front(), false);
+  if (!config.uses_pool()) return EngineDirectory::make_room(paths.front(), false);
+  remove_leftovers(config.pool_path);
+  for (unsigned n = 0; n < paths.size(); ++n)
+    if (auto vacant = check_vacancy(paths[n], n, config.force); !vacant) return vacant;
   return {};
 }
 
@@ -171,28 +176,25 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   if (site->directory_) paths.push_back(config.pool_path);
   for (unsigned n = 0; has_path && !site->directory_ && n < parts; ++n)
     paths.push_back(Pool::part_path(config.pool_path, n));
-  std::error_code ignored;
-  const auto is_present = [&](const std::string& path) { return fs::exists(path, ignored); };
-  const bool present = has_path && is_present(paths.front());
-  const bool device = present && fs::is_character_file(paths.front(), ignored);
-  if (config.reuse) {
-    if (!present)
-      return Error{ErrorCode::not_found, "does not exist, so it cannot be reused", paths.front(),
-                   "leave --reuse out to create it"};
-  } else {
-    const auto other = std::ranges::find_if(paths, is_present);
-    if (other != paths.end() && !config.force) return exists(*other);
+  const bool creates_directory = site->directory_ && !config.reuse;
+  // With --force a directory's room is made below, once nothing else can be wrong.
+  if (has_path && !(creates_directory && config.force))
+    if (auto checked = check_paths(config, paths); !checked) return checked.error();
+  if (!config.reuse) {
     const auto bytes = choose_pool_bytes(config);
     if (!bytes) return bytes.error();
     site->bytes_ = *bytes;
   }
-
+  if (creates_directory && config.force) {
+    auto room = config.plugin.empty() ? EngineDirectory::make_room(paths.front(), true)
+                                      : make_room_for_plugin(paths.front(), true);
+    if (!room) return room.error();
+  }
   if (!config.uses_pool()) {
-    if (present && !config.reuse) {
-      const auto cleared = clear_for_creation(paths.front());
-      if (!cleared) return cleared.error();
-    }
+    std::error_code ignored;
     site->created_ = !config.reuse;
+    site->was_there_ = fs::exists(fs::symlink_status(paths.front(), ignored));
+    site->foreign_ = !config.plugin.empty();
     return site;
   }
 
@@ -210,11 +212,15 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   if (!pool) return pool.error();
   site->pool_ = std::move(pool).value();
   site->bytes_ = site->pool_->bytes();
-  site->created_ = has_path && !config.reuse && !device;
-  if (site->created_) remove_when_ended(paths);
+  // A memkind pool's file has no name, so what stands at the path is not ours.
+  if (has_path && !config.reuse && config.heap != HeapKind::memkind)
+    for (const std::string& path : paths)
+      if (auto made = MadeFile::at(path)) site->made_.push_back(std::move(*made));
+  site->created_ = !site->made_.empty();
+  remove_when_ended(site->made_);
   if (config.scratch_pool) {
     // Mapped and open it needs no name, and so goes with the process even when that is killed.
-    for (const std::string& path : paths) fs::remove(path, ignored);
+    for (const MadeFile& file : site->made_) file.remove();
     site->keep();
   }
   return site;
@@ -225,16 +231,21 @@ void PoolSite::keep() noexcept {
   remove_when_ended({});
 }
 
+// The files go while the pool still holds its lock: afterwards another run may have replaced them.
 PoolSite::~PoolSite() {
   remove_when_ended({});
-  pool_.reset();
-  if (!created_ || kept_) return;
-  std::error_code ignored;
-  for (const std::string& path : paths_)
-    if (directory_)
-      fs::remove_all(path, ignored);
-    else
-      fs::remove(path, ignored);
+  if (created_ && !kept_) take_back();
+}
+
+void PoolSite::take_back() const {
+  for (const MadeFile& file : made_) file.remove();
+  if (!directory_) return;
+  if (!foreign_) {
+    EngineDirectory::take_back(paths_.front(), !was_there_);
+  } else if (!was_there_) {
+    // A wrapper's file; a directory of a wrapper's may hold anything, and stays.
+    if (const auto file = MadeFile::at(paths_.front())) file->remove();
+  }
 }
 
 std::string PoolSite::medium() const {

@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "driver/config.h"
+#include "pool/occupant.h"
 #include "pool/pool.h"
 
 namespace perdure::driver {
@@ -30,11 +31,13 @@ namespace perdure::driver {
 [[nodiscard]] Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config);
 
 /// The pool or directory of one run. What it created is removed again unless `keep` was called: a
-/// half-loaded pool would look like a loaded one.
+/// half-loaded pool would look like a loaded one. Nothing else ever is: a pool's files are told by
+/// their inodes, a directory's by its mark and their names (index/reference/engine_directory.h).
 class PoolSite {
  public:
   /// Creates or opens what the index needs (nothing for in_memory, harness). An existing file is
-  /// never overwritten without `force`; nothing is created when anything is wrong.
+  /// never overwritten without `force`, and one that perdure did not make not even then; nothing is
+  /// created when anything is wrong.
   /// Errors: exists, not_found, and those of Pool::create and Pool::open.
   [[nodiscard]] static Result<std::unique_ptr<PoolSite>> prepare(const BenchConfig& config);
 
@@ -57,11 +60,15 @@ class PoolSite {
 
  private:
   PoolSite() = default;
+  void take_back() const;
 
   std::unique_ptr<Pool> pool_;
+  std::vector<MadeFile> made_;      ///< the files of a pool that this run created
   std::vector<std::string> paths_;  ///< the directory, or the files of the pool's parts
   std::uint64_t bytes_ = 0;
   bool directory_ = false;
+  bool foreign_ = false;    ///< a plug-in's, which may make anything at its path
+  bool was_there_ = false;  ///< the directory, empty
   bool created_ = false;
   bool kept_ = false;
 };

@@ -1,14 +1,14 @@
 #include "driver/pool_setup.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "index/reference/engine_directory.h"
 
 namespace perdure::driver {
 namespace {
@@ -65,29 +65,133 @@ TEST_F(DirectorySite, ADirectoryThatIsNotOursSurvivesForce) {
   EXPECT_TRUE(fs::exists(config_.pool_path + "/thesis.tex"));
 }
 
-TEST_F(DirectorySite, ADirectoryInUseSurvivesForce) {
-  const std::string lock = config_.pool_path + "/perdure.lock";
-  const int file = ::open(lock.c_str(), O_RDWR | O_CREAT, 0600);
-  ASSERT_EQ(::flock(file, LOCK_EX), 0);
+TEST_F(DirectorySite, WhatAReuseRefusedSurvivesForce) {
+  fs::create_directory(config_.pool_path + "/photos");
+  std::ofstream(config_.pool_path + "/diary.txt") << "precious";
+  for (const char* engine : {"lmdb", "rocksdb"}) {
+    const auto opened = EngineDirectory::open(config_.pool_path, engine);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().code, ErrorCode::foreign);
+    EXPECT_FALSE(fs::exists(config_.pool_path + "/perdure.lock")) << "reuse creates nothing";
+    EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+  }
+  std::ofstream(config_.pool_path + "/perdure.lock").flush();  // as earlier versions left it
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+  EXPECT_TRUE(fs::exists(config_.pool_path + "/diary.txt"));
+  EXPECT_TRUE(fs::exists(config_.pool_path + "/photos"));
+}
+
+TEST_F(DirectorySite, AnOldMarkNeverLetsItsDirectoryBeEmptied) {
+  for (const char* file : {"data.mdb", "lock.mdb", "perdure.lock"})
+    std::ofstream(config_.pool_path + "/" + file).flush();
   const auto site = PoolSite::prepare(config_);
   ASSERT_FALSE(site.ok());
-  EXPECT_EQ(site.error().code, ErrorCode::busy);
-  ::close(file);
+  EXPECT_EQ(site.error().code, ErrorCode::exists);
+  EXPECT_NE(site.error().what.find("earlier version"), std::string::npos);
+  EXPECT_TRUE(fs::exists(config_.pool_path + "/data.mdb"));
+}
+
+// Made by a run, then used by its owner for other things, too.
+TEST_F(DirectorySite, ForceEmptiesADirectoryOfOursWithNothingElseInIt) {
+  for (const char* stranger :
+       {"notes", "db/0diary.sst", "db/more/000001.sst", "db/000001.sst.tex"}) {
+    {
+      auto directory = EngineDirectory::create(config_.pool_path, "rocksdb");
+      ASSERT_TRUE(directory.ok()) << directory.error().line();
+      ASSERT_TRUE(directory->keep().ok());
+    }
+    fs::create_directories(config_.pool_path + "/db/more");
+    std::ofstream(config_.pool_path + "/db/CURRENT") << "x";
+    std::ofstream(config_.pool_path + "/db/000012.sst") << "x";
+    std::ofstream(config_.pool_path + "/" + stranger) << "precious";
+    const auto kept = PoolSite::prepare(config_);
+    ASSERT_FALSE(kept.ok()) << stranger;
+    EXPECT_EQ(kept.error().code, ErrorCode::exists);
+    EXPECT_TRUE(fs::exists(config_.pool_path + "/" + stranger));
+    EXPECT_TRUE(fs::exists(config_.pool_path + "/db/CURRENT")) << "judged before anything goes";
+    fs::remove(config_.pool_path + "/" + stranger);
+    fs::remove(config_.pool_path + "/db/more");
+    config_.force = false;
+    EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+    config_.force = true;
+    EXPECT_TRUE(PoolSite::prepare(config_).ok());
+    EXPECT_TRUE(fs::is_empty(config_.pool_path));
+  }
+}
+
+TEST_F(DirectorySite, ALinkInsideIsAStranger) {
+  {
+    auto directory = EngineDirectory::create(config_.pool_path, "lmdb");
+    ASSERT_TRUE(directory.ok());
+    ASSERT_TRUE(directory->keep().ok());
+  }
+  fs::create_symlink("/etc", config_.pool_path + "/data.mdb");
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+  fs::remove(config_.pool_path + "/data.mdb");
+}
+
+TEST_F(DirectorySite, AFileIsReplacedOnlyWhenItIsOurs) {
+  fs::remove(config_.pool_path);
+  std::ofstream(config_.pool_path) << "precious";
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+  EXPECT_TRUE(fs::exists(config_.pool_path));
+  std::ofstream(config_.pool_path, std::ios::trunc).flush();
   EXPECT_TRUE(PoolSite::prepare(config_).ok());
-  EXPECT_FALSE(fs::exists(lock));
+  EXPECT_FALSE(fs::exists(config_.pool_path));
+}
+
+TEST_F(DirectorySite, ADirectoryInUseSurvivesForce) {
+  {
+    auto directory = EngineDirectory::create(config_.pool_path, "lmdb");
+    ASSERT_TRUE(directory.ok());
+    ASSERT_TRUE(directory->keep().ok());
+    EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::busy);
+  }
+  EXPECT_TRUE(PoolSite::prepare(config_).ok());
+  EXPECT_FALSE(fs::exists(config_.pool_path + "/perdure.lock"));
 }
 
 TEST_F(DirectorySite, WhatARunMadeGoesUnlessKept) {
-  fs::remove(config_.pool_path);
-  for (const bool keep : {false, true}) {
-    {
-      auto site = PoolSite::prepare(config_);
-      ASSERT_TRUE(site.ok());
-      fs::create_directory(config_.pool_path);
-      if (keep) (*site)->keep();
+  for (const bool was_there : {false, true})
+    for (const bool keep : {false, true}) {
+      fs::remove_all(config_.pool_path);
+      if (was_there) fs::create_directory(config_.pool_path);
+      {
+        auto site = PoolSite::prepare(config_);
+        ASSERT_TRUE(site.ok());
+        auto directory = EngineDirectory::create(config_.pool_path, "lmdb");
+        ASSERT_TRUE(directory.ok());
+        ASSERT_TRUE(directory->keep().ok());
+        std::ofstream(config_.pool_path + "/data.mdb") << "x";
+        if (keep) (*site)->keep();
+      }
+      EXPECT_EQ(fs::exists(config_.pool_path), keep || was_there);
+      EXPECT_EQ(fs::exists(config_.pool_path + "/data.mdb"), keep);
     }
-    EXPECT_EQ(fs::exists(config_.pool_path), keep);
+}
+
+TEST_F(DirectorySite, WhatSomebodyPutThereMeanwhileStays) {
+  fs::remove(config_.pool_path);
+  {
+    auto site = PoolSite::prepare(config_);
+    ASSERT_TRUE(site.ok());
+    fs::create_directory(config_.pool_path);
+    std::ofstream(config_.pool_path + "/diary.txt") << "precious";
   }
+  EXPECT_TRUE(fs::exists(config_.pool_path + "/diary.txt"));
+}
+
+// A wrapper makes its pool itself, and what it made is not to be known again.
+TEST_F(DirectorySite, WhatStandsInAPluginsWayStays) {
+  config_.plugin = "wrapper.so";
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists);
+  fs::remove(config_.pool_path);
+  std::ofstream(config_.pool_path) << "precious";
+  const auto site = PoolSite::prepare(config_);
+  ASSERT_FALSE(site.ok());
+  EXPECT_EQ(site.error().code, ErrorCode::exists);
+  EXPECT_EQ(site.error().remedy.find("--force"), std::string::npos);
+  EXPECT_TRUE(fs::exists(config_.pool_path));
 }
 
 /// A run with two pools on each node of this machine.
@@ -141,7 +245,35 @@ TEST_F(PoolsOfNodes, AFileInAnyPlaceIsKeptWithoutForce) {
   EXPECT_EQ(site.error().where, files_.back());
   EXPECT_EQ(present(), 1U);
   config_.force = true;
+  EXPECT_EQ(PoolSite::prepare(config_).error().code, ErrorCode::exists) << "not ours";
+  EXPECT_EQ(present(), 1U);
+  std::ofstream(files_.back(), std::ios::trunc).flush();
   EXPECT_TRUE(PoolSite::prepare(config_).ok());
+}
+
+// What another run has put in the place of a file is not this run's to remove.
+TEST_F(PoolsOfNodes, OnlyItsOwnFilesGoWhenARunFails) {
+  {
+    auto site = PoolSite::prepare(config_);
+    ASSERT_TRUE(site.ok());
+    fs::remove(files_.front());
+    std::ofstream(files_.front()) << "precious";
+  }
+  EXPECT_EQ(present(), 1U);
+  EXPECT_EQ(fs::file_size(files_.front()), 8U);
+}
+
+TEST_F(PoolsOfNodes, AVolatilePoolTakesNothingAway) {
+  config_.options.set(node_pools_option().name, 0);
+  ASSERT_TRUE(PoolSite::prepare(config_).ok());
+  {
+    auto site = PoolSite::prepare(config_);
+    (*site)->keep();
+  }
+  config_.heap = HeapKind::memkind;
+  config_.force = true;
+  { ASSERT_TRUE(PoolSite::prepare(config_).ok()); }
+  EXPECT_TRUE(fs::exists(files_.front()));
 }
 
 TEST_F(PoolsOfNodes, AScratchPoolLeavesNoFile) {

@@ -19,6 +19,7 @@
 #include "pm/pm.h"
 #include "pool/file.h"
 #include "pool/mapping.h"
+#include "pool/occupant.h"
 
 namespace perdure::driver {
 namespace {
@@ -57,6 +58,11 @@ class NativeRig final : public probe::Rig {
   explicit NativeRig(const ProbeOptions& options) : options_(options), nodes_(numa_nodes()) {
     static_cast<void>(driver::Clock::get());  // calibrates
   }
+  ~NativeRig() override {
+    if (emptied_at_end_ && ftruncate(file_.get(), 0) != 0) emptied_at_end_ = false;
+  }
+  NativeRig(const NativeRig&) = delete;
+  NativeRig& operator=(const NativeRig&) = delete;
 
   [[nodiscard]] Result<void> open_pool();
   [[nodiscard]] const std::string& medium() const noexcept { return medium_; }
@@ -107,6 +113,7 @@ class NativeRig final : public probe::Rig {
   File file_;
   std::uint64_t device_bytes_ = 0;  ///< of a device; 0: a file, which grows
   std::uint64_t file_bytes_ = 0;
+  bool emptied_at_end_ = false;  ///< an empty file says that it may be overwritten again
   Region pm_;
   Region dram_;
   Region* current_ = nullptr;
@@ -126,9 +133,12 @@ Result<void> NativeRig::open_pool() {
     file_ = File(::open(path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (file_) ::unlink(path_.c_str());
   } else {
-    if (!options_.force)
+    if (const auto vacant = check_vacancy(path_, 0, options_.force); !vacant) {
+      const bool pool = occupant_of(path_).ok() && *occupant_of(path_) == Occupant::pool;
+      if (!pool || options_.force) return vacant;
       return Error{ErrorCode::exists, "exists already, and a probe overwrites it", path_,
                    "name a folder or a new file, or give --force"};
+    }
     auto opened = open_file(path_);
     if (!opened) return opened.error();
     file_ = std::move(opened).value();
@@ -136,6 +146,10 @@ Result<void> NativeRig::open_pool() {
     const auto bytes = size_of(file_, path_);
     if (!bytes) return bytes.error();
     (is_device(file_) ? device_bytes_ : file_bytes_) = *bytes;
+    if (is_device(file_) && !options_.force)
+      return Error{ErrorCode::exists, "is a device, and a probe overwrites it", path_,
+                   "name a folder or a new file, or give --force"};
+    emptied_at_end_ = !is_device(file_);
   }
   if (!file_)
     return Error{ErrorCode::io, "cannot be opened: " + std::system_category().message(errno), path_,

@@ -20,6 +20,7 @@
 #include "pibench/export_settings.h"
 #include "pibench/tree_api.h"
 #include "pm/pm.h"
+#include "pool/occupant.h"
 #include "pool/pool.h"
 
 namespace perdure {
@@ -213,9 +214,11 @@ Result<tree_api*> make_tree(const ExportSettings& settings, const tree_options_t
   place.threads = settings.threads;
   auto index = create_index<Keys>(*settings.info, place);
   if (!index) {
-    const bool has_file = place.pool != nullptr && settings.heap != HeapKind::dram;
+    // A second try would find the file there. It goes while its lock says that it is ours.
+    if (place.pool != nullptr && settings.heap != HeapKind::dram &&
+        settings.heap != HeapKind::memkind)
+      if (const auto made = MadeFile::at(settings.pool_path)) made->remove();
     pool.value().reset();
-    if (has_file) std::remove(settings.pool_path.c_str());  // or a second try would find it there
     return index.error();
   }
   return new ExportedTree<Keys>(std::move(pool).value(), std::move(index).value(), options);

@@ -66,7 +66,7 @@ Outcome outcome_of(int failure) noexcept {
 }
 
 Result<std::unique_ptr<Environment>> Environment::create(const IndexPlace& place, KeyKind kind) {
-  auto directory = EngineDirectory::create(place.path);
+  auto directory = EngineDirectory::create(place.path, "lmdb");
   if (!directory) return directory.error();
   std::unique_ptr<Environment> made(new Environment(std::move(directory).value()));
   if (auto done = made->open_engine(place.capacity_bytes); !done) return done.error();
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Environment>> Environment::create(const IndexPlace& place
 }
 
 Result<std::unique_ptr<Environment>> Environment::open(const IndexPlace& place, KeyKind kind) {
-  auto directory = EngineDirectory::open(place.path);
+  auto directory = EngineDirectory::open(place.path, "lmdb");
   if (!directory) return directory.error();
   struct stat status;
   if (::stat(directory->file("data.mdb").c_str(), &status) != 0)
