@@ -60,6 +60,7 @@ int bench_command(const Arguments& arguments) {
     code = print_result(table_of(*config, *result));
     if (!flags.quiet) warn(*result);
   }
+  if (result->unwritten) code = report(*result->unwritten);
   if (result->verification && result->verification->wrong != 0)
     return report(wrong_answers(*config, *result->verification));
   return code;

@@ -172,9 +172,48 @@ TEST_F(Cli, AnExistingFileIsNotOverwritten) {
   const std::string arguments = std::string(small_run) + "--index fptree --pool p";
   const Finished refused = run(arguments);
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("p: exists already; open it with --reuse"));
+  EXPECT_THAT(refused.err, HasSubstr("p: is a file that perdure did not make; name another path"));
+  const Finished forced = run(arguments + " --force");
+  EXPECT_EQ(forced.code, 2);
+  EXPECT_THAT(forced.err, HasSubstr("--force does not replace it"));
   EXPECT_EQ(content(folder_ / "p"), "precious");
+  write("p", "");
   EXPECT_EQ(run(arguments + " --force").code, 0);
+  EXPECT_THAT(run(arguments).err, HasSubstr("p: exists already; open it with --reuse"));
+  EXPECT_EQ(run(arguments + " --force").code, 0);
+}
+
+TEST_F(Cli, AUsersDirectorySurvivesReuseAndThenForce) {
+  fs::create_directories(folder_ / "home/photos");
+  write("home/diary.txt", "precious");
+  for (const char* index : {"rocksdb", "lmdb", "fptree"})
+    for (const char* way : {" --reuse", " --force", ""}) {
+      const Finished finished = run(std::string(small_run) + "--pool home --index " + index + way);
+      EXPECT_EQ(finished.code, 2) << index << way;
+      EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+      EXPECT_THAT(finished.err, HasSubstr("home")) << index << way;
+    }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "home"), {}), 2);
+  EXPECT_EQ(content(folder_ / "home/diary.txt"), "precious");
+}
+
+TEST_F(Cli, AnOutputThatCannotBeWrittenFailsBeforeTheWork) {
+  const std::string arguments =
+      "bench --index stdmap --records 2k --operations 4k --repetitions 1 --verify --quiet --json ";
+  for (const char* path : {"no/folder/a.txt", "."}) {
+    const Finished refused = run(arguments + "--answers " + path);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "") << "no work was done";
+    EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+  }
+  const Finished full = run(arguments + "--answers /dev/full");
+  EXPECT_EQ(full.code, 2);
+  EXPECT_EQ(nlohmann::json::parse(full.out)["verification"]["wrong"], 0)
+      << "the result comes first";
+  EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot be written"));
+  EXPECT_EQ(run(arguments + "--answers a.txt").code, 0);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_NE(content(folder_ / "a.txt"), "");
 }
 
 TEST_F(Cli, AReusedPoolHoldsWhatTheRunBeforeLeft) {

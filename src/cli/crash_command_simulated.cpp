@@ -2,13 +2,14 @@
 // explorer on indexes whose flushes and fences are left out in turn.
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/format.h"
+#include "core/output_file.h"
 #include "crash/mutation.h"
 #include "crash/report.h"
 #include "crash/shrink.h"
@@ -206,11 +207,26 @@ Result<void> configure(crash::Domain domain) {
   return pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb);
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << std::flush;
-  if (!file.good()) return Error{ErrorCode::io, "cannot write", path, "give another path"};
-  return {};
+/// The file that --out names, opened before the work; none where it names none.
+Result<std::optional<OutputFile>> open_output(const std::string& path) {
+  std::optional<OutputFile> output;
+  if (path.empty()) return output;
+  auto file = OutputFile::open(path);
+  if (!file) return file.error();
+  output.emplace(std::move(file).value());
+  return output;
+}
+
+/// Writes to `output`, or to a file at `path` where there is none yet.
+Result<void> write_file(std::optional<OutputFile>& output, const std::string& path,
+                        const std::string& text) {
+  if (!output) {
+    auto opened = open_output(path);
+    if (!opened) return opened.error();
+    output = std::move(opened).value();
+  }
+  const Result<void> written = output->write(text);
+  return written ? output->publish() : written;
 }
 
 double per_second(const crash::Summary& summary, std::uint64_t count) {
@@ -279,7 +295,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
 }
 
 int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary& summary,
-                    crash::Bench& bench) {
+                    crash::Bench& bench, std::optional<OutputFile>& output) {
   crash::Places places;
   crash::Verdict verdict;
   verdict.violation = summary.violation;
@@ -297,8 +313,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
                                              : flags.out;
   std::string safe = path;
   if (flags.out.empty()) std::ranges::replace(safe, ':', '-');
-  const auto written = write_file(safe, crash::write_replay(small, verdict).dump(2) + "\n");
-  if (!written) report(written.error());
+  const auto written = write_file(output, safe, crash::write_replay(small, verdict).dump(2) + "\n");
   const std::string told = crash::tell(small, verdict, places, repair);
   if (flags.json) {
     Json json = json_of(plan, summary);
@@ -308,15 +323,19 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
                          {"threads", small.program.threads},
                          {"repair", repair},
                          {"text", told},
-                         {"replay", safe}};
+                         {"replay", written ? Json(safe) : Json(nullptr)}};
     print_result(json_text(json));
   } else {
-    print_result(coverage_text(plan, summary) + "\n" + told + "\nreplay: " + safe + "\n");
+    print_result(coverage_text(plan, summary) + "\n" + told +
+                 (written ? "\nreplay: " + safe + "\n" : "\n"));
   }
+  if (!written) report(written.error());
   return exit_violation;
 }
 
 int explore(const Flags& flags, const crash::Plan& plan) {
+  auto output = open_output(flags.out);
+  if (!output) return report(output.error());
   crash::Bench bench(plan.subject.pool_bytes, plan.subject.heap);
   if (!bench.ready()) return report(bench.ready().error());
   double told = 0;
@@ -328,7 +347,7 @@ int explore(const Flags& flags, const crash::Plan& plan) {
                  static_cast<unsigned long long>(now.coverage.points),
                  static_cast<unsigned long long>(now.coverage.states));
   });
-  if (summary.violation) return found_violation(flags, plan, summary, bench);
+  if (summary.violation) return found_violation(flags, plan, summary, bench, *output);
   crash::Places places;
   const auto smells =
       flags.smells ? crash::find_smells(plan, bench, places) : std::vector<crash::Smell>{};

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/probe_flags.h"
 #include "cli/probe_table.h"
+#include "core/output_file.h"
 #include "driver/build_info.h"
 #include "probe/document.h"
 
@@ -94,6 +95,12 @@ int probe_command(const Arguments& arguments) {
   const auto points = points_of(*request, (*target)->defaults());
   if (!points) return report(points.error());
   if (flags.dry_run) return print_plan(*points, flags.json);
+  std::optional<OutputFile> output;
+  if (flags.output) {
+    auto file = OutputFile::open(*flags.output);
+    if (!file) return report(file.error());
+    output.emplace(std::move(file).value());
+  }
 
   const auto progress = [&](std::size_t done) {
     if (!flags.quiet) std::fprintf(stderr, "\rprobe: %zu of %zu points", done, points->size());
@@ -107,9 +114,11 @@ int probe_command(const Arguments& arguments) {
   const Json document = document_of(*request, **target, *points, *outcomes);
   // Paths and reasons may be any bytes.
   const std::string text = json_text(document);
-  if (flags.output && !(std::ofstream(*flags.output) << text).flush())
-    return report({ErrorCode::failed, "cannot be written", *flags.output, "name another file"});
-  return print_result(flags.json ? text : probe_table_of(document));
+  const int code = print_result(flags.json ? text : probe_table_of(document));
+  if (!output) return code;
+  Result<void> written = output->write(text);
+  if (written) written = output->publish();
+  return written ? code : report(written.error());
 }
 
 }  // namespace perdure::cli

@@ -1,11 +1,11 @@
 #include "driver/bench.h"
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "core/output_file.h"
 #include "driver/answers.h"
 #include "driver/build_info.h"
 #include "driver/instance.h"
@@ -57,6 +57,11 @@ class Session {
 
  private:
   Result<BenchResult> go() {
+    if (!config_.answers_path.empty()) {
+      auto file = OutputFile::open(config_.answers_path);
+      if (!file) return file.error();
+      answers_file_.emplace(std::move(file).value());
+    }
     auto target = Target::start(config_);
     if (!target) return target.error();
     target_ = std::move(target).value();
@@ -90,18 +95,20 @@ class Session {
         if (config_.check && checked) checked = check_invariants(*each.index);
     });
     if (!checked) return checked;
-    if (auto written = write_answers(); !written) return written;
     if (auto kept = target_->check(); !kept) return kept;
-    return target_->write_profile();
+    // The result is worth more than what goes beside it: it is printed even so.
+    for (const auto& written : {write_answers(), target_->write_profile()})
+      if (!written && !result_.unwritten) result_.unwritten = written.error();
+    return {};
   }
 
-  Result<void> write_answers() const {
-    if (config_.answers_path.empty()) return {};
-    std::ofstream file(config_.answers_path, std::ios::binary);
-    for (const auto& worker : workers_) file << worker->answers();
-    if ((file << records_).flush()) return {};
-    return Error{ErrorCode::io, "cannot be written", config_.answers_path,
-                 "name a file in a folder you may write to"};
+  Result<void> write_answers() {
+    if (!answers_file_) return {};
+    Result<void> written;
+    for (const auto& worker : workers_)
+      if (written) written = answers_file_->write(worker->answers());
+    if (written) written = answers_file_->write(records_);
+    return written ? answers_file_->publish() : written;
   }
 
   Result<void> open_index() {
@@ -496,6 +503,7 @@ class Session {
   std::vector<std::unique_ptr<Worker<Keys>>> workers_;
   bool fresh_exhausted_ = false;
   std::string records_;  ///< as text, when answers are written
+  std::optional<OutputFile> answers_file_;
   BenchResult result_;
 };
 

@@ -67,6 +67,7 @@ struct BenchResult {
   std::vector<RepetitionResult> repetitions;
   std::optional<workload::Verifier::Summary> verification;
   std::vector<std::string> warnings;
+  std::optional<Error> unwritten;  ///< why a file that was asked for beside the result is missing
   bool interrupted = false;  ///< a signal came: the pool is closed, the figures are incomplete
 };
 

@@ -71,7 +71,7 @@ class Target {
   /// The completeness guard and the model's conservation laws. Errors: failed.
   [[nodiscard]] virtual Result<void> check() const = 0;
   /// Writes the profile and the host's times that the configuration asks for. Errors: io.
-  [[nodiscard]] virtual Result<void> write_profile() const = 0;
+  [[nodiscard]] virtual Result<void> write_profile() = 0;
   /// False when the system refused to pin a thread.
   [[nodiscard]] virtual bool pinned() const noexcept = 0;
 

@@ -44,7 +44,7 @@ class NativeTarget final : public Target {
   Filling filling() const noexcept override { return Filling::together; }
   std::optional<SimulatedPhase> last_run() const override { return std::nullopt; }
   Result<void> check() const override { return misplaced_; }
-  Result<void> write_profile() const override { return {}; }
+  Result<void> write_profile() override { return {}; }
   bool pinned() const noexcept override { return team_.pinned(); }
 
  private:

@@ -5,11 +5,12 @@
 #include <time.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "core/output_file.h"
 #include "driver/interrupt.h"
 #include "driver/progress.h"
 #include "driver/target.h"
@@ -177,14 +178,25 @@ const char* name_of(Accounting accounting) noexcept {
   return "on";
 }
 
-Result<void> write_text(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (file.good()) return {};
-  return Error{ErrorCode::io, "cannot be written", path,
-               "name a file in a folder you may write to"};
-}
+/// A text that goes into a file of its own, if one was named.
+class TextFile {
+ public:
+  [[nodiscard]] Result<void> open(const std::string& path) {
+    if (path.empty()) return {};
+    auto file = OutputFile::open(path);
+    if (!file) return file.error();
+    file_.emplace(std::move(file).value());
+    return {};
+  }
+  [[nodiscard]] Result<void> write(const std::string& text) {
+    if (!file_) return {};
+    const Result<void> written = file_->write(text);
+    return written ? file_->publish() : written;
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
 
 class SimulatedTarget final : public Target {
  public:
@@ -247,11 +259,15 @@ class SimulatedTarget final : public Target {
   std::optional<SimulatedPhase> last_run() const override { return last_run_; }
   Result<void> check() const override { return simulation_.check(); }
 
-  Result<void> write_profile() const override {
+  /// Before the work, so that a wrong path fails at once.
+  Result<void> open_files() {
+    const Result<void> opened = profile_.open(machine_.profile_path);
+    return opened ? host_times_file_.open(machine_.host_times_path) : opened;
+  }
+  Result<void> write_profile() override {
     if (!machine_.profile_path.empty())
-      if (auto written = write_text(machine_.profile_path, simulation_.folded_stacks()); !written)
-        return written;
-    return write_text(machine_.host_times_path, host_times());
+      if (auto written = profile_.write(simulation_.folded_stacks()); !written) return written;
+    return host_times_file_.write(host_times());
   }
 
   bool pinned() const noexcept override { return true; }
@@ -273,6 +289,8 @@ class SimulatedTarget final : public Target {
   const SimulatedMachine& machine_;
   SimulatedPhase last_run_;
   std::vector<HostTime> host_times_;
+  TextFile profile_;
+  TextFile host_times_file_;
 };
 
 }  // namespace
@@ -294,7 +312,9 @@ Result<std::unique_ptr<Target>> Target::start(const BenchConfig& config) {
   options.profile = !machine.profile_path.empty();
   auto simulation = Simulation::start(std::move(options));
   if (!simulation) return simulation.error();
-  return std::unique_ptr<Target>(std::make_unique<SimulatedTarget>(**simulation, machine));
+  auto target = std::make_unique<SimulatedTarget>(**simulation, machine);
+  if (auto opened = target->open_files(); !opened) return opened.error();
+  return std::unique_ptr<Target>(std::move(target));
 }
 
 Unmeasured::Unmeasured() noexcept : before_(static_cast<int>(current_model)) {
