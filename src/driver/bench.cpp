@@ -484,6 +484,11 @@ class Session {
       const IndexClass kind = config_.index.index_class;
       if (Target::simulates && (kind == IndexClass::in_memory || kind == IndexClass::volatile_pm))
         for (Instance<Keys>& each : instances_) static_cast<void>(each.index.release());
+      // What a later run opens is compared with what this one leaves.
+      if (site_ && site_->pool() != nullptr && kind == IndexClass::persistent &&
+          !config_.scratch_pool)
+        for (Instance<Keys>& each : instances_)
+          if (each.index) settle_index<Keys>(*each.index, site_->pool(), each.root_name);
       instances_.clear();
       if (site_) closed = site_->close();
     });

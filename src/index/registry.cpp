@@ -205,6 +205,22 @@ Result<IndexOptions> IndexRegistry::options(const IndexInfo& info,
   return chosen;
 }
 
+namespace {
+
+// An index that is served before its recovery has ended has not counted its records yet.
+template <class Keys>
+Result<std::unique_ptr<OrderedIndex<Keys>>> compared(
+    Result<std::unique_ptr<OrderedIndex<Keys>>> recovered, const IndexPlace& place) {
+  if (!recovered || place.pool == nullptr || place.pool->is_recovering() ||
+      !place.pool->expects_records())
+    return recovered;
+  const auto same = place.pool->check_records(place.root_name, (*recovered)->size());
+  if (!same) return same.error();
+  return recovered;
+}
+
+}  // namespace
+
 bool IndexInfo::offers(KeyKind kind) const noexcept {
   return kind == KeyKind::integer ? create_integer != nullptr
          : kind == KeyKind::bytes ? create_bytes != nullptr
@@ -262,21 +278,21 @@ template <>
 Result<std::unique_ptr<IntegerIndex>> recover_index<IntegerKeys>(const IndexInfo& info,
                                                                  const IndexPlace& place) {
   if (info.recover_integer == nullptr) return lacks<IntegerKeys>(info, "recovery");
-  return info.recover_integer(place);
+  return compared(info.recover_integer(place), place);
 }
 
 template <>
 Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& info,
                                                             const IndexPlace& place) {
   if (info.recover_bytes == nullptr) return lacks<ByteKeys>(info, "recovery");
-  return info.recover_bytes(place);
+  return compared(info.recover_bytes(place), place);
 }
 
 template <>
 Result<std::unique_ptr<SlotIndex>> recover_index<SlotKeys>(const IndexInfo& info,
                                                            const IndexPlace& place) {
   if (info.recover_slots == nullptr) return lacks<SlotKeys>(info, "recovery");
-  return info.recover_slots(place);
+  return compared(info.recover_slots(place), place);
 }
 
 }  // namespace perdure

@@ -169,6 +169,14 @@ template <class Keys>
 [[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> recover_index(const IndexInfo& info,
                                                                         const IndexPlace& place);
 
+/// Before a pool is closed: lets the index end what it has begun, and tells the pool what it holds,
+/// so that the next opening notices damage (Pool::note_settled). No operation may follow.
+template <class Keys>
+void settle_index(OrderedIndex<Keys>& index, Pool* pool, std::string_view root_name) {
+  index.quiesce();
+  if (pool != nullptr) pool->note_settled(root_name, index.size());
+}
+
 }  // namespace perdure
 
 /// Registers an index at start-up: PERDURE_REGISTER_INDEX(fptree, IndexInfo{...});

@@ -25,6 +25,7 @@ std::uint64_t checksum_of(const void* data, std::size_t bytes, std::uint64_t see
 }
 
 constexpr std::uint64_t header_seed = 0x706f6f6c;
+constexpr std::uint64_t kept_seed = 0x6b657074;
 constexpr std::uint64_t root_seed = 0x726f6f74;
 
 template <class Words>
@@ -45,6 +46,10 @@ std::string_view PoolHeader::Root::title() const noexcept {
 
 std::uint64_t PoolHeader::Root::checksum_with(std::uint64_t commit_word) const noexcept {
   return checksum_of(name.data(), name.size(), root_seed ^ mix64(bytes) ^ mix64(~commit_word));
+}
+
+std::uint64_t PoolHeader::Kept::compute_check() const noexcept {
+  return checksum_of(this, offsetof(Kept, check), kept_seed) | 1;
 }
 
 std::uint64_t PoolHeader::compute_checksum() const noexcept {
@@ -111,7 +116,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
                  "the pool has layout version " + std::to_string(header.layout_version) +
                      ", this program knows up to " + std::to_string(pool_layout_version),
                  path, "use a newer perdure"};
-  if (header.layout_version != pool_layout_version || header.header_bytes != pool_header_bytes ||
+  if (header.layout_version == 0 || header.header_bytes != pool_header_bytes ||
       header.heap_kind > static_cast<std::uint8_t>(HeapKind::dram) || !all_zero(header.unused) ||
       header.part > header.more_parts || header.more_parts >= Pool::max_parts ||
       header.pool_bytes > PoolHeader::Root::offset_mask || header.pool_bytes % 4096 != 0 ||
@@ -125,6 +130,9 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
   const std::uint64_t clean = header.clean.load(std::memory_order_relaxed);
   const std::uint64_t other =
       header.part == 0 ? PoolHeader::clean_word : PoolHeader::unfinished_word;
+  const bool keeps = header.part == 0 && clean != 0 && !header.kept.is_empty();
+  if (keeps && (header.layout_version < 2 || header.kept.check != header.kept.compute_check()))
+    return corrupt_pool(path, "the pool header is damaged");
   if ((clean != 0 && clean != other) || !all_zero(header.unused_line) ||
       !all_zero(header.unused_end))
     return corrupt_pool(path, "the pool header is damaged");

@@ -3,8 +3,8 @@
 //   byte 0      8         12      16     17   24      32            40     56
 //        | magic | version | bytes | kind | 0 | part  | heap start  | uuid | checksum |
 //   byte 16: kind of heap, 17: the part's number, 18: how many parts come after the first
-//   byte 64     72  128                          2176       4096
-//        | clean | 0 | root[32] of 64 bytes        | 0 ...    |
+//   byte 64     72     104  128                          2176       4096
+//        | clean | kept | 0  | root[32] of 64 bytes        | 0 ...    |
 //
 // H1  `checksum` covers bytes 0 .. 55, and these keep their place in every version (so a newer
 //     header can be told from a damaged one); unused bytes are zero.
@@ -13,6 +13,8 @@
 //     `commit` is written last (P2). Its tag keeps a flipped bit from making a root vanish.
 // H4  the parts of a pool have one uuid, size and number of parts, and numbers from 0. But for the
 //     first they have neither roots nor a set `clean`.
+// H6  `kept` counts only while `clean` is set, in a first part. All zero: nothing was kept. It is
+//     written before `clean`, to the same line, so that no cut can part them.
 // H5  a further part says `unfinished_word` while the first part's name does not stand for it yet,
 //     or will not any more: whoever finds it so, unlocked and without its first part, may remove
 //     it.
@@ -31,7 +33,8 @@
 namespace perdure {
 
 inline constexpr std::array<char, 8> pool_magic{'P', 'E', 'R', 'D', 'U', 'R', 'E', '\x1a'};
-inline constexpr std::uint32_t pool_layout_version = 1;
+/// Version 1 keeps nothing at a clean close (H6).
+inline constexpr std::uint32_t pool_layout_version = 2;
 inline constexpr std::uint64_t pool_header_bytes = 4096;
 
 [[nodiscard]] Error corrupt_pool(const std::string& path, std::string what);
@@ -39,6 +42,17 @@ inline constexpr std::uint64_t pool_header_bytes = 4096;
 struct PoolHeader {
   static constexpr std::uint64_t clean_word = 0x6e61656c4330c53aULL;
   static constexpr std::uint64_t unfinished_word = 0x2e68736966a5c35aULL;
+
+  /// What a clean close says of the content, for the next opening to compare (H6).
+  struct Kept {
+    std::uint64_t blocks;  ///< Heap::Census of what is allocated
+    std::uint64_t sum;
+    std::uint64_t records;  ///< of all roots, plus 1; 0: not known
+    std::uint64_t check;    ///< over these, never 0
+
+    [[nodiscard]] std::uint64_t compute_check() const noexcept;
+    [[nodiscard]] bool is_empty() const noexcept { return (blocks | sum | records | check) == 0; }
+  };
 
   struct Root {
     static constexpr std::uint64_t commit_tag = 0x524fULL << 48;
@@ -69,7 +83,8 @@ struct PoolHeader {
   std::array<std::uint8_t, 16> uuid;
   std::uint64_t checksum;
   std::atomic<std::uint64_t> clean;
-  std::array<std::uint64_t, 7> unused_line;
+  Kept kept;
+  std::array<std::uint64_t, 3> unused_line;
   std::array<Root, Pool::max_roots> root;
   std::array<std::uint64_t, 240> unused_end;
 
@@ -79,6 +94,7 @@ struct PoolHeader {
 static_assert(sizeof(PoolHeader) == pool_header_bytes);
 static_assert(offsetof(PoolHeader, checksum) == 56);
 static_assert(offsetof(PoolHeader, clean) == 64);
+static_assert(offsetof(PoolHeader, kept) == 72, "in the line of `clean`");
 static_assert(offsetof(PoolHeader, root) == 128);
 static_assert(sizeof(PoolHeader::Root) == 64);
 static_assert(offsetof(PoolHeader::Root, commit) == 56, "the commit word must be failure-atomic");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "pool/mapping.h"
 
@@ -36,13 +37,71 @@ Result<void> HeaderPool::start_existing() {
                    "restore the file from a copy, or create a new pool"};
     awaited_[i] = true;
   }
+  if (was_clean_ && !header_->kept.is_empty()) kept_ = header_->kept;
   set_clean(0);
   return sweep_if_all_recovered();
 }
 
 void HeaderPool::finish() {
   if (damaged_.load(std::memory_order_acquire)) return;
+  if (ready_) keep();
   if (ready_ || was_clean_) set_clean(PoolHeader::clean_word);
+}
+
+// H6. A pool that is closed before it was recovered keeps what it had.
+void HeaderPool::keep() {
+  PoolHeader::Kept kept{};
+  bool all_settled = header_->layout_version >= 2 && !is_recovering();
+  for (unsigned i = 0; i < max_roots; ++i)
+    if (header_->root[i].commit.load(std::memory_order_relaxed) != 0)
+      all_settled = all_settled && settled_.by[i];
+  if (all_settled)
+    if (const std::optional<Heap::Census> census = heap_->allocated())
+      kept = {census->blocks, census->sum, settled_.records + 1, 0};
+  if (kept.records != 0) kept.check = kept.compute_check();
+  if (kept.records != 0 || !header_->kept.is_empty()) header_->kept = kept;
+}
+
+bool HeaderPool::tell(Told& told, std::string_view name, std::uint64_t records) const noexcept {
+  bool all = true;
+  for (unsigned i = 0; i < max_roots; ++i) {
+    const PoolHeader::Root& root = header_->root[i];
+    if (root.commit.load(std::memory_order_acquire) == 0) continue;
+    if (root.title() == name && !std::exchange(told.by[i], true)) told.records += records;
+    all = all && told.by[i];
+  }
+  return all;
+}
+
+void HeaderPool::note_settled(std::string_view name, std::uint64_t records) {
+  static_cast<void>(tell(settled_, name, records));
+}
+
+Result<void> HeaderPool::check_records(std::string_view name, std::uint64_t records) {
+  if (!kept_ || kept_->records == 0 || !tell(recovered_, name, records)) return {};
+  const std::uint64_t kept = kept_->records - 1;
+  if (recovered_.records == kept) return {};
+  return differs("holds " + std::to_string(recovered_.records) + " records, and held " +
+                 std::to_string(kept) + " when it was closed");
+}
+
+Result<void> HeaderPool::check_blocks() {
+  if (!kept_) return {};
+  const std::optional<Heap::Census> found = heap_->marked();
+  if (!found || *found == Heap::Census{kept_->blocks, kept_->sum}) return {};
+  if (found->blocks == kept_->blocks)
+    return differs("links to other blocks than when it was closed");
+  return differs("links to " + std::to_string(found->blocks) + " blocks, and had " +
+                 std::to_string(kept_->blocks) + " when it was closed");
+}
+
+// The flag is set again, so that the next opening compares, too, and does not take the damage for
+// what a crash may leave.
+Error HeaderPool::differs(const std::string& what) {
+  note_damage();
+  set_clean(PoolHeader::clean_word);
+  return {ErrorCode::corrupt, "the pool " + what, path_,
+          "restore the file from a copy, or create a new pool"};
 }
 
 void HeaderPool::set_clean(std::uint64_t word) {
@@ -123,6 +182,14 @@ Result<bool> HeaderPool::recover_later(std::string_view name,
 }
 
 Result<void> HeaderPool::finish_recovery() {
+  if (kept_) {
+    // The pool has changed meanwhile: what was kept speaks of it no more.
+    const std::optional<Heap::Census> found = heap_->marked();
+    if (found && *found != Heap::Census{kept_->blocks, kept_->sum}) {
+      note_damage();
+      return corrupt_pool(path_, "the pool links to other blocks than when it was closed");
+    }
+  }
   const Result<std::uint64_t> swept = heap_->sweep();
   if (!swept) return swept.error();
   leaked_blocks_freed_ = *swept;
@@ -132,6 +199,7 @@ Result<void> HeaderPool::finish_recovery() {
 
 Result<void> HeaderPool::sweep_if_all_recovered() {
   if (ready_ || std::ranges::find(awaited_, true) != awaited_.end()) return {};
+  if (const Result<void> same = check_blocks(); !same) return same;
   const Result<std::uint64_t> swept = heap_->sweep();
   if (!swept) return swept.error();
   leaked_blocks_freed_ = *swept;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "pm/pm.h"
 #include "pool/header.h"
@@ -19,6 +20,11 @@ class HeaderPool : public Pool {
   [[nodiscard]] Result<bool> recover_later(std::string_view name,
                                            std::atomic<std::uint64_t>& high_water) override;
   Result<void> finish_recovery() override;
+  void note_settled(std::string_view name, std::uint64_t records) override;
+  Result<void> check_records(std::string_view name, std::uint64_t records) override;
+  [[nodiscard]] bool expects_records() const noexcept override {
+    return kept_ && kept_->records != 0;
+  }
   [[nodiscard]] std::uint64_t huge_page_bytes() const override;
 
  protected:
@@ -35,12 +41,25 @@ class HeaderPool : public Pool {
   PoolHeader* header_ = nullptr;  ///< in the mapping
 
  private:
+  /// Records by root, as far as their owners have told.
+  struct Told {
+    std::array<bool, max_roots> by{};
+    std::uint64_t records = 0;
+  };
+
   Result<void> sweep_if_all_recovered();
+  [[nodiscard]] bool tell(Told& told, std::string_view name, std::uint64_t records) const noexcept;
+  [[nodiscard]] Result<void> check_blocks();
+  [[nodiscard]] Error differs(const std::string& what);
+  void keep();
   [[nodiscard]] PoolHeader::Root* find_root(std::string_view name) const noexcept;
   void set_clean(std::uint64_t word);
 
   pm::VersionLock roots_lock_;
   std::array<bool, max_roots> awaited_{};
+  std::optional<PoolHeader::Kept> kept_;  ///< by the last clean close, until it is compared
+  Told settled_;
+  Told recovered_;
 };
 
 }  // namespace perdure

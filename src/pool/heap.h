@@ -20,6 +20,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/result.h"
@@ -95,6 +96,18 @@ class Heap {
   /// Frees whatever was not marked; returns how many allocated blocks that were (0 after a clean
   /// shutdown for a heap that persists allocation; slab, which persists none, reports 0).
   virtual Result<std::uint64_t> sweep() = 0;
+
+  /// Which blocks there are, whatever their order: two that are alike are taken for the same ones.
+  struct Census {
+    std::uint64_t blocks = 0;
+    std::uint64_t sum = 0;  ///< over offsets and size classes
+    friend bool operator==(const Census&, const Census&) = default;
+  };
+  /// Of all blocks that were marked, before the sweep; no thread marks meanwhile. None: not known.
+  [[nodiscard]] virtual std::optional<Census> marked() const { return std::nullopt; }
+  /// Of all blocks that are allocated, when no thread uses the heap any more. Cost, slab: some ns a
+  /// block.
+  [[nodiscard]] virtual std::optional<Census> allocated() { return std::nullopt; }
 
   /// From now on keeps in `word`, on media, how far memory was handed out: durable before a block
   /// beyond it is. `word` is 0, or was kept before. False: this heap cannot. Cost: 1 flush and 1

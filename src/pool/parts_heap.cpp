@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/rng.h"
 
 namespace perdure {
 
@@ -72,6 +73,29 @@ Result<std::uint64_t> PartsHeap::sweep() {
     freed += *swept;
   }
   return freed;
+}
+
+// Blocks of different parts lie at the same offsets inside, so each part's sum counts differently.
+std::optional<Heap::Census> PartsHeap::marked() const {
+  Census all;
+  for (std::size_t part = 0; part < part_.size(); ++part) {
+    const std::optional<Census> census = part_[part]->marked();
+    if (!census) return std::nullopt;
+    all.blocks += census->blocks;
+    all.sum += mix64(census->sum + part);
+  }
+  return all;
+}
+
+std::optional<Heap::Census> PartsHeap::allocated() {
+  Census all;
+  for (std::size_t part = 0; part < part_.size(); ++part) {
+    const std::optional<Census> census = part_[part]->allocated();
+    if (!census) return std::nullopt;
+    all.blocks += census->blocks;
+    all.sum += mix64(census->sum + part);
+  }
+  return all;
 }
 
 Heap::Extent PartsHeap::block_at(std::uint64_t offset) const noexcept {

@@ -30,6 +30,8 @@ class PartsHeap final : public Heap {
   [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
+  [[nodiscard]] std::optional<Census> marked() const override;
+  [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return part_.front()->name(); }

@@ -151,6 +151,7 @@ bool PmdkHeap::mark(std::uint64_t offset, std::size_t bytes) noexcept {
   const auto tag = static_cast<std::uint8_t>(class_of(bytes) + 1);
   if (mark_of(offset).exchange(tag, std::memory_order_relaxed) != 0) return false;
   marked_blocks_.fetch_add(1, std::memory_order_relaxed);
+  marked_bytes_.fetch_add(block_bytes(bytes), std::memory_order_relaxed);
   return true;
 }
 
@@ -191,6 +192,17 @@ Result<std::uint64_t> PmdkHeap::sweep() {
     pmemobj_cancel(objects_, &first_look, 1);
   swept_.store(true, std::memory_order_release);
   return std::uint64_t{leaked.size()};
+}
+
+std::optional<Heap::Census> PmdkHeap::marked() const {
+  return Census{marked_blocks_.load(std::memory_order_relaxed),
+                marked_bytes_.load(std::memory_order_relaxed)};
+}
+
+std::optional<Heap::Census> PmdkHeap::allocated() {
+  HeapUsage usage;
+  live_.report(usage);
+  return Census{usage.live_blocks, usage.live_bytes};
 }
 
 HeapUsage PmdkHeap::usage() const noexcept {

@@ -36,6 +36,9 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
+  /// D2 makes positions needless: every mark is an object, so of as many objects all are marked.
+  [[nodiscard]] std::optional<Census> marked() const override;
+  [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return "pmdk"; }
 
@@ -62,6 +65,7 @@ class PmdkHeap final : public Heap {
   // Until `sweep`: one byte per 16 of the pool, the size class + 1 of the marked block there.
   Mapping marks_;
   std::atomic<std::uint64_t> marked_blocks_{0};
+  std::atomic<std::uint64_t> marked_bytes_{0};
   std::atomic<bool> swept_{false};
 };
 

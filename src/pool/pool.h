@@ -165,6 +165,17 @@ class Pool {
   [[nodiscard]] bool is_recovering() const noexcept {
     return recovering_.load(std::memory_order_acquire);
   }
+  /// The owner of a root says before `close` that all blocks it has are reachable and how many
+  /// records it holds; it changes nothing afterwards. When all owners have said so, a clean close
+  /// keeps their numbers, and the next opening compares them with what recovery finds.
+  virtual void note_settled(std::string_view /*name*/, std::uint64_t /*records*/) {}
+  /// The owner of a root says how many records its recovery has found. Errors: corrupt, when all
+  /// have said so and the sum is not that of the last clean close.
+  virtual Result<void> check_records(std::string_view /*name*/, std::uint64_t /*records*/) {
+    return {};
+  }
+  /// True on a pool that `check_records` would compare with something.
+  [[nodiscard]] virtual bool expects_records() const noexcept { return false; }
   /// Damage was found: the pool will not be closed as clean. Thread-safe.
   void note_damage() noexcept { damaged_.store(true, std::memory_order_release); }
 

@@ -50,6 +50,8 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
+  [[nodiscard]] std::optional<Census> marked() const override;
+  [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] bool keep_high_water(std::atomic<std::uint64_t>& word) noexcept override;
   [[nodiscard]] Result<bool> serve_above(std::atomic<std::uint64_t>& word) override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
@@ -108,6 +110,8 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool attach(Cache& cache, unsigned size_class) noexcept;
   void clear_block(std::uint64_t offset, unsigned size_class) noexcept;
   [[nodiscard]] bool call_in_caches() noexcept;
+  void empty_caches() noexcept;
+  [[nodiscard]] Census census_below(std::uint32_t end) const noexcept;
   [[nodiscard]] std::uint64_t total_frees() const noexcept;
 
   [[nodiscard]] std::uint32_t take_chunks(unsigned size_class) noexcept;
@@ -152,6 +156,7 @@ class SlabHeap final : public Heap {
   std::atomic<std::uint64_t> frozen_end_{0};  ///< their end, while the heap serves unswept
   std::atomic<std::uint64_t>* high_water_word_ = nullptr;
   std::uint32_t high_water_ = 0;  ///< S7, in chunks
+  Census unmarked_;               ///< marked blocks that were freed; under the sweep lock
 };
 
 }  // namespace perdure

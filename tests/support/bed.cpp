@@ -147,7 +147,7 @@ Result<Reopened> Bed<Keys>::reopen(Reopen how) {
 
 template <class Keys>
 Result<void> Bed<Keys>::close() {
-  if (index_) index_->quiesce();
+  if (index_) settle_index<Keys>(*index_, pool_.get(), IndexPlace().root_name);
   index_.reset();
   if (!pool_) return {};
   auto done = pool_->close();
