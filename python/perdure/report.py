@@ -15,6 +15,7 @@ import jinja2
 
 from perdure import (
     __version__,
+    outputs,
     plots,
     record,
     results,
@@ -54,8 +55,7 @@ class Figure:
 def write(source: Path, runs: list[Run], path: Path) -> None:
     """Draws the report of `runs`, which were read from the results directory or file `source`."""
     page = _environment().get_template("report.html.j2").render(_page(source, runs))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page)
+    outputs.write(path, page)
 
 
 def _environment() -> jinja2.Environment:

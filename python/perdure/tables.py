@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perdure import stats
 from perdure.compare import Result
-from perdure.record import Json, Run, group, mix_text, samples_of
+from perdure.record import Json, Run, group, samples_of
 from perdure.stats import Interval, Verdict
 
 VERDICT_STYLE = {
@@ -44,46 +44,6 @@ def size(value: float) -> str:
         if value >= scale:
             return f"{_three(value / scale)} {unit}"
     return f"{value:.0f} B"
-
-
-def bench(record: Json) -> Table:
-    """One run record: a line per operation, with the medians over the repetitions."""
-    workload = record["configuration"].get("workload", {})
-    repetitions = record["repetitions"]
-    total = stats.median_interval([r["throughput_ops_s"] for r in repetitions])
-    title = (
-        f"{record['index']}, {record['key_kind']} keys, {record['records']:,} records, "
-        f"{_counted(record['threads'], 'thread')}, {record['target']}"
-    )
-    caption = (
-        f"{mix_text(workload.get('mix', {}))}; {_counted(len(repetitions), 'repetition')}: "
-        f"median {rate(total.value)} ({rate(total.low)} to {rate(total.high)})\n"
-        f"load {rate(record['load']['throughput_ops_s'])}; "
-        f"PM {size(record['memory']['pm_bytes'])}, DRAM {size(record['memory']['dram_bytes'])}"
-    )
-    table = Table(
-        title=title,
-        caption=caption,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
-    table.add_column("operation")
-    for column in ("throughput", "p50", "p99", "p99.9", "max", "failed"):
-        table.add_column(column, justify="right")
-    for name in repetitions[0]["operations"]:
-        operations = [(r["operations"][name], r["seconds"]) for r in repetitions]
-        latencies = [o["latency_ns"] for o, _ in operations if o.get("latency_ns")]
-        table.add_row(
-            name,
-            rate(_median(o["succeeded"] / s for o, s in operations if s > 0)),
-            *(
-                nanoseconds(_median(latency[p] for latency in latencies) if latencies else None)
-                for p in ("p50", "p99", "p999", "max")
-            ),
-            f"{sum(o['failed'] for o, _ in operations):,}",
-        )
-    return table
 
 
 def runs(title: str, runs_: Sequence[Run]) -> Table:
