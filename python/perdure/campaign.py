@@ -2,6 +2,7 @@
 
 A results directory holds
     manifest.json        the study, the keys of its cells, in the order of the study, and its probes
+    manifest-quick.json  the same of the last run with --quick, which leaves manifest.json alone
     probes/<key>.json    answers of simulated probes
     cells/<key>.json     finished cells, one line each: never run again
     failed/<key>.json    failed cells with the command and stderr: run again next time
@@ -31,7 +32,7 @@ from perdure.errors import InputError, PerdureError
 from perdure.flags import command_line
 from perdure.processes import Children, Ended
 from perdure.progress import Progress
-from perdure.record import MANIFEST, SCHEMA
+from perdure.record import MANIFEST, QUICK_MANIFEST, SCHEMA
 from perdure.study import Cell, Study
 
 DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
@@ -71,6 +72,8 @@ class Outcome:
     failed: int = 0
     seconds: float = 0.0
     failures: list[dict[str, Any]] = field(default_factory=list)
+
+    quick: bool = False
 
     @property
     def has_results(self) -> bool:
@@ -116,6 +119,7 @@ class Campaign:
                 outputs.sweep(self.results / name)
             pending = self.pending()
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
+            outcome.quick = self.study.quick
             self._write_manifest(self._measure_probes(outcome, progress))
             places = [task.pool_directory for task in pending if task.pool_directory]
             owner = stack.enter_context(pools.owned(places))
@@ -233,7 +237,7 @@ class Campaign:
             "probes": measured_probes,
             "left_out": study.left_out,
         }
-        _write(self.results / MANIFEST, manifest)
+        _write(self.results / (QUICK_MANIFEST if study.quick else MANIFEST), manifest)
 
     def _file(self, task: Task) -> Path:
         return self.results / "cells" / f"{task.key}.json"

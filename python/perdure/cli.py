@@ -60,6 +60,7 @@ cli_advise.register(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+QuickOnes = Annotated[bool, typer.Option(help="Of a quick run, where there is a full one, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands; run nothing.")]
 
 
@@ -202,17 +203,17 @@ def study_run(
         _print_plan([campaign], as_json)
         return
     if with_report:
-        _report_place(outputs.folder(campaign.results, "--results"), None)
+        _report_place(outputs.folder(campaign.results, "--results"), None, quick=quick)
     outcome = campaign.run(progress)
     if not as_json:
         _print_outcome(outcome, campaign)
     page, failure = None, None
     if with_report and outcome.has_results:
-        page, failure = _try_report(campaign.results, progress)
+        page, failure = _try_report(campaign.results, progress, quick=quick)
     if as_json:
         more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
         if outcome.has_results:
-            found = _findings(campaign, record.load(campaign.results))
+            found = _findings(campaign, record.load(campaign.results, quick=quick))
             more["findings"] = [finding.document() for finding in found]
         _print_json(_outcome_document(outcome, campaign) | more)
     elif page:
@@ -228,11 +229,11 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Default: report.html beside the results.")
     ] = None,
+    quick: QuickOnes = False,
     quiet: Quiet = False,
 ) -> None:
     """Write one self-contained HTML file: figures, environment, and how to run each again."""
-    path = _write_report(directory, output, Progress(_stderr(), quiet=quiet))
-    print(path)
+    print(_write_report(directory, output, Progress(_stderr(), quiet=quiet), quick=quick))
 
 
 @app.command()
@@ -244,16 +245,18 @@ def compare(
     ] = 0.05,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
     strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    quick: QuickOnes = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
-    result = comparing.compare(
-        record.load(a), record.load(b), threshold=threshold, confidence=confidence
-    )
+    runs_a, runs_b = record.load(a, quick=quick), record.load(b, quick=quick)
+    is_quick = any(run.quick for run in (*runs_a, *runs_b))
+    result = comparing.compare(runs_a, runs_b, threshold=threshold, confidence=confidence)
     if as_json:
         _print_json(
             {
+                "quick": is_quick,
                 "threshold": threshold,
                 "confidence": confidence,
                 "comparisons": [c.document() for c in result.comparisons],
@@ -262,6 +265,8 @@ def compare(
             }
         )
     else:
+        if is_quick:
+            print(record.QUICK_BANNER)
         _print_table(tables.comparison(result))
     unpaired = len(result.only_a) + len(result.only_b)
     if unpaired and not quiet:
@@ -294,7 +299,7 @@ def demo(
     if dry_run:
         _print_plan(campaigns, as_json)
         return
-    _report_place(outputs.folder(results, "--results"), None)
+    _report_place(outputs.folder(results, "--results"), None, quick=quick)
     outcomes = [campaign.run(progress) for campaign in campaigns]
     if len(campaigns) > 1:
         progress.say("comparing probes of the simulated server with measurements ...")
@@ -306,7 +311,7 @@ def demo(
         for outcome, campaign in zip(outcomes, campaigns, strict=True):
             _print_outcome(outcome, campaign)
     measured = outcomes[0].total > outcomes[0].failed
-    page, failure = _try_report(results, progress) if measured else (None, None)
+    page, failure = _try_report(results, progress, quick=quick) if measured else (None, None)
     documents = [_outcome_document(o, c) for o, c in zip(outcomes, campaigns, strict=True)]
     if as_json:
         simulated = documents[1] if len(documents) > 1 else None
@@ -340,7 +345,7 @@ def _demo_file(name: str) -> Path:
     return file
 
 
-def _write_report(directory: Path, output: Path | None, progress: Progress) -> Path:
+def _write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
     try:
         from perdure import report as reporting
     except ImportError as error:
@@ -348,26 +353,28 @@ def _write_report(directory: Path, output: Path | None, progress: Progress) -> P
             f"the report needs the package {error.name}", where="perdure report",
             remedy="pip install 'perdure[report]'",
         ) from error  # fmt: skip
-    runs = record.load(directory)
-    path = _report_place(directory, output)
+    runs = record.load(directory, quick=quick)
+    path = _report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")
     reporting.write(directory, runs, path)
     return path
 
 
-def _report_place(directory: Path, output: Path | None) -> Path:
+def _report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:
     """Where the report goes. Errors: InputError, before the work, where it cannot be written."""
     folder = directory if directory.is_dir() else directory.parent
-    path = output or folder / "report.html"
+    path = output or folder / ("report-quick.html" if quick else "report.html")
     outputs.folder(path.parent, "--output" if output else "")
     outputs.check(path, "--output" if output else "")
     return path
 
 
-def _try_report(directory: Path, progress: Progress) -> tuple[Path | None, PerdureError | None]:
+def _try_report(
+    directory: Path, progress: Progress, *, quick: bool
+) -> tuple[Path | None, PerdureError | None]:
     """The page, or why there is none: for commands that have more to say than that."""
     try:
-        return _write_report(directory, None, progress), None
+        return _write_report(directory, None, progress, quick=quick), None
     except PerdureError as error:
         return None, error
 
@@ -410,8 +417,10 @@ def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
 
 
 def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
+    if outcome.quick:
+        print(record.QUICK_BANNER)
     if outcome.has_results:
-        runs = record.load(campaign.results)
+        runs = record.load(campaign.results, quick=outcome.quick)
         if not campaign.study.figures:
             _print_table(tables.runs(campaign.study.title, runs))
         found = _findings(campaign, runs)
@@ -425,7 +434,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
 
 def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
     """Of the runs on each target."""
-    manifest = record.read_manifest(campaign.results)
+    manifest = record.read_manifest(campaign.results, quick=campaign.study.quick)
     targets = dict.fromkeys(run.record["target"] for run in runs)
     by_target = ([r for r in runs if r.record["target"] == target] for target in targets)
     return [finding for some in by_target for finding in study_probes.findings(manifest, some)]
@@ -435,6 +444,7 @@ def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:
     return {
         "study": campaign.study.name,
         "results": str(campaign.results),
+        "quick": outcome.quick,
         "total": outcome.total,
         "finished": outcome.finished,
         "reused": outcome.reused,

@@ -31,7 +31,12 @@ from perdure.errors import InputError, PerdureError
 from perdure.progress import Progress
 
 Json = dict[str, Any]
-FIDELITY_FILE, CLASSES_FILE = "fidelity.json", "classes.json"
+QUICK_BANNER = (
+    "quick: fewer points, each with fewer accesses, to see that it all works; numbers are rough, "
+    "so there are no verdicts"
+)
+# With --quick the names end in -quick: what is kept of a full run stays.
+FIDELITY, CLASSES = "fidelity", "classes"
 # What the demo compares: a few dozen points.
 DEMO_TABLES = ("i7", "i2", "i3", "i4-local", "i4-remote", "i6")
 
@@ -126,16 +131,18 @@ def fidelity(
     found = comparing.compare(
         chosen, results / "probes", _progress(quiet), quick=quick, jobs=jobs, ablate=_names(ablate)
     )
-    document = comparing.document(found) | {"quick": quick, "ablate": _names(ablate)}
+    document = comparing.document(found, quick=quick) | {"ablate": _names(ablate)}
     if as_json:
         print(json.dumps(document, indent=2))
     else:
+        if quick:
+            print(QUICK_BANNER)
         for table_ in simulator_tables.fidelity(document):
             _print(table_)
         for line in simulator_tables.fidelity_notes(document):
             print(line)
     sys.stdout.flush()
-    _write(results / FIDELITY_FILE, document)
+    _write(results, FIDELITY, document)
     if plot and drawing:
         _draw(document, drawing, plot)
     failed = sum(p.simulated is None and p.why_not.startswith("exit code")
@@ -164,12 +171,14 @@ def classify(
     if as_json:
         print(json.dumps(document, indent=2))
     else:
+        if quick:
+            print(QUICK_BANNER)
         for table in simulator_tables.classes(document):
             _print(table)
         for line in document["notes"]:
             print(line)
     sys.stdout.flush()
-    _write(results / CLASSES_FILE, document)
+    _write(results, CLASSES, document)
 
 
 def flamegraph(
@@ -200,7 +209,7 @@ def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
     tables = comparing.choose(reference.load_all(), DEMO_TABLES[:1] if quick else DEMO_TABLES)
     outputs.folder(results)
     found = comparing.compare(tables, results / "probes", progress, quick=True)
-    _write(results / FIDELITY_FILE, comparing.document(found) | {"quick": True, "ablate": []})
+    _write(results, FIDELITY, comparing.document(found, quick=True) | {"ablate": []})
 
 
 def _drawing() -> ModuleType:
@@ -222,8 +231,9 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _write(path: Path, document: Json) -> None:
-    outputs.write(path, json.dumps(document, indent=1))
+def _write(results: Path, name: str, document: Json) -> None:
+    file = f"{name}-quick.json" if document["quick"] else f"{name}.json"
+    outputs.write(results / file, json.dumps(document, indent=1))
 
 
 def _progress(quiet: bool) -> Progress:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perdure import stats
-from perdure.compare import Result
+from perdure.compare import Comparison, Result
 from perdure.record import Json, Run, group, samples_of
 from perdure.stats import Interval, Verdict
 
@@ -84,16 +84,19 @@ def comparison(result: Result) -> Table:
     shown = shown or names[:1]
     for name in shown:
         table.add_column(name.replace("_", " "))
-    for column in ("A", "B", "B/A", "interval"):
+    kinds = {kind_of_interval(c) for c in result.comparisons}
+    alike = f"interval ({kinds.pop()})" if len(kinds) == 1 else "interval"
+    for column in ("A", "B", "B/A", alike):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     for c in result.comparisons:
+        kind = f" ({kind_of_interval(c)})" if alike == "interval" else ""
         table.add_row(
             *(c.labels.get(name, "") for name in shown),
             rate(c.a.value),
             rate(c.b.value),
             f"{c.ratio.value:.3f}",
-            interval(c.ratio),
+            interval(c.ratio) + kind,
             Text(str(c.verdict), style=VERDICT_STYLE[c.verdict])
             + Text(f" ({c.remark})" if c.remark else "", style="dim"),
         )
@@ -102,7 +105,11 @@ def comparison(result: Result) -> Table:
 
 def findings(found: Sequence[Json]) -> Table:
     """What others found beside ours: documents of claims.Finding."""
-    table = Table(title="beside publication", title_justify="left", box=box.SIMPLE_HEAD)
+    spans = [one["interval"]["name"] for one in found if one["interval"]]
+    title = "beside publication" + (
+        f" (in brackets: {', '.join(dict.fromkeys(spans))} of the ratio)" if spans else ""
+    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("finding")
     table.add_column("ours", justify="right")
     table.add_column("published", justify="right")
@@ -110,8 +117,9 @@ def findings(found: Sequence[Json]) -> Table:
     for one in found:
         without = f" (without {', '.join(one['missing'])})" if one["missing"] else ""
         pair = f" ({one['pair']})" if one["pair"] else ""
+        verdict = one["verdict"] or "-"  # a quick run has none
         table.add_row(one["what"], one["ours_text"] + pair, one["published"],
-                      one["verdict"] + without)  # fmt: skip
+                      verdict + without)  # fmt: skip
     return table
 
 
@@ -124,6 +132,10 @@ def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
     for entry in entries:
         table.add_row(*(_plain(entry.get(name, "")) for name in names))
     return table
+
+
+def kind_of_interval(comparison: Comparison) -> str:
+    return "exact" if comparison.exact else comparison.ratio.name
 
 
 def interval(value: Interval) -> str:

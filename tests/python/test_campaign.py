@@ -29,7 +29,7 @@ def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path
     assert json.loads(first.stdout)["finished"] == CELLS
     second = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
     assert json.loads(second.stdout) | {"seconds": 0} == {
-        "study": "small", "results": str(results), "total": CELLS, "finished": 0,
+        "study": "small", "results": str(results), "quick": False, "total": CELLS, "finished": 0,
         "reused": CELLS, "failed": 0, "seconds": 0, "failures": [],
         "report": None, "findings": [],
     }  # fmt: skip
