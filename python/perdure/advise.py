@@ -23,7 +23,6 @@ from perdure.study import Cell, Flags, Labels, Study
 INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`
 SIMULATED_OPERATIONS, SIMULATED_SCANS = 20_000, 2_000
-SAME = 0.05  # a smaller difference of throughput makes no rank
 # Beside throughput: what says why, and what it costs in memory.
 EVIDENCE = ("p99", "llc_misses", "flushes", "fences", "pm_media_write_bytes",
             "pm_bytes_per_record", "dram_bytes_per_record")  # fmt: skip
@@ -99,11 +98,12 @@ class Place:
 
     index: str
     target: str
-    rank: int
+    rank: int | None  # none in a quick run
     throughput: stats.Interval
     of_best: float
     numbers: dict[str, float | None]  # of EVIDENCE
     command: str
+    simulated: bool
 
     def document(self) -> Json:
         return {
@@ -112,6 +112,7 @@ class Place:
             "rank": self.rank,
             "throughput_ops_s": self.throughput.value,
             "interval_ops_s": [self.throughput.low, self.throughput.high],
+            "interval": "exact" if self.simulated else self.throughput.name,
             "of_best": self.of_best,
             **self.numbers,
             "command": self.command,
@@ -132,7 +133,7 @@ def plan(case: Case, targets: Sequence[str], most_records: int, *, quick: bool =
     """Chooses the indexes and makes their cells. Errors: InputError."""
     case.check()
     records = min(case.records, 10_000 if quick else most_records)
-    made = Plan(Study("advise", "", "", "", 7, 1, 7200, {}, []), records)
+    made = Plan(Study("advise", "", "", "", 7, 1, 7200, {}, [], quick=quick), records)
     if records < case.records:
         made.notes.append(
             f"measured with {records:,} of {case.records:,} records: caches hold a larger part, "
@@ -162,35 +163,30 @@ def plan(case: Case, targets: Sequence[str], most_records: int, *, quick: bool =
 
 
 def rank(runs: Sequence[Run]) -> list[Place]:
-    """Best first, target by target. Who differs by less than `SAME` from the first of a rank, or
-    whose interval does not tell them apart, shares it."""
+    """Best first, target by target. Whom `compare` does not call slower than the first of a rank
+    shares it; a quick run ranks nobody."""
     places: list[Place] = []
     for target in dict.fromkeys(run.labels["target"] for run in runs):
         cells = group(run for run in runs if run.labels["target"] == target).values()
         ordered = sorted(
             cells, key=lambda cell: -stats.median_interval(samples_of(cell)).value
         )  # fmt: skip
-        best = first = samples_of(ordered[0])
-        number = 1
+        first = samples_of(ordered[0])
+        best, number = stats.median_interval(first).value, 1
         for position, cell in enumerate(ordered, start=1):
             samples = samples_of(cell)
-            if _is_slower(first, samples):
+            if stats.is_slower(samples, first, exactly=cell[0].simulated):
                 first, number = samples, position
-            places.append(_place(cell, target, number, stats.ratio_interval(best, samples)))
+            places.append(_place(cell, target, None if cell[0].quick else number, best))
     return places
 
 
-def _is_slower(first: list[float], samples: list[float]) -> bool:
-    ratio = stats.ratio_interval(first, samples)
-    return ratio.high < 1 and ratio.value <= 1 / (1 + SAME)
-
-
-def _place(cell: list[Run], target: str, number: int, of_best: stats.Interval) -> Place:
+def _place(cell: list[Run], target: str, number: int | None, best: float) -> Place:
     numbers = {name: metrics.value(name, cell) for name in EVIDENCE}
     throughput = stats.median_interval(samples_of(cell))
     return Place(
-        cell[0].labels["index"], target, number, throughput, of_best.value, numbers,
-        cell[0].command,
+        cell[0].labels["index"], target, number, throughput,
+        throughput.value / best if best else 0.0, numbers, cell[0].command, cell[0].simulated,
     )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 A results directory holds
     manifest.json        the study, the keys of its cells, in the order of the study, and its probes
+    manifest-quick.json  the same of the last run with --quick, which leaves manifest.json alone
     probes/<key>.json    answers of simulated probes
     cells/<key>.json     finished cells, one line each: never run again
     failed/<key>.json    failed cells with the command and stderr: run again next time
     pools/               scratch for the medium "file"
+    lock                 held by the campaign and by every process that it starts
 A result is written to a temporary file and renamed, so that a cell is finished or absent whenever
 the campaign dies; what it had finished is found again by key.
 """
@@ -17,22 +19,23 @@ import json
 import os
 import random
 import shlex
-import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from perdure import native, probes, simulator, study_probes
+from perdure import native, outputs, pools, probes, simulator, study_probes
 from perdure.errors import InputError, PerdureError
 from perdure.flags import command_line
 from perdure.processes import Children, Ended
 from perdure.progress import Progress
-from perdure.record import MANIFEST, SCHEMA
+from perdure.record import MANIFEST, QUICK_MANIFEST, SCHEMA
 from perdure.study import Cell, Study
+
+DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,20 @@ class Task:
     repetition: int
     key: str
     command: list[str]
-    pool: Path | None
+    pool_directory: Path | None
 
     @property
     def simulated(self) -> bool:
         return native.kind_of(self.cell.target) == "sim"
 
     def shell(self) -> str:
-        """The command as a user would type it."""
-        return "./perdure " + shlex.join(self.command[1:])
+        """The command as a user would type it; its pool has a name of its own."""
+        directory = self.pool_directory
+        pool = directory / f"perdure-{self.key}.pool" if directory else None
+        return "./perdure " + shlex.join(self.with_pool(pool)[1:])
+
+    def with_pool(self, pool: Path | None) -> list[str]:
+        return [*self.command, *(("--pool", str(pool)) if pool else ()), "--json"]
 
 
 @dataclass
@@ -64,6 +72,8 @@ class Outcome:
     failed: int = 0
     seconds: float = 0.0
     failures: list[dict[str, Any]] = field(default_factory=list)
+
+    quick: bool = False
 
     @property
     def has_results(self) -> bool:
@@ -99,17 +109,25 @@ class Campaign:
         Native cells run alone, one after the other; then simulated ones, one per core, because
         what they say does not depend on the host.
         """
-        for folder in ("cells", "failed"):
-            (self.results / folder).mkdir(parents=True, exist_ok=True)
+        for name in ("cells", "failed"):
+            outputs.folder(self.results / name, "--results")
         began = time.monotonic()
-        with self._lock(), _terminate_as_interrupt():
+        with ExitStack() as stack:
+            lock = stack.enter_context(_lock(self.results))
+            stack.enter_context(_terminate_as_interrupt())
+            for name in ("cells", "failed"):
+                outputs.sweep(self.results / name)
             pending = self.pending()
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
+            outcome.quick = self.study.quick
             self._write_manifest(self._measure_probes(outcome, progress))
-            with Children() as children, progress.cells(len(pending), outcome.reused) as advance:
+            places = [task.pool_directory for task in pending if task.pool_directory]
+            owner = stack.enter_context(pools.owned(places))
+            children = stack.enter_context(Children([lock, *owner.descriptors]))
+            with progress.cells(len(pending), outcome.reused) as advance:
 
                 def work(task: Task) -> dict[str, Any] | None:
-                    return self._run_task(task, children)
+                    return self._run_task(task, children, owner)
 
                 def finish(task: Task, failure: dict[str, Any] | None) -> None:
                     if failure is None:
@@ -148,28 +166,27 @@ class Campaign:
         simulated = native.kind_of(cell.target) == "sim"
         key = cell.key(self.targets[cell.target], repetition, "" if simulated else self.host)
         directory = self._medium_directory(cell.medium)
-        pool = directory / f"perdure-{key}.pool" if directory else None
         program = native.program(native.kind_of(cell.target))
         command = [str(program), "bench", *command_line(cell.flags)]
-        if pool:
-            command += ["--pool", str(pool)]
-        return Task(cell, repetition, key, [*command, "--json"], pool)
+        return Task(cell, repetition, key, command, directory)
 
     def _medium_directory(self, medium: str) -> Path | None:
         if medium in self.study.media:
             return Path(self.study.media[medium])
         return {"none": None, "tmpfs": Path("/dev/shm"), "file": self.results / "pools"}[medium]
 
-    def _run_task(self, task: Task, children: Children) -> dict[str, Any] | None:
+    def _run_task(
+        self, task: Task, children: Children, owner: pools.Pools
+    ) -> dict[str, Any] | None:
         """Runs one process and keeps its record; returns the failure, None when it went well."""
-        if task.pool:
-            task.pool.parent.mkdir(parents=True, exist_ok=True)
-        _remove_pool(task.pool)  # of a campaign that was killed
+        directory = task.pool_directory
+        pool = owner.path(directory, task.key) if directory else None
         began = time.time()
         try:
-            ended = children.run(task.command, self.study.timeout_seconds)
+            ended = children.run(task.with_pool(pool), self.study.timeout_seconds)
         finally:
-            _remove_pool(task.pool)
+            if pool:
+                pools.remove(pool)
         document: dict[str, Any] = {
             "key": task.key,
             "labels": task.cell.labels,
@@ -183,11 +200,11 @@ class Campaign:
         reason, record = _judge(ended)
         failed = self.results / "failed" / f"{task.key}.json"
         if reason is None:
-            _write_atomically(self._file(task), document | {"record": record})
+            _write(self._file(task), document | {"record": record})
             failed.unlink(missing_ok=True)
             return None
         document |= {"reason": reason, "exit_code": ended.code, "stderr": ended.stderr[-4000:]}
-        _write_atomically(failed, document)
+        _write(failed, document)
         return document
 
     def _measure_probes(self, outcome: Outcome, progress: Progress) -> list[dict[str, Any]]:
@@ -220,23 +237,44 @@ class Campaign:
             "probes": measured_probes,
             "left_out": study.left_out,
         }
-        _write_atomically(self.results / MANIFEST, manifest)
+        _write(self.results / (QUICK_MANIFEST if study.quick else MANIFEST), manifest)
 
     def _file(self, task: Task) -> Path:
         return self.results / "cells" / f"{task.key}.json"
 
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        with (self.results / "lock").open("w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+
+@contextmanager
+def _lock(results: Path) -> Iterator[int]:
+    """Holds the folder's lock; yields the descriptor for processes to inherit."""
+    with (results / "lock").open("a+") as handle:
+        deadline = time.monotonic() + DYING_SECONDS
+        while not _locked(handle):
+            # The processes of a campaign that was killed hold the lock until they are gone as well.
+            if _is_alive(handle) or time.monotonic() > deadline:
                 raise InputError(
-                    "another campaign writes here",
-                    where=str(self.results),
+                    "another campaign writes here", where=str(results),
                     remedy="wait for it, or give another --results",
-                ) from error
-            yield
+                )  # fmt: skip
+            time.sleep(0.02)
+        handle.truncate(0)
+        handle.write(f"{os.getpid()}\n")
+        handle.flush()
+        yield handle.fileno()
+
+
+def _locked(handle: TextIO) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_alive(handle: TextIO) -> bool:
+    """Whether the campaign that wrote its number into the lock still runs."""
+    handle.seek(0)
+    number = handle.read().strip()
+    return not number.isdigit() or Path(f"/proc/{number}").exists()
 
 
 def _judge(ended: Ended) -> tuple[str | None, Any]:
@@ -259,37 +297,22 @@ def _title(task: Task) -> str:
     return " ".join(value for value in task.cell.labels.values() if value != "none")
 
 
-def _remove_pool(pool: Path | None) -> None:
-    if pool is None:
-        return
-    for path in [pool, *pool.parent.glob(pool.name + ".*")]:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _write_atomically(path: Path, document: dict[str, Any]) -> None:
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        with temporary.open("w") as handle:
-            handle.write(json.dumps(document) + "\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _write(path: Path, document: dict[str, Any]) -> None:
+    outputs.write(path, json.dumps(document) + "\n", durable=True)
 
 
 @contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends a campaign as Ctrl-C does: the child dies, its pool goes, nothing is lost."""
+    """SIGTERM, and SIGHUP of a closed terminal, end a campaign as Ctrl-C does: the child dies, its
+    pool goes, nothing is lost. Under nohup SIGHUP stays ignored."""
 
     def interrupt(_signal: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

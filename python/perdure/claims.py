@@ -12,8 +12,12 @@ note, source, figure   a remark; section and figure there; the [[figure]] here t
 differs   why ours is another, for the report to say where it is
 
 A finding agrees when all pairs of cells do; an axis with the same list on both sides pairs equal
-values only. One pair that does not agree, and the finding differs; it is then the one shown. Where
-cells were not measured it can agree in part only, and they are named.
+values only. One pair that does not agree, and the finding does not; the worst pair is the one
+shown. Where cells were not measured it can agree in part only, and they are named.
+
+What others found is a side of 1 (or of `than`), so ours must be on one as well: a ratio within 5 %
+of it, or one whose interval includes it, shows no difference, whichever side that was. A published
+value that is itself within 5 % of 1 says that both are equal, and has no side.
 """
 
 from __future__ import annotations
@@ -21,21 +25,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from perdure import metrics
+from perdure import metrics, stats
 from perdure.flags import Problem
 from perdure.record import Run, group
+from perdure.stats import Interval
 
 Json = dict[str, Any]
 KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "direction", "than",
         "source", "differs")  # fmt: skip
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
-AGREES, IN_PART, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
-    "agrees", "agrees in part", "same side, size differs", "differs", "not measured",
+AGREES, IN_PART, NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
+    "agrees", "agrees in part", "no difference", "same side, size differs", "differs",
+    "not measured",
 )  # fmt: skip
+# From best to worst, of a pair of cells: the worst pair of a claim decides.
+_ORDER = (AGREES, SIZE_DIFFERS, NO_DIFFERENCE, DIFFERS)
+_EXPLAINED = (NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS)  # what `differs` of a claim has words for
+NO_VERDICT = ""  # of a quick run, which decides nothing
 
 Cell = TypeVar("Cell")
 
@@ -49,6 +59,11 @@ class Finding:
     pair: str  # the indexes of that pair, where there were several
     verdict: str
     missing: tuple[str, ...]  # indexes of cells that were not measured
+    interval: Interval | None = None  # of the ratio, where it was measured and not simulated
+
+    def undecided(self) -> Finding:
+        """The same numbers without a verdict."""
+        return replace(self, verdict=NO_VERDICT)
 
     def document(self) -> Json:
         claim = self.claim
@@ -59,18 +74,20 @@ class Finding:
             "ours": self.ours if self.ours is not None and math.isfinite(self.ours) else None,
             "ours_text": self.text(),
             "pair": self.pair,
-            "verdict": self.verdict,
+            "interval": self.interval.document() if self.interval else None,
+            "verdict": self.verdict or None,
             "missing": list(self.missing),
             "source": claim["source"],
             "note": claim.get("note", ""),
-            "why": claim.get("differs", "") if self.verdict in (SIZE_DIFFERS, DIFFERS) else "",
+            "why": claim.get("differs", "") if self.verdict in _EXPLAINED else "",
         }
 
     def text(self) -> str:
         if self.ours is None:
             return "-"
         if "over" in self.claim:
-            return f"{self.ours:.2f}x"
+            span = self.interval
+            return f"{self.ours:.2f}x" + (f" ({span.low:.2f} to {span.high:.2f})" if span else "")
         return metrics.text(self.claim.get("metric", metrics.THROUGHPUT), self.ours)
 
 
@@ -97,7 +114,7 @@ def check(claim: Json) -> Problem | None:
 
 def judge_ratio(claim: Json, ratio: float, pair: str) -> Finding:
     """The finding for a claim about one ratio, measured otherwise than by cells."""
-    return Finding(claim, ratio, pair, _verdict(claim, ratio), ())
+    return Finding(claim, ratio, pair, _verdict(claim, ratio, None), ())
 
 
 def select(wanted: Json, cells: Iterable[Cell], labels: Callable[[Cell], Json]) -> list[Cell]:
@@ -133,21 +150,20 @@ def _judge(claim: Json, cells: list[list[Run]]) -> Finding:
     of, over = claim["of"], claim.get("over", {})
     shared = [axis for axis in of if isinstance(of[axis], list) and over.get(axis) == of[axis]]
     upper, missing = _numbers(of, claim, cells)
-    lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0)], [])
-    pairs = {
-        f"{a.name} over {b.name}" if a.name and b.name and not shared else a.name or b.name:
-        _ratio(a.value, b.value)
+    lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0, ())], [])
+    found = [
+        Finding(claim, ratio, _pair_name(a, b, shared), _verdict(claim, ratio, span), (), span)
         for a, b in itertools.product(upper, lower)
         if all(a.labels[axis] == b.labels[axis] for axis in shared)
-    }  # fmt: skip
+        for ratio, span in [_ratio(a, b)]
+    ]
     absent = tuple(dict.fromkeys([*missing, *more]))
-    if not pairs:
+    if not found:
         return Finding(claim, None, "", NOT_MEASURED, absent)
-    worst = min(pairs, key=lambda pair: _margin(claim, pairs[pair]))
-    verdict = _verdict(claim, pairs[worst])
-    if verdict == AGREES and absent:
-        verdict = IN_PART
-    return Finding(claim, pairs[worst], worst, verdict, absent)
+    worst = min(found, key=lambda one: (-_ORDER.index(one.verdict), _margin(claim, one.ours or 0)))
+    if worst.verdict == AGREES and absent:
+        worst = replace(worst, verdict=IN_PART)
+    return replace(worst, missing=absent)
 
 
 @dataclass(frozen=True)
@@ -155,6 +171,11 @@ class _Number:
     labels: dict[str, str]
     name: str  # what tells it from the others: its values of the axes that are lists
     value: float
+    samples: tuple[float, ...]  # what `value` is the median of; none where it has no spread
+
+
+def _pair_name(a: _Number, b: _Number, shared: Sequence[str]) -> str:
+    return f"{a.name} over {b.name}" if a.name and b.name and not shared else a.name or b.name
 
 
 def _numbers(wanted: Json, claim: Json, cells: list[list[Run]]) -> tuple[list[_Number], list[str]]:
@@ -171,15 +192,20 @@ def _numbers(wanted: Json, claim: Json, cells: list[list[Run]]) -> tuple[list[_N
         if number is None:
             missing.append(one.get("index", " ".join(one.values())))
         else:
-            found.append(_Number(one, " ".join(several), number))
+            # A simulation is exact: its repetitions are no samples of anything.
+            samples = () if runs[0].simulated else tuple(metrics.samples(metric, runs))
+            found.append(_Number(one, " ".join(several), number, samples))
     return found, missing
 
 
-def _ratio(upper: float, lower: float) -> float:
+def _ratio(upper: _Number, lower: _Number) -> tuple[float, Interval | None]:
     """Counters may be 0: nothing over nothing is the same."""
-    if lower == 0:
-        return math.inf if upper > 0 else 1.0
-    return upper / lower
+    if lower.value == 0:
+        return (math.inf if upper.value > 0 else 1.0), None
+    ratio = upper.value / lower.value
+    if min(len(upper.samples), len(lower.samples)) < 2 or min(upper.samples + lower.samples) <= 0:
+        return ratio, None
+    return ratio, stats.ratio_interval(lower.samples, upper.samples)
 
 
 def _margin(claim: Json, number: float) -> float:
@@ -191,15 +217,34 @@ def _margin(claim: Json, number: float) -> float:
     return beyond if claim["direction"] == "above" else -beyond
 
 
-def _verdict(claim: Json, number: float) -> str:
+def _verdict(claim: Json, number: float, interval: Interval | None) -> str:
     margin = _margin(claim, number)
-    if "value" not in claim:
-        return AGREES if margin > 0 else DIFFERS
+    side = _side_of(claim)
+    if side is not None:
+        if _shows_none(number, interval, side):
+            return NO_DIFFERENCE
+        if "value" not in claim:
+            return AGREES if margin > 0 else DIFFERS
+        if (number > side) != (claim["value"] > side):
+            return DIFFERS
     if margin >= -math.log(claim.get("within", WITHIN)):
         return AGREES
-    value = claim["value"]
-    same_side = "over" in claim and value != 1 and (number > 1) == (value > 1)
-    return SIZE_DIFFERS if same_side else DIFFERS
+    return DIFFERS if side is None else SIZE_DIFFERS
+
+
+def _side_of(claim: Json) -> float | None:
+    """The number that the claim is on a side of; None where it only gives a size."""
+    if "value" not in claim:
+        return float(claim.get("than", 1))
+    if "over" not in claim or _shows_none(claim["value"], None, 1):
+        return None
+    return 1.0
+
+
+def _shows_none(number: float, interval: Interval | None, side: float) -> bool:
+    if interval is not None and interval.low <= side <= interval.high:
+        return True
+    return abs(number / side - 1) <= stats.THRESHOLD + 1e-9
 
 
 def _is_ratio(value: Any) -> bool:

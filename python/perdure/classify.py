@@ -98,16 +98,22 @@ def classify(
     else:
         for one in found:
             one["cause_note"] = "real hardware has no switch for its mechanisms"
-    shown = {one["name"]: one["shown"] for one in found}
+    # A quick run has the numbers and decides nothing.
+    shown = {one["name"]: None if quick else one["shown"] for one in found}
+    for one in found:
+        one["shown"] = shown[one["name"]]
     classes = classes_of(shown)
     return {
         "target": target,
+        "quick": quick,
         "threads": threads,
         "thresholds": {"shown": SHOWN, "explains": EXPLAINS, "low": LOW, "high": HIGH},
         "idiosyncrasies": found,
         "classes": classes,
-        "rules": rules(found, values, threads),
-        "notes": _notes(found, classes),
+        "rules": [
+            rule | ({"impact": ""} if quick else {}) for rule in rules(found, values, threads)
+        ],
+        "notes": [] if quick else _notes(found, classes),
     }
 
 

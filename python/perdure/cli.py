@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,10 +16,12 @@ from rich.table import Table
 
 from perdure import (
     __version__,
+    child,
     claims,
     cli_advise,
     cli_simulator,
     native,
+    outputs,
     profile,
     record,
     study_probes,
@@ -59,6 +60,7 @@ cli_advise.register(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+QuickOnes = Annotated[bool, typer.Option(help="Of a quick run, where there is a full one, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands; run nothing.")]
 
 
@@ -78,13 +80,18 @@ def main() -> None:
         is_help = type(error).__name__ == "NoArgsIsHelpError"
         print(error, file=sys.stderr) if is_help else _complain(_usage_line(error))
         sys.exit(ExitCode.USAGE)
-    except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted; what was finished is saved, run the same command to go on")
-        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of stdout went away, as `| head` does; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        # A file or directory that nobody expected to fail: which one, and why, is all to be said.
+        parts = (str(error.filename or ""), error.strerror or str(error))
+        _complain(": ".join(filter(None, parts)))
+        sys.exit(ExitCode.CELL_FAILED)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted; what was finished is saved, run the same command to go on")
+        sys.exit(ExitCode.INTERRUPTED)
 
 
 @app.callback(invoke_without_command=True)
@@ -105,18 +112,12 @@ def bench(context: typer.Context) -> None:
     if "--help" in arguments or "-h" in arguments:
         _bench_help(target)
         return
-    raw = any(flag in arguments for flag in ("--json", "--dry-run"))
     command = [str(native.program(native.kind_of(target))), "bench", *arguments]
-    with profile.recorded(command if raw else [*command, "--json"], target) as wrapped:
-        # stderr and the terminal's Ctrl-C go straight to the child, which reports its progress.
-        done = subprocess.run(
-            wrapped, env=native.environment(), stdout=subprocess.PIPE, text=True, check=False
-        )
-    if done.stdout and raw:
-        sys.stdout.write(done.stdout)
-    elif done.stdout:
-        _show_record(native.parse_json(done.stdout, "perdure bench"))
-    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+    if profile.value_of(arguments, profile.FLAG) is None:
+        child.become(command, native.environment())
+    with profile.recorded(command, target) as wrapped:
+        done = child.run(wrapped, native.environment())
+    raise typer.Exit(child.exit_code(done.returncode))
 
 
 @app.command(
@@ -125,10 +126,7 @@ def bench(context: typer.Context) -> None:
 )
 def crash(context: typer.Context) -> None:
     """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME."""
-    # stdout is the program's result, and its exit code (5: violation) is ours.
-    command = [str(native.program("sim")), "crash", *context.args]
-    done = subprocess.run(command, env=native.environment(), check=False)
-    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+    child.become([str(native.program("sim")), "crash", *context.args], native.environment())
 
 
 @app.command("list")
@@ -204,20 +202,24 @@ def study_run(
     if dry_run:
         _print_plan([campaign], as_json)
         return
+    if with_report:
+        _report_place(outputs.folder(campaign.results, "--results"), None, quick=quick)
     outcome = campaign.run(progress)
-    page = None
+    if not as_json:
+        _print_outcome(outcome, campaign)
+    page, failure = None, None
     if with_report and outcome.has_results:
-        page = _write_report(campaign.results, None, progress)
+        page, failure = _try_report(campaign.results, progress, quick=quick)
     if as_json:
         more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
         if outcome.has_results:
-            found = _findings(campaign, record.load(campaign.results))
+            found = _findings(campaign, record.load(campaign.results, quick=quick))
             more["findings"] = [finding.document() for finding in found]
         _print_json(_outcome_document(outcome, campaign) | more)
-    else:
-        _print_outcome(outcome, campaign)
-        if page:
-            print(f"report: {page}")
+    elif page:
+        print(f"report: {page}")
+    if failure:
+        raise failure
     _exit_if_failed(outcome, campaign)
 
 
@@ -227,11 +229,11 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Default: report.html beside the results.")
     ] = None,
+    quick: QuickOnes = False,
     quiet: Quiet = False,
 ) -> None:
     """Write one self-contained HTML file: figures, environment, and how to run each again."""
-    path = _write_report(directory, output, Progress(_stderr(), quiet=quiet))
-    print(path)
+    print(_write_report(directory, output, Progress(_stderr(), quiet=quiet), quick=quick))
 
 
 @app.command()
@@ -243,16 +245,18 @@ def compare(
     ] = 0.05,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
     strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    quick: QuickOnes = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
-    result = comparing.compare(
-        record.load(a), record.load(b), threshold=threshold, confidence=confidence
-    )
+    runs_a, runs_b = record.load(a, quick=quick), record.load(b, quick=quick)
+    is_quick = any(run.quick for run in (*runs_a, *runs_b))
+    result = comparing.compare(runs_a, runs_b, threshold=threshold, confidence=confidence)
     if as_json:
         _print_json(
             {
+                "quick": is_quick,
                 "threshold": threshold,
                 "confidence": confidence,
                 "comparisons": [c.document() for c in result.comparisons],
@@ -261,6 +265,8 @@ def compare(
             }
         )
     else:
+        if is_quick:
+            print(record.QUICK_BANNER)
         _print_table(tables.comparison(result))
     unpaired = len(result.only_a) + len(result.only_b)
     if unpaired and not quiet:
@@ -293,6 +299,7 @@ def demo(
     if dry_run:
         _print_plan(campaigns, as_json)
         return
+    _report_place(outputs.folder(results, "--results"), None, quick=quick)
     outcomes = [campaign.run(progress) for campaign in campaigns]
     if len(campaigns) > 1:
         progress.say("comparing probes of the simulated server with measurements ...")
@@ -300,20 +307,23 @@ def demo(
     cut = None
     if len(campaigns) > 1:
         cut = crashing.explore_for_demo(results / "crash", progress, quick=quick)
+    if not as_json:
+        for outcome, campaign in zip(outcomes, campaigns, strict=True):
+            _print_outcome(outcome, campaign)
     measured = outcomes[0].total > outcomes[0].failed
-    page = _write_report(results, None, progress) if measured else None
+    page, failure = _try_report(results, progress, quick=quick) if measured else (None, None)
     documents = [_outcome_document(o, c) for o, c in zip(outcomes, campaigns, strict=True)]
     if as_json:
         simulated = documents[1] if len(documents) > 1 else None
         parts = {"simulated": simulated, "crash": cut, "report": str(page) if page else None}
         _print_json(documents[0] | parts)
     else:
-        for outcome, campaign in zip(outcomes, campaigns, strict=True):
-            _print_outcome(outcome, campaign)
         if page:
             print(f"report: {page}")
         if cut:
             print(crashing.show(cut))
+    if failure:
+        raise failure
     for outcome, campaign in zip(outcomes, campaigns, strict=True):
         _exit_if_failed(outcome, campaign)
     if cut and crashing.violations(cut):
@@ -335,7 +345,7 @@ def _demo_file(name: str) -> Path:
     return file
 
 
-def _write_report(directory: Path, output: Path | None, progress: Progress) -> Path:
+def _write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
     try:
         from perdure import report as reporting
     except ImportError as error:
@@ -343,22 +353,30 @@ def _write_report(directory: Path, output: Path | None, progress: Progress) -> P
             f"the report needs the package {error.name}", where="perdure report",
             remedy="pip install 'perdure[report]'",
         ) from error  # fmt: skip
-    folder = directory if directory.is_dir() else directory.parent
-    path = output or folder / "report.html"
-    runs = record.load(directory)
+    runs = record.load(directory, quick=quick)
+    path = _report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")
     reporting.write(directory, runs, path)
     return path
 
 
-def _show_record(document: Any) -> None:
-    for one in document if isinstance(document, list) else [document]:
-        _print_table(tables.bench(one))
-        verification = one.get("verification")
-        if verification:
-            print(f"verified {verification['checked']:,} answers, {verification['wrong']:,} wrong")
-            for example in verification.get("examples", []):
-                print(f"  {example}")
+def _report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:
+    """Where the report goes. Errors: InputError, before the work, where it cannot be written."""
+    folder = directory if directory.is_dir() else directory.parent
+    path = output or folder / ("report-quick.html" if quick else "report.html")
+    outputs.folder(path.parent, "--output" if output else "")
+    outputs.check(path, "--output" if output else "")
+    return path
+
+
+def _try_report(
+    directory: Path, progress: Progress, *, quick: bool
+) -> tuple[Path | None, PerdureError | None]:
+    """The page, or why there is none: for commands that have more to say than that."""
+    try:
+        return _write_report(directory, None, progress, quick=quick), None
+    except PerdureError as error:
+        return None, error
 
 
 def _bench_help(target: str) -> None:
@@ -369,11 +387,10 @@ def _bench_help(target: str) -> None:
         "--threads 2 --seconds 2 --pool /dev/shm/p.pool\n\n"
         "--target sim:PLATFORM simulates the run; --flamegraph FILE draws where its time went "
         "(.svg, or .folded stacks).\n"
-        "Every other flag goes to the program, which says of them:\n",
-        flush=True,
+        "Every other flag goes to the program, which says of them:\n"
     )
     program = native.program(native.kind_of(target))
-    subprocess.run([str(program), "bench", "--help"], check=False)
+    child.become([str(program), "bench", "--help"], native.environment())
 
 
 def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
@@ -400,8 +417,10 @@ def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
 
 
 def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
+    if outcome.quick:
+        print(record.QUICK_BANNER)
     if outcome.has_results:
-        runs = record.load(campaign.results)
+        runs = record.load(campaign.results, quick=outcome.quick)
         if not campaign.study.figures:
             _print_table(tables.runs(campaign.study.title, runs))
         found = _findings(campaign, runs)
@@ -415,7 +434,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
 
 def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
     """Of the runs on each target."""
-    manifest = record.read_manifest(campaign.results)
+    manifest = record.read_manifest(campaign.results, quick=campaign.study.quick)
     targets = dict.fromkeys(run.record["target"] for run in runs)
     by_target = ([r for r in runs if r.record["target"] == target] for target in targets)
     return [finding for some in by_target for finding in study_probes.findings(manifest, some)]
@@ -425,6 +444,7 @@ def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:
     return {
         "study": campaign.study.name,
         "results": str(campaign.results),
+        "quick": outcome.quick,
         "total": outcome.total,
         "finished": outcome.finished,
         "reused": outcome.reused,

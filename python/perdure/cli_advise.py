@@ -62,10 +62,15 @@ def advise(
             print(task.shell())
         return
     outcome = campaign.run(Progress(Console(stderr=True), quiet=quiet))
-    places = advising.rank(record.load(campaign.results)) if outcome.total > outcome.failed else []
+    places = []
+    if outcome.total > outcome.failed:
+        places = advising.rank(record.load(campaign.results, quick=quick))
     if as_json:
-        print(json.dumps(_document(case, plan, places, outcome.failures), indent=2))
+        document = _document(case, plan, places, outcome.failures)
+        print(json.dumps(document | {"quick": quick}, indent=2))
     else:
+        if quick:
+            print(record.QUICK_BANNER)
         _show(case, plan, places)
         for failure in outcome.failures:
             print(f"{failure['labels']['index']} failed: {failure['reason']}: {failure['command']}")
@@ -121,7 +126,7 @@ def _table(target: str, places: list[advising.Place]) -> Table:
     for place in places:
         shown = ((name, place.numbers[name]) for name in evidence)
         table.add_row(
-            str(place.rank),
+            "-" if place.rank is None else str(place.rank),
             place.index,
             tables.rate(place.throughput.value),
             f"{place.of_best:.2f}",

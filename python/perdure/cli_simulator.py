@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from perdure import (
+    child,
+    flame_graph,
+    native,
+    outputs,
+    probes,
+    profile,
+    reference,
+    simulator,
+    simulator_tables,
+)
 from perdure import classify as classifying
 from perdure import fidelity as comparing
-from perdure import flame_graph, native, probes, profile, reference, simulator, simulator_tables
 from perdure.errors import InputError, PerdureError
 from perdure.progress import Progress
 
 Json = dict[str, Any]
-FIDELITY_FILE, CLASSES_FILE = "fidelity.json", "classes.json"
+QUICK_BANNER = (
+    "quick: fewer points, each with fewer accesses, to see that it all works; numbers are rough, "
+    "so there are no verdicts"
+)
+# With --quick the names end in -quick: what is kept of a full run stays.
+FIDELITY, CLASSES = "fidelity", "classes"
 # What the demo compares: a few dozen points.
 DEMO_TABLES = ("i7", "i2", "i3", "i4-local", "i4-remote", "i6")
 
@@ -45,7 +62,7 @@ def register(app: typer.Typer) -> None:
 
 def describe(context: typer.Context) -> None:
     """Show every number of a platform with unit and source: describe platform NAME."""
-    _pass_on([str(native.program()), "describe", *context.args])
+    child.become([str(native.program()), "describe", *context.args], native.environment())
 
 
 def probe(context: typer.Context) -> None:
@@ -55,22 +72,27 @@ def probe(context: typer.Context) -> None:
     plot = profile.value_of(arguments, "--plot")
     command = [str(simulator.program_for(target)), "probe"]
     if plot is None or "--help" in arguments:
-        _pass_on([*command, *arguments])
-        return
-    # The figure is drawn from what the program says as JSON.
-    plain = [a for a in profile.without(arguments, "--plot") if a != "--json"]
-    ended = subprocess.run(
-        [*command, *plain, "--json"], env=native.environment(), stdout=subprocess.PIPE, text=True,
-        check=False,
-    )  # fmt: skip
-    if ended.returncode != 0:
-        raise typer.Exit(ended.returncode if ended.returncode > 0 else 128 - ended.returncode)
-    document = native.parse_json(ended.stdout, "perdure probe")
+        child.become([*command, *arguments], native.environment())
     path = Path(plot)
-    path.write_text(_probe_figure(document, path))
-    if "--json" in arguments:
-        sys.stdout.write(ended.stdout)
-    else:
+    outputs.check(path, "--plot")
+    drawing = _drawing()
+    plain = profile.without(arguments, "--plot")
+    # The program prints its result itself, so that it is there whatever becomes of the figure.
+    with tempfile.TemporaryDirectory(prefix="perdure-") as folder:
+        answers = profile.value_of(plain, "--output")
+        if answers is None:
+            answers = str(Path(folder) / "answers.json")
+            plain += ["--output", answers]
+        ended = child.run([*command, *plain], native.environment())
+        if ended.returncode != 0 or not Path(answers).is_file():  # such as after --dry-run
+            raise typer.Exit(child.exit_code(ended.returncode))
+        document = native.parse_json(Path(answers).read_text(), "perdure probe")
+    try:
+        figure = drawing.probe(document)
+    except ValueError as error:
+        raise PerdureError(str(error), where=str(path), remedy="see --json") from error
+    outputs.write(path, figure)
+    if "--json" not in arguments:
         print(path)
 
 
@@ -102,20 +124,27 @@ def fidelity(
             for task, _ in comparing.grouped(table, points, quick, _names(ablate)):
                 print(task.shell())
         return
+    outputs.folder(results, "--results")
+    drawing = _drawing() if plot else None
+    if plot:
+        outputs.folder(plot, "--plot")
     found = comparing.compare(
         chosen, results / "probes", _progress(quiet), quick=quick, jobs=jobs, ablate=_names(ablate)
     )
-    document = comparing.document(found) | {"quick": quick, "ablate": _names(ablate)}
-    _write(results / FIDELITY_FILE, document)
-    if plot:
-        _draw(document, plot)
+    document = comparing.document(found, quick=quick) | {"ablate": _names(ablate)}
     if as_json:
         print(json.dumps(document, indent=2))
     else:
+        if quick:
+            print(QUICK_BANNER)
         for table_ in simulator_tables.fidelity(document):
             _print(table_)
         for line in simulator_tables.fidelity_notes(document):
             print(line)
+    sys.stdout.flush()
+    _write(results, FIDELITY, document)
+    if plot and drawing:
+        _draw(document, drawing, plot)
     failed = sum(p.simulated is None and p.why_not.startswith("exit code")
                  for e in found for p in e.pairs)  # fmt: skip
     if failed:
@@ -135,17 +164,21 @@ def classify(
 ) -> None:
     """Say which idiosyncrasies I1-I7 a memory shows, why, and which design rules pay there."""
     probes.check_target(target)
+    outputs.folder(results, "--results")
     document = classifying.classify(
         target, results / "probes", _progress(quiet), quick=quick, jobs=jobs
     )
-    _write(results / CLASSES_FILE, document)
     if as_json:
         print(json.dumps(document, indent=2))
-        return
-    for table in simulator_tables.classes(document):
-        _print(table)
-    for line in document["notes"]:
-        print(line)
+    else:
+        if quick:
+            print(QUICK_BANNER)
+        for table in simulator_tables.classes(document):
+            _print(table)
+        for line in document["notes"]:
+            print(line)
+    sys.stdout.flush()
+    _write(results, CLASSES, document)
 
 
 def flamegraph(
@@ -163,56 +196,44 @@ def flamegraph(
         reason = getattr(error, "strerror", None) or "is not text"
         raise InputError(reason, where=str(source), remedy="give folded stacks") from error
     path = output or source.with_suffix(".svg")
+    outputs.check(path, "--output" if output else "")
     unit = "samples" if recorded else "ps"
-    path.write_text(flame_graph.render(folded, title or source.stem, unit=unit, where=str(source)))
+    outputs.write(
+        path, flame_graph.render(folded, title or source.stem, unit=unit, where=str(source))
+    )
     print(path)
 
 
 def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
     """A thinned comparison of the probes that the study `pmidio` is known for."""
     tables = comparing.choose(reference.load_all(), DEMO_TABLES[:1] if quick else DEMO_TABLES)
+    outputs.folder(results)
     found = comparing.compare(tables, results / "probes", progress, quick=True)
-    _write(results / FIDELITY_FILE, comparing.document(found) | {"quick": True, "ablate": []})
+    _write(results, FIDELITY, comparing.document(found, quick=True) | {"ablate": []})
 
 
-def _pass_on(command: list[str]) -> None:
-    ended = subprocess.run(command, env=native.environment(), check=False)
-    raise typer.Exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)
-
-
-def _probe_figure(document: Json, path: Path) -> str:
+def _drawing() -> ModuleType:
+    """Where figures are drawn; asked for before the work, because it may not be installed."""
     try:
-        import perdure.probe_plots as drawing
+        return importlib.import_module("perdure.probe_plots")
     except ImportError as error:
         raise InputError(f"figures need the package {error.name}", where="--plot",
                          remedy="pip install 'perdure[report]'") from error  # fmt: skip
-    try:
-        return drawing.probe(document)
-    except ValueError as error:
-        raise PerdureError(str(error), where=str(path), remedy="see --json") from error
 
 
-def _draw(document: Json, folder: Path) -> None:
-    try:
-        import perdure.probe_plots as drawing
-    except ImportError as error:
-        raise InputError(f"figures need the package {error.name}", where="--plot",
-                         remedy="pip install 'perdure[report]'") from error  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
+def _draw(document: Json, drawing: ModuleType, folder: Path) -> None:
     for experiment in document["experiments"]:
         for name, svg in drawing.experiment(experiment):
-            (folder / f"{name}.svg").write_text(svg)
+            outputs.write(folder / f"{name}.svg", svg)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _write(path: Path, document: Json) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(document, indent=1))
-    temporary.replace(path)
+def _write(results: Path, name: str, document: Json) -> None:
+    file = f"{name}-quick.json" if document["quick"] else f"{name}.json"
+    outputs.write(results / file, json.dumps(document, indent=1))
 
 
 def _progress(quiet: bool) -> Progress:

@@ -12,6 +12,8 @@ from perdure.errors import InputError
 from perdure.record import Run, group, samples_of
 from perdure.stats import Interval, Verdict
 
+QUICK = "a quick run decides nothing"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -24,6 +26,7 @@ class Comparison:
     verdict: Verdict
     samples: tuple[int, int]
     remark: str
+    exact: bool = False  # simulated: the ratio has no spread
 
     def document(self) -> dict[str, Any]:
         return {
@@ -33,6 +36,8 @@ class Comparison:
             "ratio": self.ratio.value,
             "ratio_low": self.ratio.low,
             "ratio_high": self.ratio.high,
+            "interval": "exact" if self.exact else self.ratio.name,
+            "interval_confidence": None if self.exact else round(self.ratio.confidence, 4),
             "verdict": str(self.verdict),
             "samples_a": self.samples[0],
             "samples_b": self.samples[1],
@@ -90,6 +95,8 @@ def _judge(a: list[Run], b: list[Run], threshold: float, confidence: float) -> C
     if min(samples_a + samples_b) > 0:
         ratio = stats.ratio_interval(samples_a, samples_b, confidence)
         verdict = stats.verdict(ratio, threshold, samples=fewest)
+    if _any_quick(a[0], b[0]):
+        verdict = Verdict.INCONCLUSIVE
     return Comparison(
         labels=_labels(a[0].labels, b[0].labels),
         a=stats.median_interval(samples_a, confidence),
@@ -108,26 +115,29 @@ def _judge_exactly(a: list[Run], b: list[Run], threshold: float) -> Comparison:
     ratio = second / first if min(first, second) > 0 else 0.0
     equal = [run.record["repetitions"] for run in a] == [run.record["repetitions"] for run in b]
     remarks = []
-    verdict = Verdict.SAME
+    verdict = stats.verdict_exactly(ratio, threshold)
     if ratio == 0.0:
         verdict, remarks = Verdict.INCONCLUSIVE, ["no successful operation"]
-    elif ratio >= 1 + threshold:
-        verdict = Verdict.FASTER
-    elif ratio <= 1 / (1 + threshold):
-        verdict = Verdict.SLOWER
-    elif not equal:
+    elif verdict is Verdict.SAME and not equal:
         remarks.append("not bit for bit")
+    if _any_quick(a[0], b[0]):
+        verdict, remarks = Verdict.INCONCLUSIVE, [*remarks, QUICK]
     platforms = {(run.record.get("platform") or {}).get("fingerprint") for run in (a[0], b[0])}
     remarks += ["different platforms"] if len(platforms) > 1 else []
     return Comparison(
         labels=_labels(a[0].labels, b[0].labels),
-        a=Interval(first, first, first),
-        b=Interval(second, second, second),
-        ratio=Interval(ratio, ratio, ratio),
+        a=stats.exact(first),
+        b=stats.exact(second),
+        ratio=stats.exact(ratio),
         verdict=verdict,
         samples=(len(samples_a), len(samples_b)),
         remark="; ".join(["exact", *remarks]),
+        exact=True,
     )
+
+
+def _any_quick(a: Run, b: Run) -> bool:
+    return a.quick or b.quick
 
 
 def _labels(a: dict[str, str], b: dict[str, str]) -> dict[str, str]:
@@ -141,7 +151,9 @@ def _remark(a: Run, b: Run, fewest: int, verdict: Verdict) -> str:
     remarks = []
     if min(a.samples + b.samples) <= 0:
         remarks.append("a repetition without a successful operation")
-    if verdict is Verdict.INCONCLUSIVE and fewest < 3:
+    if _any_quick(a, b):
+        remarks.append(QUICK)
+    elif verdict is Verdict.INCONCLUSIVE and fewest < 3:
         remarks.append(f"{fewest} sample{'s' if fewest > 1 else ''}: use --repetitions 5")
     hosts = {(run.record["environment"] or {}).get("host_fingerprint") for run in (a, b)}
     if len(hosts) > 1:

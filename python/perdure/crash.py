@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from perdure import native
+from perdure import child, native, outputs
 from perdure.errors import ExitCode, PerdureError
 from perdure.progress import Progress
 
@@ -22,9 +21,7 @@ def explore(index: str, seconds: float, replay: Path, threads: int = 1) -> Json:
         str(native.program("sim")), "crash", "--index", index, "--threads", str(threads),
         "--budget", str(seconds), "--out", str(replay), "--quiet", "--json",
     ]  # fmt: skip
-    done = subprocess.run(
-        command, env=native.environment(), capture_output=True, text=True, check=False
-    )
+    done = child.run(command, native.environment(), capture=True)
     if done.returncode not in (ExitCode.OK, ExitCode.VIOLATION):
         raise PerdureError(done.stderr.strip() or f"exit code {done.returncode}", where=command[0])
     result = native.parse_json(done.stdout, " ".join(command))
@@ -34,7 +31,7 @@ def explore(index: str, seconds: float, replay: Path, threads: int = 1) -> Json:
 
 def explore_for_demo(results: Path, progress: Progress, *, quick: bool) -> Json:
     """Every index that recovers, for some seconds each, and one planted defect."""
-    results.mkdir(parents=True, exist_ok=True)
+    outputs.folder(results)
     seconds = QUICK_SECONDS if quick else SECONDS
     explored = []
     for each in native.query("list", "indexes", kind="sim"):

@@ -8,13 +8,14 @@ tool tip of a box names the function with its time and share.
 from __future__ import annotations
 
 import html
+import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perdure import child
 from perdure.errors import InputError, PerdureError, one_of
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 18, 8, 34
@@ -89,7 +90,7 @@ def fold_perf(recording: Path) -> str:
     if not recording.is_file():
         raise InputError("no such file", where=str(recording), remedy="record with perf record -g")
     command = [perf, "script", "-i", str(recording), "-F", "comm,ip,sym"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = child.run(command, os.environ, capture=True)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise PerdureError(f"perf script failed: {last}", where=str(recording))
@@ -129,9 +130,9 @@ def _boxes(root: Frame, unit: str) -> Iterable[str]:
         if frame.weight * scale < SMALLEST:
             continue
         yield _box(frame, row, x, frame.weight * scale, root.weight, unit)
-        for child in sorted(frame.children.values(), key=lambda c: (-c.weight, c.name)):
-            waiting.append((child, row + 1, x))
-            x += child.weight * scale
+        for inner in sorted(frame.children.values(), key=lambda c: (-c.weight, c.name)):
+            waiting.append((inner, row + 1, x))
+            x += inner.weight * scale
 
 
 def _box(frame: Frame, row: int, x: float, width: float, whole: int, unit: str) -> str:
@@ -174,5 +175,5 @@ def _depth(frame: Frame) -> int:
     deepest, level = 0, [frame]
     while level:
         deepest += 1
-        level = [child for one in level for child in one.children.values()]
+        level = [inner for one in level for inner in one.children.values()]
     return deepest

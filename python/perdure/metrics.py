@@ -48,10 +48,15 @@ METRICS = {
 
 def value(name: str, runs: Sequence[Run]) -> float | None:
     """The metric of one cell: the median over its runs; None where they do not have it."""
-    if name == THROUGHPUT:
-        return statistics.median(samples_of(runs))
-    found = [one for run in runs for one in _values(name, run.record)]
+    found = samples(name, runs)
     return statistics.median(found) if found else None
+
+
+def samples(name: str, runs: Sequence[Run]) -> list[float]:
+    """What `value` is the median of: numbers of repetitions, or of processes (see samples_of)."""
+    if name == THROUGHPUT:
+        return samples_of(runs)
+    return [one for run in runs for one in _values(name, run.record)]
 
 
 def text(name: str, number: float) -> str:

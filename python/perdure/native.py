@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from perdure import child
 from perdure.errors import InputError, PerdureError
 
 BUILD_TREE_PLACES = ("build/release", "build/release/bin", "build/release/src/cli")
@@ -70,7 +71,7 @@ def environment() -> dict[str, str]:
 def query(*arguments: str, kind: str = "native") -> Any:
     """Runs a sub-command that prints JSON, such as `environment`, and parses it."""
     command = [str(program(kind)), *arguments, "--json"]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    done = child.run(command, environment(), capture=True)
     if done.returncode != 0:
         raise PerdureError(done.stderr.strip() or f"exit code {done.returncode}", where=command[0])
     return parse_json(done.stdout, " ".join(command))

@@ -74,7 +74,7 @@ def throughput(rows: Rows, workloads: list[str], names: list[str]) -> str:
 def scaling(
     rows: Rows, workloads: list[str], colours: Palette, title: str = "operations per second"
 ) -> str:
-    """Throughput over threads with bootstrap intervals: a panel per workload, a line per index."""
+    """Throughput over threads with intervals: a panel per workload, a line per index."""
     threads = sorted({row["threads"] for row in rows})
     media = list(dict.fromkeys(row["medium"] for row in rows))
     ticks = _ticks(rows, "low", "high")

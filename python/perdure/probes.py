@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import native, simulator
+from perdure import native, outputs, simulator
 from perdure.errors import InputError, PerdureError
 from perdure.processes import Children
 from perdure.progress import Progress
@@ -129,7 +129,7 @@ def value_of(point: Json, metric: str) -> float | None:
 def run(tasks: Iterable[Task], cache: Path, progress: Progress, jobs: int = 0) -> Answers:
     """Runs what is not kept yet. Simulations run side by side, one a core; native tasks alone."""
     tasks = list({task.key: task for task in tasks}.values())
-    cache.mkdir(parents=True, exist_ok=True)
+    outputs.folder(cache)
     answers, pending = Answers(), []
     for one in tasks:
         # What was measured may differ next time; what was simulated cannot.
@@ -188,9 +188,7 @@ def _kept(file: Path) -> Json | None:
 
 
 def _keep(file: Path, document: Json) -> None:
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(document))
-    temporary.replace(file)
+    outputs.write(file, json.dumps(document))
 
 
 def _title(one: Task) -> str:

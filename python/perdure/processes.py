@@ -1,16 +1,19 @@
-"""Child processes, several at once, none of which outlives the command that started them."""
+"""Child processes, several at once, none of which outlives the command that started them.
+
+Leaving the context kills them; when the command is killed itself, the kernel does (see child.py).
+"""
 
 from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from perdure import native
+from perdure import child, native
 
 Work = TypeVar("Work")
 Answer = TypeVar("Answer")
@@ -30,9 +33,14 @@ class Ended:
 
 
 class Children:
-    """Starts processes from any thread; leaving the context kills those that still run."""
+    """Starts processes from any thread; leaving the context kills those that still run.
 
-    def __init__(self) -> None:
+    `inherited` are descriptors that every process keeps open, such as those of locks: what they
+    lock stays locked until the last process is gone.
+    """
+
+    def __init__(self, inherited: Sequence[int] = ()) -> None:
+        self._inherited = tuple(inherited)
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
@@ -56,12 +64,13 @@ class Children:
             if self._stopped:
                 return Ended(STOPPED, "", "interrupted")
             process = subprocess.Popen(
-                command,
+                child.leashed(command),
                 env=native.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                pass_fds=self._inherited,
             )
             self._running.add(process)
         try:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perdure import flame_graph, native
+from perdure import child, flame_graph, native, outputs
 from perdure.errors import InputError, PerdureError
 
 FLAG = "--flamegraph"
@@ -22,9 +22,9 @@ PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 def value_of(arguments: list[str], flag: str) -> str | None:
     """The value of `--flag VALUE` or `--flag=VALUE`; the last one counts."""
     found = None
-    for name, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for position, name in enumerate(arguments):
         if name == flag:
-            found = following
+            found = arguments[position + 1] if position + 1 < len(arguments) else ""
         elif name.startswith(f"{flag}="):
             found = name.removeprefix(f"{flag}=")
     return found
@@ -49,6 +49,7 @@ def recorded(command: list[str], target: str) -> Iterator[list[str]]:
     if not wanted or wanted.startswith("--"):
         raise InputError("needs a file", where=FLAG, remedy=f"write {FLAG} out.svg")
     path = Path(wanted)
+    outputs.check(path, FLAG)
     plain = without(command, FLAG)
     with tempfile.TemporaryDirectory(prefix="perdure-") as folder:
         if native.kind_of(target) == "sim":
@@ -62,10 +63,10 @@ def recorded(command: list[str], target: str) -> Iterator[list[str]]:
     if not text:
         return  # the run failed, and has said why
     if path.suffix == ".folded":
-        path.write_text(text)
+        outputs.write(path, text)
     else:
         index = value_of(command, "--index") or "run"
-        path.write_text(flame_graph.render(text, f"{index}, {target}", unit=unit))
+        outputs.write(path, flame_graph.render(text, f"{index}, {target}", unit=unit))
 
 
 def perf_record(data: Path) -> list[str]:
@@ -82,4 +83,4 @@ def perf_record(data: Path) -> list[str]:
             f"perf_event_paranoid is {level}: only root may sample", where=FLAG,
             remedy="sudo sysctl kernel.perf_event_paranoid=2, or use --target sim:PLATFORM",
         )  # fmt: skip
-    return [perf, "record", "--quiet", "-g", "-F", "999", "-o", str(data), "--"]
+    return [perf, "record", "--quiet", "-g", "-F", "999", "-o", str(data), "--", *child.leash()]

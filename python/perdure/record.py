@@ -17,7 +17,13 @@ from typing import Any
 from perdure.errors import InputError
 
 SCHEMA = "perdure-run/1"
-MANIFEST = "manifest.json"
+# What a study run wrote about itself. A quick run has a manifest of its own, so that it never takes
+# the place of a full one: where both are, the full one is meant unless the quick one is asked for.
+MANIFEST, QUICK_MANIFEST = "manifest.json", "manifest-quick.json"
+QUICK_BANNER = (
+    "quick run: tiny cells, run once, to see that it all works; figures say nothing of how fast "
+    "anything is, so there are no verdicts"
+)
 OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
 
 Json = dict[str, Any]
@@ -31,6 +37,7 @@ class Run:
     record: Json
     command: str = ""
     key: str = ""
+    quick: bool = False  # of a run that is to show that it works, and decides nothing
     samples: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,11 +49,20 @@ class Run:
         return bool(self.record["target"] != "native")
 
 
-def load(path: Path) -> list[Run]:
-    """Reads a results directory, a JSON Lines file or a single record. Errors: InputError."""
+def load(path: Path, *, quick: bool = False) -> list[Run]:
+    """Reads a results directory, a JSON Lines file or a single record. Errors: InputError.
+
+    `quick` asks for a directory's quick run; without it that is taken only where no full one is.
+    """
     if not path.exists():
         raise InputError("no such file or directory", where=str(path))
-    runs = [_run(document, path) for document in documents(path)]
+    manifest = manifest_file(path, quick=quick)
+    if quick and (manifest is None or manifest.name != QUICK_MANIFEST):
+        raise InputError(
+            "holds no quick run", where=str(path), remedy="leave --quick out, or run one"
+        )
+    is_quick = manifest is not None and manifest.name == QUICK_MANIFEST
+    runs = [_run(document, path, is_quick) for document in documents(path, quick=quick)]
     if not runs:
         raise InputError(
             "holds no finished cells", where=str(path), remedy="run `perdure study run` first"
@@ -54,25 +70,39 @@ def load(path: Path) -> list[Run]:
     return runs
 
 
-def read_manifest(folder: Path) -> Json:
-    """What a study run wrote about itself; empty where none did."""
-    file = folder / MANIFEST
-    manifest: Json = json.loads(file.read_text()) if file.is_file() else {}
-    return manifest
+def manifest_file(folder: Path, *, quick: bool = False) -> Path | None:
+    """The manifest that speaks for a results directory; None where no study ran."""
+    names = (QUICK_MANIFEST, MANIFEST) if quick else (MANIFEST, QUICK_MANIFEST)
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def documents(path: Path) -> Iterator[Json]:
+def read_manifest(folder: Path, *, quick: bool = False) -> Json:
+    """What a study run wrote about itself; empty where none did. Errors: InputError."""
+    file = manifest_file(folder, quick=quick)
+    if file is None:
+        return {}
+    try:
+        manifest = json.loads(file.read_text())
+    except ValueError as error:
+        raise InputError(
+            f"not JSON ({error})", where=str(file), remedy="run the study again"
+        ) from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("cells"), list):
+        raise InputError("not a manifest", where=str(file), remedy="run the study again")
+    return manifest | {"quick": file.name == QUICK_MANIFEST}
+
+
+def documents(path: Path, *, quick: bool = False) -> Iterator[Json]:
     """The parsed cells or run records below `path`, in a stable order."""
-    for file in cell_files(path) if path.is_dir() else [path]:
+    for file in cell_files(path, quick=quick) if path.is_dir() else [path]:
         yield from _parse(file)
 
 
-def cell_files(directory: Path) -> list[Path]:
+def cell_files(directory: Path, *, quick: bool = False) -> list[Path]:
     """The finished cells of the directory's latest study run; all JSON files without a manifest."""
-    manifest = directory / MANIFEST
-    if manifest.is_file():
-        keys = json.loads(manifest.read_text())["cells"]
-        files = [directory / "cells" / f"{key}.json" for key in keys]
+    manifest = read_manifest(directory, quick=quick)
+    if manifest:
+        files = [directory / "cells" / f"{key}.json" for key in manifest["cells"]]
         return [file for file in files if file.is_file()]
     places = [directory / "cells", directory]
     return sorted(file for place in places for file in place.glob("*.json*") if file.is_file())
@@ -143,7 +173,7 @@ def _parse(file: Path) -> Iterator[Json]:
             ) from error
 
 
-def _run(document: Json, source: Path) -> Run:
+def _run(document: Json, source: Path, quick: bool) -> Run:
     record = document.get("record", document) if isinstance(document, dict) else None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise InputError(
@@ -153,4 +183,4 @@ def _run(document: Json, source: Path) -> Run:
         )
     labels = document.get("labels") or labels_of(record)
     command = document.get("command", "")
-    return Run(dict(labels), record, command, document.get("key", ""))
+    return Run(dict(labels), record, command, document.get("key", ""), quick)

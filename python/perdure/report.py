@@ -15,6 +15,7 @@ import jinja2
 
 from perdure import (
     __version__,
+    outputs,
     plots,
     record,
     results,
@@ -32,8 +33,8 @@ KIND_TITLES = {
     "bytes": "Byte-string keys",
     "slots": "8-byte integer keys, values in 128-byte slots",
 }
-# Percentile bootstrap over fewer samples spans their range and says little more.
-FEW_SAMPLES = 5
+# A range of fewer holds the true median less often than 95 times in 100.
+FEW_SAMPLES = 6
 WIDE_DISPERSION = 0.15
 
 
@@ -54,8 +55,7 @@ class Figure:
 def write(source: Path, runs: list[Run], path: Path) -> None:
     """Draws the report of `runs`, which were read from the results directory or file `source`."""
     page = _environment().get_template("report.html.j2").render(_page(source, runs))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page)
+    outputs.write(path, page)
 
 
 def _environment() -> jinja2.Environment:
@@ -75,21 +75,25 @@ def _page(source: Path, runs: list[Run]) -> dict[str, Any]:
     """What was measured and what was simulated, apart: they never share a table or an axis."""
     measured = [run for run in runs if not run.simulated]
     simulated = [run for run in runs if run.simulated]
+    quick = any(run.quick for run in runs)
     own = (source if source.is_dir() else source.parent) / simulated_report.FOLDER
-    if source.is_dir() and (own / record.MANIFEST).is_file() and record.cell_files(own):
-        simulated += record.load(own)
-    manifest = record.read_manifest(source) or record.read_manifest(own)
+    if source.is_dir() and record.read_manifest(own) and record.cell_files(own, quick=quick):
+        there = record.manifest_file(own, quick=quick)
+        wanted = there is not None and there.name == record.QUICK_MANIFEST
+        simulated += record.load(own, quick=wanted)
+    manifest = record.read_manifest(source, quick=quick) or record.read_manifest(own, quick=quick)
     parts = {
         "study": study_report.section(manifest, [*measured, *simulated], _figure),
-        "simulated": simulated_report.section(source, simulated, _figure),
+        "simulated": simulated_report.section(source, simulated, _figure, quick=quick),
+        "quick": record.QUICK_BANNER if any(r.quick for r in (*runs, *simulated)) else "",
     }
     if measured:
-        return _context(source, results.read(measured)) | parts
-    return _head(source, simulated) | {"cells": []} | parts
+        return _context(source, results.read(measured), quick) | parts
+    return _head(source, simulated, quick) | {"cells": []} | parts
 
 
-def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
-    manifest = record.read_manifest(source)
+def _head(source: Path, runs: list[Run], quick: bool) -> dict[str, Any]:
+    manifest = record.read_manifest(source, quick=quick)
     return {
         "title": manifest.get("title") or f"{runs[0].record['index']} and others",
         "description": manifest.get("description", ""),
@@ -105,14 +109,19 @@ def _head(source: Path, runs: list[Run]) -> dict[str, Any]:
     }
 
 
-def _context(source: Path, data: Results) -> dict[str, Any]:
+def _context(source: Path, data: Results, quick: bool) -> dict[str, Any]:
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
     # A study with figures of its own says what belongs together; ours would mix it.
-    kinds = [] if record.read_manifest(source).get("figures") else _kinds(data)
+    kinds = [] if record.read_manifest(source, quick=quick).get("figures") else _kinds(data)
+    leaders = [] if quick else [one for kind in _kinds(data) for one in _leaders(data, kind)]
     return {
-        **_head(source, data.runs),
-        "overviews": [_overview(data, kind) for kind in _kinds(data)],
-        "leaders": [leader for kind in _kinds(data) for leader in _leaders(data, kind)],
+        **_head(source, data.runs, quick),
+        "overviews": [_overview(data, kind, quick) for kind in _kinds(data)],
+        "leaders": leaders,
+        "ratio_intervals": ", ".join(
+            dict.fromkeys(a["interval_name"] for one in leaders for a in one["against"] if a)
+        ),
+        "intervals": stats.names(cell.throughput for cell in data.cells),
         "environments": _environments(data),
         "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in kinds],
         "memory": _memory_figure(data) if kinds else None,
@@ -135,17 +144,20 @@ def _of_kind(data: Results, kind: str) -> list[Cell]:
     return [cell for cell in data.cells if cell.key_kind == kind]
 
 
-def _overview(data: Results, kind: str) -> dict[str, Any]:
+def _overview(data: Results, kind: str, quick: bool) -> dict[str, Any]:
     """Throughput at the most threads: a line per index and medium, a column per workload.
 
-    Bars in the table are relative to the best of the column; the harness alone (`null`) is left
-    out, because it measures what is not an index.
+    Bars in the table are relative to the largest median of the column; whoever shares its first
+    place is bold, in a quick run nobody. The harness alone (`null`) is left out, because it
+    measures what is not an index.
     """
     cells = [cell for cell in _of_kind(data, kind) if cell.index_class != "harness"]
     threads = max((cell.threads for cell in cells), default=1)
     cells = [cell for cell in cells if cell.threads == threads]
     workloads = _workloads(cells)
     best = {w: max(c.throughput.value for c in cells if c.workload == w) for w in workloads}
+    first = set[int]() if quick else {c.number for w in workloads for c in _fastest(
+        [c for c in cells if c.workload == w])}  # fmt: skip
     lines: dict[str, dict[str, Any]] = {}
     for cell in cells:
         line = lines.setdefault(
@@ -155,7 +167,7 @@ def _overview(data: Results, kind: str) -> dict[str, Any]:
         line["cells"][cell.workload] = {
             "rate": tables.rate(cell.throughput.value),
             "share": round(share * 100, 1),
-            "best": share == 1.0,
+            "best": cell.number in first,
             "number": cell.number,
         }
     return {
@@ -167,39 +179,45 @@ def _overview(data: Results, kind: str) -> dict[str, Any]:
 
 
 def _leaders(data: Results, kind: str) -> Iterable[dict[str, Any]]:
-    """Per workload: the fastest recoverable index beside the fastest one of the other classes."""
+    """Per workload: the fastest recoverable index beside the fastest one of the other classes, and
+    who shares their places."""
     cells = _of_kind(data, kind)
     threads = max((cell.threads for cell in cells), default=1)
     for workload in _workloads(cells):
         here = [c for c in cells if c.workload == workload and c.threads == threads]
-        leader = _fastest(here, "persistent")
-        if leader is None or leader.throughput.value <= 0:
+        first = _fastest(here, "persistent")
+        if not first:
             continue
         yield {
             "kind": KIND_TITLES[kind],
             "workload": workload,
-            "leader": leader,
-            "rate": tables.rate(leader.throughput.value),
+            "first": first,
+            "rate": tables.rate(first[0].throughput.value),
             "against": [
-                _against(leader, other)
-                for other in (_fastest(here, "in_memory"), _fastest(here, "on_disk"))
+                _against(first[0], _fastest(here, other)) for other in ("in_memory", "on_disk")
             ],
         }
 
 
-def _fastest(cells: Sequence[Cell], index_class: str) -> Cell | None:
-    of_class = [cell for cell in cells if cell.index_class == index_class]
-    return max(of_class, key=lambda cell: cell.throughput.value, default=None)
+def _fastest(cells: Sequence[Cell], index_class: str = "") -> list[Cell]:
+    """Who shares the first place, the largest median first."""
+    there = [cell for cell in cells if index_class in ("", cell.index_class)]
+    tied = stats.tied_for_best([cell.samples for cell in there])
+    first = [cell for cell, is_first in zip(there, tied, strict=True) if is_first]
+    return sorted(first, key=lambda cell: -cell.throughput.value)
 
 
-def _against(leader: Cell, other: Cell | None) -> dict[str, Any] | None:
-    if other is None or min(other.samples + leader.samples) <= 0:
+def _against(leader: Cell, others: list[Cell]) -> dict[str, Any] | None:
+    if not others or min(others[0].samples + leader.samples) <= 0:
         return None
+    other = others[0]
     ratio = stats.ratio_interval(other.samples, leader.samples)
     fewest = min(len(other.samples), len(leader.samples))
-    verdict = stats.verdict(ratio, 0.05, samples=fewest)
+    verdict = stats.verdict(ratio, stats.THRESHOLD, samples=fewest)
     return {
         "name": other.name,
+        "tied": [one.name for one in others[1:]],
+        "interval_name": ratio.name,
         "ratio": _short(ratio.value),
         "interval": f"{_short(ratio.low)} to {_short(ratio.high)}",
         "verdict": str(verdict),
@@ -227,11 +245,15 @@ def _throughput_figure(kind: str, cells: list[Cell]) -> Figure:
     return _figure(
         f"throughput-{kind}",
         "Throughput by operation",
-        "Successful operations per second: the median of the repetitions with its 95 % bootstrap "
-        "interval. The axis is logarithmic.",
+        "Successful operations per second: the median of the repetitions with its interval "
+        f"({_interval_names(cells)}). The axis is logarithmic.",
         plots.throughput(rows, _workloads(cells), names),
         rows,
     )
+
+
+def _interval_names(cells: list[Cell]) -> str:
+    return stats.names(cell.throughput for cell in cells)
 
 
 def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
@@ -239,8 +261,8 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
     return _figure(
         f"scaling-{kind}",
         "Scaling with threads",
-        "The same medians over the number of threads; bars are 95 % bootstrap intervals. "
-        "A line twice as high at twice the threads scales perfectly.",
+        f"The same medians over the number of threads; bars are intervals "
+        f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
         plots.scaling(rows, _workloads(cells), colours),
         rows,
     )
@@ -323,6 +345,7 @@ def _row(cell: Cell) -> dict[str, Any]:
         "throughput": cell.throughput.value,
         "low": cell.throughput.low,
         "high": cell.throughput.high,
+        "interval": cell.throughput.name,
         "cell": cell.number,
     }
 
@@ -364,6 +387,7 @@ def _cell_row(cell: Cell) -> dict[str, Any]:
         "rate": tables.rate(cell.throughput.value),
         "low": tables.rate(cell.throughput.low),
         "high": tables.rate(cell.throughput.high),
+        "interval": cell.throughput.name,
         "samples": len(cell.samples),
         "dispersion": f"{stats.dispersion(cell.samples) * 100:.1f} %",
         "wide": stats.dispersion(cell.samples) > WIDE_DISPERSION,
@@ -398,7 +422,7 @@ def _quality(source: Path, data: Results) -> dict[str, Any]:
     spread = sorted(data.cells, key=lambda cell: -stats.dispersion(cell.samples))
     odd = [(cell, stats.outliers(cell.samples)) for cell in data.cells]
     failed = [r for r in results.operations(data) if r["failed"] and r["class"] != "harness"]
-    failures = sorted((source / "failed").glob("*.json")) if source.is_dir() else []
+    failures = _failures(source, data.runs[0].quick)
     return {
         "warnings": results.warnings(data),
         "wide": [
@@ -420,6 +444,15 @@ def _quality(source: Path, data: Results) -> dict[str, Any]:
     }
 
 
+def _failures(source: Path, quick: bool) -> list[Path]:
+    """What failed of this run of the study: a quick run beside it has failures of its own."""
+    if not source.is_dir():
+        return []
+    wanted = record.read_manifest(source, quick=quick).get("cells")
+    files = sorted((source / "failed").glob("*.json"))
+    return [file for file in files if wanted is None or file.stem in wanted]
+
+
 def _harness(data: Results) -> list[str]:
     """What an operation costs before any index does anything, per kind of key and threads."""
     costs: dict[tuple[str, int], list[float]] = {}
@@ -437,8 +470,12 @@ def _harness(data: Results) -> list[str]:
 GLOSSARY = [
     ("cell", "One configuration of a study, measured by a process of its own."),
     ("repetition", "One measurement of a cell. Repetitions of all cells are shuffled together."),
-    ("interval", "95 % bootstrap interval of the median: resampling the repetitions moves the "
-     "median within it. With three samples it is simply their range."),
+    ("95 %", "An interval of the median: resampling moves the median within it, and it holds "
+     "the true one 95 times in 100."),
+    ("range of 3", "From the smallest to the largest of so many samples, too few for 95 %. It "
+     "holds the true median 50 times in 100 with 2 samples, 75 with 3, 88 with 4, 94 with 5."),
+    ("fastest, bold", "The largest median, and all that `perdure compare` does not call slower: "
+     "they share the place."),
     ("dispersion", "(largest - smallest) / median over a cell's samples."),
     ("outlier", "A sample more than 3.5 scaled median absolute deviations off. Kept, and counted."),
     ("measured, native", "Timed on the machine named above, not simulated."),

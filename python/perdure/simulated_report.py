@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure import plots, probe_plots, record, results, simulator_tables, tables
+from perdure import (
+    plots,
+    probe_plots,
+    record,
+    results,
+    simulator_tables,
+    stats,
+    study_report,
+    tables,
+)
 from perdure.record import Run
 from perdure.results import Cell
 
@@ -43,22 +52,22 @@ HEAT_MAPS = (
 DRAWN = ("i2", "i3", "i6", "u-write-buffer", "u-chase")
 
 
-def section(source: Path, runs: Sequence[Run], draw: Draw) -> Json | None:
+def section(source: Path, runs: Sequence[Run], draw: Draw, *, quick: bool) -> Json | None:
     """The context of the section for `source`, a results folder; None when nothing is simulated.
 
     `runs` are the simulated runs of the folder itself. A folder may also hold `simulated/`, the
     results of a study of its own, and what `perdure fidelity` and `classify` wrote.
     """
     folder = source if source.is_dir() else source.parent
-    own_figures = bool(record.read_manifest(folder).get("figures"))
+    own_figures = bool(record.read_manifest(folder, quick=quick).get("figures"))
     servers = [s for s in (_server(g, draw, own_figures) for g in _by_target(runs)) if s]
-    fidelity = _read(folder, "fidelity.json")
-    classes = _read(folder, "classes.json")
+    fidelity = _read(folder, "fidelity", quick)
+    classes = _read(folder, "classes", quick)
     if not servers and fidelity is None and classes is None:
         return None
     return {
         "servers": servers,
-        "command": _command(folder),
+        "command": _command(folder, quick),
         "fidelity": _fidelity(fidelity, draw) if fidelity else None,
         "classes": _classes(classes) if classes else None,
     }
@@ -82,6 +91,7 @@ def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
     identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
     platform = runs[0].record.get("platform") or {}
     details = {c.number: _simulation(c, runs) for c in cells}
+    best = _fastest(cells, runs[0].quick)
     figures = [] if own_figures else [_scaling(cells, identifier, draw)]
     if any(details.values()) and not own_figures:
         figures += _why(cells, details, identifier, draw)
@@ -95,10 +105,23 @@ def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
         "headings": [*RATIOS, *COUNTERS],
         "cells": [
             {"name": c.name, "workload": c.workload, "threads": c.threads,
-             "rate": tables.rate(c.throughput.value), "command": c.command}
+             "rate": tables.rate(c.throughput.value), "command": c.command,
+             "best": c.number in best}
             for c in cells
         ],
     }  # fmt: skip
+
+
+def _fastest(cells: list[Cell], quick: bool) -> set[int]:
+    """The numbers of the cells that share the first place of their workload and threads."""
+    if quick:
+        return set()
+    found = set[int]()
+    for place in dict.fromkeys((c.workload, c.threads) for c in cells):
+        here = [c for c in cells if (c.workload, c.threads) == place]
+        tied = stats.tied_for_best([c.samples for c in here], exactly=True)
+        found |= {c.number for c, first in zip(here, tied, strict=True) if first}
+    return found
 
 
 def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
@@ -252,6 +275,7 @@ def _value_rows(experiment: Json) -> Rows:
 def _classes(document: Json) -> Json:
     return {
         "target": document["target"],
+        "quick": bool(document.get("quick")),
         "simulated": document["target"].startswith("sim:"),
         "names": document["classes"]["names"],
         "idiosyncrasies": [
@@ -267,19 +291,19 @@ def _classes(document: Json) -> Json:
     }  # fmt: skip
 
 
-def _command(folder: Path) -> str:
+def _command(folder: Path, quick: bool) -> str:
     """How to run the simulated study again."""
-    for place in (folder / FOLDER, folder):
-        file = place / "manifest.json"
-        if file.is_file() and (study := json.loads(file.read_text()).get("file")):
-            return f"./perdure study run {study} --results results/again"
-    return ""
+    manifests = (record.read_manifest(place, quick=quick) for place in (folder / FOLDER, folder))
+    return next((again for m in manifests if (again := study_report.command(m))), "")
 
 
-def _read(folder: Path, name: str) -> Json | None:
-    for file in (folder / name, folder / name.removesuffix(".json") / name,
-                 folder / "fidelity" / name):  # fmt: skip
-        if file.is_file():
-            document: Json = json.loads(file.read_text())
-            return document
+def _read(folder: Path, name: str, quick: bool) -> Json | None:
+    """What `fidelity` or `classify` kept: of a full run, unless a quick one is asked for."""
+    endings = ("-quick.json", ".json") if quick else (".json", "-quick.json")
+    for ending in endings:
+        for place in (folder, folder / name, folder / "fidelity"):
+            file = place / f"{name}{ending}"
+            if file.is_file():
+                document: Json = json.loads(file.read_text())
+                return document
     return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perdure import native
+from perdure import child, native
 from perdure.errors import InputError
 
 
@@ -22,7 +21,7 @@ def program_for(target: str) -> Path:
 def describe(platform: str) -> dict[str, Any]:
     """A platform's numbers. Errors: InputError with what the program says of a bad file or name."""
     command = [str(native.program("sim")), "describe", "platform", platform, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = child.run(command, native.environment(), capture=True)
     if done.returncode != 0:
         last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise InputError(last[-1])

@@ -59,13 +59,14 @@ def fidelity_notes(document: Json) -> Iterable[str]:
 
 def classes(document: Json) -> list[Table]:
     """The verdict on a memory: idiosyncrasies with causes, and the rules that pay."""
+    quick = document["quick"]
     names = ", ".join(document["classes"]["names"]) or "unknown"
-    shown = Table(title=f"{document['target']}: class {names}", title_justify="left",
-                  box=box.SIMPLE_HEAD)  # fmt: skip
+    title = f"{document['target']}: " + ("factors" if quick else f"class {names}")
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("", "idiosyncrasy", "shown", "factor", "on DRAM", "at", "cause"):
         shown.add_column(column, justify="right" if column in ("factor", "on DRAM") else "left")
     for one in document["idiosyncrasies"]:
-        verdict = {True: "yes", False: "no", None: "unknown"}[one["shown"]]
+        verdict = {True: "yes", False: "no", None: "-" if quick else "unknown"}[one["shown"]]
         cause = one["cause_note"] if one["shown"] else "; ".join(one["missing"])
         shown.add_row(one["name"], one["title"], verdict, times(one["factor"]),
                       times(one["factor_on_dram"]), " / ".join(one["at"]), cause)  # fmt: skip

@@ -53,7 +53,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics, native, study_probes
+from perdure import claims, metrics, native, outputs, study_probes
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
 from perdure.toml_lines import Path as KeyPath
@@ -193,6 +193,7 @@ class _Reader:
         tables = self.tables
         self.known_keys((), tables, TOP_LEVEL)
         name = self.typed(("name",), str, self.path.stem)
+        self.check_name(("name",), name)
         repetitions = self.typed(("repetitions",), int, 3)
         if repetitions < 1:
             raise self.error("repetitions must be at least 1", ("repetitions",), "use 3 or more")
@@ -238,6 +239,7 @@ class _Reader:
             for key in ("name", "title"):
                 if not isinstance(figure.get(key), str):
                     raise self.error(f"does not say its {key}", here, f'add {key} = "..."')
+            self.check_name((*here, "name"), figure["name"])
             self.check_metric(here, figure)
             drawings = (*metrics.DRAWINGS, "none")
             if figure.get("drawing", "none") not in drawings:
@@ -293,6 +295,12 @@ class _Reader:
                 f"unknown figure '{entry['figure']}'", (*path, "figure"),
                 did_you_mean(str(entry["figure"]), names, one_of(names)),
             )  # fmt: skip
+
+    def check_name(self, path: KeyPath, name: str) -> None:
+        """What becomes the name of a folder or a file."""
+        if problem := outputs.name_problem(name):
+            raise self.error(f"the name '{name}' {problem}".replace("\n", " "), path,
+                             "use letters, digits and dashes")  # fmt: skip
 
     def check_metric(self, path: KeyPath, entry: dict[str, Any]) -> None:
         name = entry.get("metric", metrics.THROUGHPUT)

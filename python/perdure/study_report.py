@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perdure import claims, metrics, plots, record, results, study_probes
+from perdure import claims, metrics, plots, record, results, stats, study_probes
 from perdure.record import Run
 
 Json = dict[str, Any]
@@ -46,7 +46,8 @@ def command(manifest: Json) -> str:
     """How to run the study again; empty for results that come from none."""
     if "file" not in manifest:
         return ""
-    return f"./perdure study run {manifest['file']} --results results/again"
+    quick = " --quick" if manifest.get("quick") else ""
+    return f"./perdure study run {manifest['file']}{quick} --results results/again"
 
 
 def _target(manifest: Json, runs: list[Run], draw: Draw) -> Json:
@@ -74,6 +75,8 @@ def _target(manifest: Json, runs: list[Run], draw: Draw) -> Json:
         "records": sorted({f"{int(run.record['records']):,}" for run in runs}),
         "blocks": [block for block in blocks if block["drawn"] or block["findings"]],
         "counts": _counts(judged),
+        "quick": bool(manifest.get("quick")),
+        "spans": stats.names(f.interval for f in judged if f.interval),
     }
 
 

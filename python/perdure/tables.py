@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from perdure import stats
-from perdure.compare import Result
-from perdure.record import Json, Run, group, mix_text, samples_of
+from perdure.compare import Comparison, Result
+from perdure.record import Json, Run, group, samples_of
 from perdure.stats import Interval, Verdict
 
 VERDICT_STYLE = {
@@ -44,46 +44,6 @@ def size(value: float) -> str:
         if value >= scale:
             return f"{_three(value / scale)} {unit}"
     return f"{value:.0f} B"
-
-
-def bench(record: Json) -> Table:
-    """One run record: a line per operation, with the medians over the repetitions."""
-    workload = record["configuration"].get("workload", {})
-    repetitions = record["repetitions"]
-    total = stats.median_interval([r["throughput_ops_s"] for r in repetitions])
-    title = (
-        f"{record['index']}, {record['key_kind']} keys, {record['records']:,} records, "
-        f"{_counted(record['threads'], 'thread')}, {record['target']}"
-    )
-    caption = (
-        f"{mix_text(workload.get('mix', {}))}; {_counted(len(repetitions), 'repetition')}: "
-        f"median {rate(total.value)} ({rate(total.low)} to {rate(total.high)})\n"
-        f"load {rate(record['load']['throughput_ops_s'])}; "
-        f"PM {size(record['memory']['pm_bytes'])}, DRAM {size(record['memory']['dram_bytes'])}"
-    )
-    table = Table(
-        title=title,
-        caption=caption,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
-    table.add_column("operation")
-    for column in ("throughput", "p50", "p99", "p99.9", "max", "failed"):
-        table.add_column(column, justify="right")
-    for name in repetitions[0]["operations"]:
-        operations = [(r["operations"][name], r["seconds"]) for r in repetitions]
-        latencies = [o["latency_ns"] for o, _ in operations if o.get("latency_ns")]
-        table.add_row(
-            name,
-            rate(_median(o["succeeded"] / s for o, s in operations if s > 0)),
-            *(
-                nanoseconds(_median(latency[p] for latency in latencies) if latencies else None)
-                for p in ("p50", "p99", "p999", "max")
-            ),
-            f"{sum(o['failed'] for o, _ in operations):,}",
-        )
-    return table
 
 
 def runs(title: str, runs_: Sequence[Run]) -> Table:
@@ -124,16 +84,19 @@ def comparison(result: Result) -> Table:
     shown = shown or names[:1]
     for name in shown:
         table.add_column(name.replace("_", " "))
-    for column in ("A", "B", "B/A", "interval"):
+    kinds = {kind_of_interval(c) for c in result.comparisons}
+    alike = f"interval ({kinds.pop()})" if len(kinds) == 1 else "interval"
+    for column in ("A", "B", "B/A", alike):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     for c in result.comparisons:
+        kind = f" ({kind_of_interval(c)})" if alike == "interval" else ""
         table.add_row(
             *(c.labels.get(name, "") for name in shown),
             rate(c.a.value),
             rate(c.b.value),
             f"{c.ratio.value:.3f}",
-            interval(c.ratio),
+            interval(c.ratio) + kind,
             Text(str(c.verdict), style=VERDICT_STYLE[c.verdict])
             + Text(f" ({c.remark})" if c.remark else "", style="dim"),
         )
@@ -142,7 +105,11 @@ def comparison(result: Result) -> Table:
 
 def findings(found: Sequence[Json]) -> Table:
     """What others found beside ours: documents of claims.Finding."""
-    table = Table(title="beside publication", title_justify="left", box=box.SIMPLE_HEAD)
+    spans = [one["interval"]["name"] for one in found if one["interval"]]
+    title = "beside publication" + (
+        f" (in brackets: {', '.join(dict.fromkeys(spans))} of the ratio)" if spans else ""
+    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("finding")
     table.add_column("ours", justify="right")
     table.add_column("published", justify="right")
@@ -150,8 +117,9 @@ def findings(found: Sequence[Json]) -> Table:
     for one in found:
         without = f" (without {', '.join(one['missing'])})" if one["missing"] else ""
         pair = f" ({one['pair']})" if one["pair"] else ""
+        verdict = one["verdict"] or "-"  # a quick run has none
         table.add_row(one["what"], one["ours_text"] + pair, one["published"],
-                      one["verdict"] + without)  # fmt: skip
+                      verdict + without)  # fmt: skip
     return table
 
 
@@ -164,6 +132,10 @@ def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
     for entry in entries:
         table.add_row(*(_plain(entry.get(name, "")) for name in names))
     return table
+
+
+def kind_of_interval(comparison: Comparison) -> str:
+    return "exact" if comparison.exact else comparison.ratio.name
 
 
 def interval(value: Interval) -> str:

@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
+Answer = TypeVar("Answer")
 
 # A shell's background job inherits an ignored SIGINT, and its children would never be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,6 +49,30 @@ def executable_copy(script: str, name: str, folder: Path) -> Path:
     path.write_text(f"#!{sys.executable}\n{body}")
     path.chmod(0o755)
     return path
+
+
+def wait_for(condition: Callable[[], Answer], seconds: float = 30) -> Answer:
+    """The first answer that says something; a test that waits for ever would say nothing."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+    return answer
+
+
+def numbers_in(file: Path) -> list[int]:
+    """What FAKE_PIDS wrote: whole lines only."""
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [int(line) for line in lines if line.endswith("\n")]
+
+
+def alive(number: int) -> bool:
+    """Whether a process runs; one that nobody has waited for yet does not."""
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 @pytest.fixture(scope="session")

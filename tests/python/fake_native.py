@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Stands in for perdure-native: prints run records with made-up figures that vary by 2 %.
 
-Environment: FAKE_SLEEP_SECONDS delays every bench; FAKE_FAIL=fptree fails that index;
-FAKE_LOG=FILE appends the index of every bench that ran to its end; FAKE_SPEED=0.5 scales figures.
+Without --json a bench prints a table of its own, which nobody else could have printed.
+
+Environment: FAKE_SLEEP_SECONDS delays every bench, its pool made; FAKE_FAIL=fptree fails that
+index; FAKE_PIDS=FILE appends the number of every process that begins a bench; FAKE_LOG=FILE appends
+the index of every bench that ran to its end; FAKE_SPEED=0.5 scales figures.
 """
 
 from __future__ import annotations
@@ -52,6 +55,9 @@ def main() -> int:
             for n, c in CLASSES.items()
         ]
         print(json.dumps(entries))
+    elif not arguments:
+        print(f"perdure: {command} needs flags", file=sys.stderr)
+        return 2
     elif command == "bench":
         return bench(arguments)
     return 0
@@ -66,16 +72,23 @@ def bench(arguments: list[str]) -> int:
     if index not in CLASSES:
         print(f"--index {index}: unknown index; did you mean 'fptree'?", file=sys.stderr)
         return 2
-    time.sleep(float(os.environ.get("FAKE_SLEEP_SECONDS", "0")))
+    if pids := os.environ.get("FAKE_PIDS"):
+        with Path(pids).open("a") as handle:
+            handle.write(f"{os.getpid()}\n")
     if "pool" in flags:
         Path(flags["pool"]).write_text("a pool")
+        Path(flags["pool"] + ".1").write_text("its second part")
+    time.sleep(float(os.environ.get("FAKE_SLEEP_SECONDS", "0")))
+    if "pool" in flags and not Path(flags["pool"]).exists():
+        print("--pool: somebody took it away", file=sys.stderr)
+        return 1
     if os.environ.get("FAKE_FAIL") == index:
         print(f"--pool: {index} ran out of space", file=sys.stderr)
         return 1
     document = record(flags)
     if flags.get("target", "native") != "native":
         document = simulated(document, flags["target"])
-    print(json.dumps(document))
+    print(json.dumps(document) if "json" in flags else f"table of {index}, open loop, not timed")
     if log := os.environ.get("FAKE_LOG"):
         with Path(log).open("a") as handle:
             handle.write(f"{index}\n")

@@ -6,7 +6,7 @@ Its benches are those of the stand-in for perdure-native.
 Environment: FAKE_SIM_FACTOR=1.1 scales every answer; FAKE_SIM_FAIL=ntstore fails probes of that
 operation; FAKE_SIM_SKIP=remote skips points of that node; FAKE_SIM_DRAM=1 makes PM behave as DRAM;
 FAKE_SIM_LOG=FILE appends a line per call of probe; FAKE_SIM_FOUND=fptree makes crash find something
-in that index, as it always does in toys.
+in that index, as it always does in toys; FAKE_PIDS and FAKE_SLEEP_SECONDS are the other's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ def main() -> int:
                  "tearing": "nothing"}  # fmt: skip
         print(json.dumps([index, {"name": "null", "index_class": "harness", "recovers": False}]))
         return 0
+    if command in ("crash", "probe") and not arguments:
+        print(f"perdure: {command} needs flags", file=sys.stderr)
+        return 2
+    if pids := os.environ.get("FAKE_PIDS"):
+        with Path(pids).open("a") as handle:
+            handle.write(f"{os.getpid()}\n")
+        time.sleep(float(os.environ.get("FAKE_SLEEP_SECONDS", "0")))
     if command == "crash":
         return crash(flags_of([a for a in arguments if a not in ("--quiet", "--json")]))
     return probe(arguments[0], flags_of(arguments[1:]))
@@ -81,8 +89,11 @@ def probe(name: str, flags: dict[str, str]) -> int:
         key: flags[key] for key in ("memory", "op", "pattern", "node") if key in flags
     }
     points = [answer(name, fixed | dict(c), flags) for c in itertools.product(*lists)]
-    print(json.dumps({"schema": "perdure-probe/1", "probe": name, "target": flags["target"],
-                      "points": points}))  # fmt: skip
+    text = json.dumps({"schema": "perdure-probe/1", "probe": name, "target": flags["target"],
+                       "points": points})  # fmt: skip
+    if "output" in flags:
+        Path(flags["output"]).write_text(text)
+    print(text if "json" in flags else f"table of {name}")
     return 0
 
 

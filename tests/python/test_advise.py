@@ -19,7 +19,11 @@ def run_of(index: str, rates: list[float], template: Run, target: str = NATIVE) 
     repetition = template.record["repetitions"][0]
     repetitions = [repetition | {"throughput_ops_s": rate} for rate in rates]
     labels = {"index": index, "target": target}
-    return Run(labels, template.record | {"index": index, "repetitions": repetitions}, index)
+    return Run(
+        labels,
+        template.record | {"index": index, "target": target, "repetitions": repetitions},
+        index,
+    )
 
 
 @pytest.fixture
@@ -80,6 +84,9 @@ def test_advice_comes_with_ranks_reasons_and_commands(sim_cli: Cli, tmp_path: Pa
         by_target.setdefault(place["target"], []).append(place["index"])
         assert place["command"].startswith("./perdure bench ")
         assert place["throughput_ops_s"] > 0
+        assert place["rank"] is None, "a quick run ranks nobody"
+        assert place["interval"] == ("range of 3" if place["target"] == NATIVE else "exact")
+    assert document["quick"] is True
     assert by_target["sim:optane100-6242r-2s"] == ["fptree"]
     assert by_target["native"][0] == "lbtree"
     assert "power cut" in document["left_out"]["stdmap"]
@@ -88,6 +95,7 @@ def test_advice_comes_with_ranks_reasons_and_commands(sim_cli: Cli, tmp_path: Pa
     again = sim_cli(*asked)
     assert "0 cells to run" in again.stderr
     assert "left out: stdmap" in again.stdout and "(simulated)" in again.stdout
+    assert again.stdout.startswith("quick run: ")
 
 
 def test_a_dry_run_prints_the_commands_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
+from conftest import Cli, alive, numbers_in, wait_for
 
 CELLS = 12 * 2
 
@@ -29,7 +29,7 @@ def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path
     assert json.loads(first.stdout)["finished"] == CELLS
     second = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
     assert json.loads(second.stdout) | {"seconds": 0} == {
-        "study": "small", "results": str(results), "total": CELLS, "finished": 0,
+        "study": "small", "results": str(results), "quick": False, "total": CELLS, "finished": 0,
         "reused": CELLS, "failed": 0, "seconds": 0, "failures": [],
         "report": None, "findings": [],
     }  # fmt: skip
@@ -145,9 +145,95 @@ def test_a_hanging_cell_is_killed_and_reported(cli: Cli, study: Path, tmp_path: 
     assert "no result within 0.3 s" in done.stderr
 
 
+def shared_pools(study: Path, tmp_path: Path) -> Path:
+    """Makes the study small, with its pools in a folder that campaigns share as they do tmpfs."""
+    folder = tmp_path / "shared"
+    text = study.read_text().replace("[flags]", f'[media]\nshared = "{folder}"\n[flags]')
+    text = text.replace('medium = ["file"]', 'medium = ["shared"]').replace("[1, 2]", "[1]")
+    text = text.replace('["lookup", "mixed"]', '["lookup"]')
+    study.write_text(text + '[[exclude]]\nindex = ["null"]\n')
+    return folder
+
+
+def start(
+    environment: dict[str, str], study: Path, results: Path, **variables: str
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "perdure", "study", "run", str(study), "--quiet"]
+    return subprocess.Popen(
+        [*command, "--results", str(results)], env={**environment, **variables},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_two_campaigns_of_one_study_do_not_touch_each_others_pools(
+    environment: dict[str, str], study: Path, tmp_path: Path
+) -> None:
+    folder = shared_pools(study, tmp_path)
+    # The stand-in fails when its pool goes while it sleeps.
+    both = [start(environment, study, tmp_path / name, FAKE_SLEEP_SECONDS="0.3") for name in "ab"]
+    together = 0
+    while any(process.poll() is None for process in both):
+        together = max(together, len(list(folder.glob("*.pool"))))
+        time.sleep(0.01)
+    for process in both:
+        stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+        assert "4 cells run" in stdout and " 0 failed" in stdout
+    assert together == 2, "they never ran at once"
+    assert not list(folder.iterdir())
+
+
+def test_a_killed_campaign_leaves_no_process_and_its_pools_are_swept(
+    environment: dict[str, str], cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    folder, pids = shared_pools(study, tmp_path), tmp_path / "pids"
+    killed = start(environment, study, tmp_path / "a", FAKE_SLEEP_SECONDS="60", FAKE_PIDS=str(pids))
+    (number,) = wait_for(lambda: numbers_in(pids))
+    left = wait_for(lambda: sorted(folder.glob("*.pool.1")))
+    (folder / "perdure-mine.pool").write_text("of somebody else")
+    killed.kill()
+    killed.communicate(timeout=30)
+    wait_for(lambda: not alive(number))
+    assert left[0].exists(), "nobody was left to remove it"
+    # Another study's folder sweeps them as well; the same folder is free at once.
+    again = cli("study", "run", study, "--results", tmp_path / "a", "--json")
+    assert again.returncode == 0, again.stderr
+    assert [path.name for path in folder.iterdir()] == ["perdure-mine.pool"]
+
+
+def test_a_folder_stays_locked_while_a_process_of_a_killed_campaign_lives(
+    cli: Cli, study: Path, tmp_path: Path
+) -> None:
+    shared_pools(study, tmp_path)
+    results = tmp_path / "r"
+    results.mkdir()
+    # As a process that could not be killed holds it: the campaign of that number is gone.
+    (results / "lock").write_text("999999999\n")
+    hold = "import fcntl, sys, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); " \
+           "time.sleep(2)"  # fmt: skip
+    with (results / "lock").open() as lock:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", hold], stdin=lock, stdout=subprocess.PIPE, text=True
+        )
+    assert holder.stdout is not None and holder.stdout.readline()
+    began = time.monotonic()
+    done = cli("study", "run", study, "--results", results)
+    assert done.returncode == 0, done.stderr
+    assert holder.poll() is not None or time.monotonic() - began > 2
+    holder.communicate(timeout=30)
+
+
 def test_the_medium_tmpfs_leaves_nothing_behind(cli: Cli, study: Path, tmp_path: Path) -> None:
     study.write_text(study.read_text().replace('medium = ["file"]', 'medium = ["tmpfs"]'))
     done = cli("study", "run", study, "--results", tmp_path / "r", "--json")
     assert json.loads(done.stdout)["finished"] == CELLS
     keys = [cell.stem for cell in cells(tmp_path / "r")]
     assert not [left for key in keys for left in Path("/dev/shm").glob(f"*{key}*")]
+
+
+def test_a_name_that_leads_elsewhere_is_refused_with_its_line(cli: Cli, study: Path) -> None:
+    study.write_text(study.read_text().replace('"small"', '"../../x"'))
+    done = cli("study", "run", study)
+    assert done.returncode == 2
+    assert f"{study}:2: the name '../../x' has a slash" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -36,7 +36,7 @@ def test_a_claim_over_several_indexes_holds_only_when_every_pair_does() -> None:
     over = {"index": ["fptree", "utree"]}
     found = judged(RUNS, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.ours, found.pair) == ("agrees", 2.0, "utree")
-    slower = [RUNS[0], cell("lbtree", rate=2.9e6), RUNS[2]]
+    slower = [RUNS[0], cell("lbtree", rate=2.7e6), RUNS[2]]
     found = judged(slower, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.pair) == ("differs", "utree")
     found = judged(RUNS, of=over, over={"index": "lbtree"}, direction="below")
@@ -60,7 +60,13 @@ def test_an_axis_with_the_same_list_on_both_sides_pairs_equal_values() -> None:
 
 @pytest.mark.parametrize(
     ("direction", "than", "verdict"),
-    [("above", 2.9, "agrees"), ("above", 3.1, "differs"), ("below", 3.1, "agrees")],
+    [
+        ("above", 2.5, "agrees"),
+        ("above", 3.5, "differs"),
+        ("below", 3.5, "agrees"),
+        ("above", 2.9, "no difference"),
+        ("below", 3.1, "no difference"),
+    ],
 )
 def test_a_direction_may_be_of_another_factor_than_one(
     direction: str, than: float, verdict: str
@@ -78,6 +84,78 @@ def test_cells_that_are_missing_are_named_and_the_others_still_judged() -> None:
     assert found.verdict == "differs"
     found = judged(RUNS, of={"index": "hot"}, over={"index": "lbtree"}, direction="above")
     assert (found.verdict, found.ours, found.missing) == ("not measured", None, ("hot",))
+
+
+SIDES: Json = {"of": {"index": "lbtree"}, "over": {"index": "fptree"}}
+
+
+@pytest.mark.parametrize(
+    ("ours", "claim", "verdict"),
+    [
+        (1.01, {"direction": "above"}, "no difference"),
+        (0.99, {"direction": "above"}, "no difference"),
+        (1.05, {"direction": "above"}, "no difference"),
+        (0.95, {"direction": "below"}, "no difference"),
+        (1.06, {"direction": "above"}, "agrees"),
+        (0.94, {"direction": "above"}, "differs"),
+        (0.94, {"direction": "below"}, "agrees"),
+        # A published factor is on a side of 1 as well, however near ours is to it.
+        (1.02, {"value": 1.2}, "no difference"),
+        (1.02, {"value": 3.0}, "no difference"),
+        (0.94, {"value": 1.1}, "differs"),
+        (1.06, {"value": 1.2}, "agrees"),
+        (1.10, {"value": 3.0}, "same side, size differs"),
+        (0.50, {"value": 0.45}, "agrees"),
+        # One that says "equal" has no side.
+        (1.02, {"value": 1.0}, "agrees"),
+        (0.97, {"value": 1.04}, "agrees"),
+        (1.50, {"value": 1.0}, "differs"),
+    ],
+)
+def test_a_ratio_near_the_threshold_agrees_with_no_side_of_it(
+    ours: float, claim: Json, verdict: str
+) -> None:
+    runs = [cell("fptree", rate=1e6), cell("lbtree", rate=ours * 1e6)]
+    assert judged(runs, **SIDES, **claim).verdict == verdict
+    document = claims.judge_ratio({"what": "w", "source": "s", **SIDES, **claim}, ours, "")
+    assert document.verdict == verdict, "ratios of probes are judged by the same rule"
+
+
+def several(index: str, *rates: float, target: str = "native") -> Run:
+    run = cell(index)
+    one = run.record["repetitions"][0]
+    repetitions = [one | {"throughput_ops_s": rate} for rate in rates]
+    return Run(run.labels, run.record | {"repetitions": repetitions, "target": target})
+
+
+def test_an_interval_that_includes_the_threshold_shows_no_difference() -> None:
+    fptree, wide = several("fptree", 1e6, 1.1e6, 1.2e6), several("lbtree", 0.9e6, 1.5e6, 1.6e6)
+    found = judged([fptree, wide], **SIDES, direction="above")
+    assert found.verdict == "no difference"
+    assert found.text() == "1.36x (0.75 to 1.60)"
+    assert found.document()["interval"]["name"] == "range of 3"
+    found = judged([fptree, several("lbtree", 1.4e6, 1.5e6, 1.6e6)], **SIDES, direction="above")
+    assert found.verdict == "agrees"
+    assert judged([fptree, wide], **SIDES, value=1.4).verdict == "no difference"
+
+
+def test_repetitions_of_a_simulation_make_no_interval() -> None:
+    runs = [several("fptree", 1e6, 1.1e6, 1.2e6, target="sim:x"),
+            several("lbtree", 0.9e6, 1.5e6, 1.6e6, target="sim:x")]  # fmt: skip
+    found = judged(runs, **SIDES, direction="above")
+    assert (found.verdict, found.interval) == ("agrees", None)
+
+
+def test_one_pair_without_a_difference_keeps_a_claim_from_agreeing() -> None:
+    over = {"index": ["fptree", "utree"]}
+    runs = [cell("fptree", rate=1e6), cell("lbtree", rate=2e6), cell("utree", rate=1.95e6)]
+    found = judged(runs, of={"index": "lbtree"}, over=over, direction="above")
+    assert (found.verdict, found.pair) == ("no difference", "utree")
+    # The larger ratio with the wider interval is the worse pair.
+    wide = [several("fptree", 1e6, 1.1e6, 1.2e6), several("lbtree", 3e6, 3.1e6, 3.2e6),
+            several("utree", 1e6, 1e6, 3.3e6)]  # fmt: skip
+    found = judged(wide, of={"index": "lbtree"}, over=over, direction="above")
+    assert (found.verdict, found.pair) == ("no difference", "utree")
 
 
 def test_why_ours_is_another_is_said_where_it_is() -> None:
@@ -105,7 +183,7 @@ def test_what_a_simulation_counts_exists_only_there() -> None:
 
 @pytest.mark.parametrize(
     ("ours", "others", "verdict"),
-    [(0.0, 4.0, "agrees"), (0.0, 0.0, "differs"), (4.0, 0.0, "differs")],
+    [(0.0, 4.0, "agrees"), (0.0, 0.0, "no difference"), (4.0, 0.0, "differs")],
 )
 def test_a_counter_of_nothing_is_below_every_other(
     ours: float, others: float, verdict: str

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import Cli
+from conftest import Cli, alive, numbers_in, wait_for
 
 # arguments, words in the one line on stderr
 MISTAKES = [
@@ -57,13 +59,43 @@ def test_a_missing_program_says_how_to_get_it(cli: Cli) -> None:
     assert "PERDURE_NATIVE=/nonexistent: not an executable file; unset it" in done.stderr
 
 
-def test_bench_prints_a_table_or_the_record_unchanged(cli: Cli) -> None:
-    table = cli("bench", "--index", "fptree", "--mix", "lookup=0.5,scan=0.5")
-    assert table.returncode == 0
-    assert "lookup" in table.stdout
-    assert "p99.9" in table.stdout
-    raw = cli("bench", "--index", "fptree", "--json")
-    assert json.loads(raw.stdout)["schema"] == "perdure-run/1"
+def test_bench_prints_what_the_program_prints(cli: Cli, stand_in: Path) -> None:
+    for more in ((), ("--json",)):
+        flags = ("--index", "fptree", "--mix", "lookup=0.5,scan=0.5", *more)
+        ours, its = cli("bench", *flags), subprocess.run(
+            [stand_in, "bench", *flags], capture_output=True, text=True, check=True
+        )  # fmt: skip
+        assert ours.returncode == 0
+        assert bool(more) == ours.stdout.startswith("{")
+        assert bool(more) or ours.stdout == its.stdout
+
+
+@pytest.mark.parametrize("command", ["bench", "probe", "crash"])
+def test_a_program_without_flags_ends_as_the_program_does(sim_cli: Cli, command: str) -> None:
+    done = sim_cli(command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"perdure: {command} needs flags\n"
+
+
+@pytest.mark.parametrize("command", ["bench", "probe", "crash"])
+def test_a_killed_command_leaves_no_program_behind(
+    environment: dict[str, str], sim_stand_in: Path, tmp_path: Path, command: str
+) -> None:
+    pids = tmp_path / "pids"
+    variables = {
+        "PERDURE_SIM": str(sim_stand_in),
+        "FAKE_PIDS": str(pids),
+        "FAKE_SLEEP_SECONDS": "60",
+    }
+    flags = ["--index", "fptree", "--target", "sim:x"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perdure", command, *flags], env={**environment, **variables},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    (number,) = wait_for(lambda: numbers_in(pids))
+    process.kill()
+    process.wait(timeout=30)
+    wait_for(lambda: not alive(number))
 
 
 def test_bench_hands_on_the_exit_code_and_help(cli: Cli) -> None:

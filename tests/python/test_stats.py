@@ -82,6 +82,58 @@ def test_verdicts(ratio: Interval, verdict: Verdict) -> None:
     assert stats.verdict(ratio, 0.05, samples=5) is verdict
 
 
+@pytest.mark.parametrize(
+    ("size", "name", "confidence"),
+    [(1, "one sample", 0.0), (2, "range of 2", 0.5), (3, "range of 3", 0.75),
+     (5, "range of 5", 0.9375), (6, "95 %", 0.95), (20, "95 %", 0.95)],
+)  # fmt: skip
+def test_an_interval_says_what_it_is(size: int, name: str, confidence: float) -> None:
+    values = [float(v) for v in range(1, size + 1)]
+    interval = stats.median_interval(values)
+    assert interval.name == name
+    assert interval.confidence == pytest.approx(confidence)
+    if size < 6:
+        assert (interval.low, interval.high) == (values[0], values[-1])
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_a_range_covers_the_true_median_as_often_as_it_says(size: int) -> None:
+    rng = np.random.default_rng(14)
+    trials = 2000
+    intervals = [stats.median_interval(list(rng.lognormal(0, 0.3, size))) for _ in range(trials)]
+    covered = sum(i.low <= 1 <= i.high for i in intervals) / trials
+    assert covered == pytest.approx(intervals[0].confidence, abs=0.035)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 4), (3, 10), (5, 7)])
+def test_a_ratio_of_equal_populations_is_covered_as_often_as_it_says(
+    sizes: tuple[int, int],
+) -> None:
+    rng = np.random.default_rng(15)
+    trials, covered = 400, 0
+    for _ in range(trials):
+        a, b = (list(rng.lognormal(0.0, 0.2, size)) for size in sizes)
+        interval = stats.ratio_interval(a, b)
+        covered += interval.low <= 1.0 <= interval.high
+    # Three standard errors of 400 trials.
+    assert covered / trials >= interval.confidence - 0.035
+    assert interval.is_range == (min(sizes) < 4)
+
+
+def test_who_is_not_slower_shares_the_first_place() -> None:
+    best, near, wild, slow = [100, 101, 102], [97, 98, 99], [40, 90, 130], [50, 51, 52]
+    tied = stats.tied_for_best([slow, near, best, wild])
+    assert tied == [False, True, True, True]
+    # The rule of `compare`, for each of them.
+    for samples, first in zip((slow, near, best, wild), tied, strict=True):
+        judged = stats.verdict(stats.ratio_interval(best, samples), 0.05, samples=3)
+        assert first == (judged is not Verdict.SLOWER)
+    assert stats.tied_for_best([[100.0], [97.0], [94.0]], exactly=True) == [True, True, False]
+    assert stats.tied_for_best([[100.0], [50.0]]) == [True, True], "single samples tell nothing"
+    assert stats.tied_for_best([[0.0, 0.0, 0.0], [5, 5, 5]]) == [False, True]
+    assert stats.tied_for_best([]) == []
+
+
 def test_fewer_than_three_samples_decide_nothing() -> None:
     assert stats.verdict(Interval(9, 8, 10), 0.05, samples=2) is Verdict.INCONCLUSIVE
 

@@ -287,6 +287,8 @@ def test_a_switch_that_is_on_by_default_can_be_switched_off() -> None:
 
 
 WRONG_LARGE = [
+    ('name = "one"', 'name = "../one"', 27, "the name '../one' has a slash"),
+    ('name = "large"', 'name = ""', 2, "the name '' is empty"),
     ('title = "One"\n', "", 26, "does not say its title"),
     ('cells = { workload = ["lookup"] }', 'cells = { workload = ["lokup"] }', 29, "names no cell"),
     ('title = "One"', 'title = "One"\nmetric = "p98"', 29, "unknown metric 'p98'; did you mean"),
