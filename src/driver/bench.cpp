@@ -367,7 +367,7 @@ class Session {
         accounting, rounds, {std::move(name), seconds, operations}, progress_, job);
     if (accounting == Accounting::on) repetition_result.simulated = target_->last_run();
     repetition_result.seconds = clock_.to_seconds(rounds.active());
-    repetition_result.tally = Tally(config_.histograms, config_.open_loop());
+    repetition_result.tally = Tally(config_.measures_latency(), config_.open_loop());
     for (const auto& worker : workers_) {
       repetition_result.tally.merge(worker->tally);
       fresh_exhausted_ = fresh_exhausted_ || worker->fresh_exhausted();
