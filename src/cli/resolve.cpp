@@ -382,7 +382,9 @@ class BenchResolver {
 
   Result<void> resolve_memory() {
     config_.pool_path = flags_.pool.value_or("");
-    while (config_.pool_path.size() > 1 && config_.pool_path.back() == '/')
+    // A wrapper may put its files' names behind that of a directory as it was given.
+    while (config_.plugin.empty() && config_.pool_path.size() > 1 &&
+           config_.pool_path.back() == '/')
       config_.pool_path.pop_back();
     config_.reuse = flags_.reuse;
     config_.force = flags_.force;
