@@ -340,10 +340,13 @@ class Session {
     if (config_.warmup_seconds > 0)
       static_cast<void>(
           run_phase(Accounting::on, config_.repetitions, 0, config_.warmup_seconds, "warm-up"));
+    std::optional<InterferenceWatch> others;
+    if (!config_.simulated) others.emplace();
     for (unsigned i = 0; i < config_.repetitions && !interrupted(); ++i)
       result_.repetitions.push_back(run_phase(
           Accounting::on, i, config_.workload.operations, config_.workload.seconds,
           "repetition " + std::to_string(i + 1) + " of " + std::to_string(config_.repetitions)));
+    if (others) result_.interference = others->so_far();
     for (const Instance<Keys>& each : instances_) note_unchecked_scans(*each.index);
   }
 

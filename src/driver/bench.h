@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "driver/config.h"
+#include "driver/interference.h"
 #include "driver/progress.h"
 #include "driver/tally.h"
 #include "platform/model/counters.h"
@@ -65,6 +66,7 @@ struct BenchResult {
   std::string medium;
   std::string heap;  ///< of the pool; "none"
   std::vector<RepetitionResult> repetitions;
+  std::optional<Interference> interference;  ///< of native runs, during the repetitions
   std::optional<workload::Verifier::Summary> verification;
   std::optional<Error> broken_invariant;  ///< what --check found
   std::vector<std::string> warnings;

@@ -182,6 +182,11 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
   Json repetitions = Json::array();
   for (const RepetitionResult& repetition : result.repetitions)
     repetitions.push_back(repetition_record(config, repetition));
+  Json machine = nullptr;
+  if (environment) {
+    machine = record_of(*environment, result.medium);
+    machine["interference"] = result.interference ? record_of(*result.interference) : Json(nullptr);
+  }
   Json verification = nullptr;
   if (result.verification)
     verification = {{"checked", result.verification->checked},
@@ -207,7 +212,7 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
           {"memory", memory_record(config, result.memory)},
           {"repetitions", std::move(repetitions)},
           {"verification", std::move(verification)},
-          {"environment", environment ? record_of(*environment, result.medium) : Json(nullptr)},
+          {"environment", std::move(machine)},
           {"warnings", result.warnings}};
 }
 
