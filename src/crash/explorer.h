@@ -68,6 +68,12 @@ struct LineState {
   std::vector<std::uint32_t> kept{};  ///< events since the floor whose stores are there
 };
 
+/// One operation of the continued workload.
+struct Continued {
+  Operation operation;
+  Answer answer;  ///< not returned: it ended the run
+};
+
 struct Violation {
   std::string oracle;  ///< durable linearizability, invariants, ...
   std::string what;
@@ -75,6 +81,10 @@ struct Violation {
   std::vector<std::uint32_t> open{};        ///< operations in flight
   std::vector<LineState> lines{};           ///< that differ from the newest content
   std::vector<LineState> recovery_lines{};  ///< of a second cut, inside recovery
+  /// No power cut is needed: the run itself is wrong, or the same oracle objects, without a second
+  /// cut, where everything that was stored before `event` is on media.
+  bool fails_without_loss = false;
+  std::vector<Continued> continued{};  ///< in order, after the recovery
 };
 
 struct Coverage {
@@ -145,6 +155,11 @@ class Explorer {
   [[nodiscard]] Found cut_recovery();
   [[nodiscard]] Found cut_here(Persistency& model, Known& known, unsigned& left);
   [[nodiscard]] Found violated(std::string oracle, std::string what) const;
+  /// The same of the run itself, without any cut.
+  [[nodiscard]] Found violated_live(std::string oracle, std::string what) const;
+  /// Fills in whether the violation, found at `now_`, needs that anything is lost.
+  [[nodiscard]] Found with_loss_told(Found found);
+  [[nodiscard]] Found judge_newest();
   void describe(Violation& violation, const std::vector<Open>& open,
                 const std::vector<std::uint32_t>& chosen) const;
 
@@ -173,6 +188,7 @@ class Explorer {
   bool absent_ = false;  ///< the state judged last holds no index
   bool closed_ = false;  ///< it says that the pool was closed
   std::vector<std::uint64_t> expected_;
+  std::vector<Continued> continued_;  ///< of the state judged last
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;
 };

@@ -9,6 +9,7 @@ Explorer::Found Explorer::judge(bool deep) {
   Recovered recovered;
   std::string oracle;
   std::string what;
+  continued_.clear();
   image_.mark();
   watch_.record(deep);
   const Ending ending = watch_.run([&] {
@@ -157,7 +158,8 @@ std::string Explorer::go_on(Instance& instance, std::uint64_t seed) {
     operation.action = static_cast<Action>(1 + rng.below(5));
     operation.key = static_cast<std::uint16_t>(rng.below(keys));
     operation.stamp = (std::uint64_t{1} << 40) + i;
-    const Answer answer = instance.perform(operation);
+    continued_.push_back({operation, {}});
+    const Answer& answer = continued_.back().answer = instance.perform(operation);
     if (answer.outcome == Outcome::out_of_space) continue;
     std::uint64_t& held = expected_[operation.key];
     const bool present = held != absent;

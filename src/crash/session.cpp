@@ -46,7 +46,8 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
   return Violation{.oracle = "completeness of the hooks",
                    .what = "byte " + std::to_string(at - pool.begin()) +
                            " of the pool is not what the run's hooks tell",
-                   .event = static_cast<std::uint32_t>(run.trace.size())};
+                   .event = static_cast<std::uint32_t>(run.trace.size()),
+                   .fails_without_loss = true};
 }
 
 /// The blocks that the stores of `trace` went to.
@@ -132,7 +133,8 @@ class Recording {
                         bench_.live().base());
     auto made = start_new(what_.subject, vocabulary_, bench_.live());
     if (!made) {
-      verdict_.violation = Violation{.oracle = "creation", .what = made.error().line()};
+      verdict_.violation = Violation{
+          .oracle = "creation", .what = made.error().line(), .fails_without_loss = true};
       return false;
     }
     instance_ = std::move(made).value();
