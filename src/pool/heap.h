@@ -45,6 +45,12 @@ struct HeapUsage {
   std::uint64_t reserved_bytes = 0;  ///< bytes of the pool taken from the free part: real use
   std::uint64_t capacity_bytes = 0;  ///< bytes the heap could ever hand out
   std::uint64_t dram_bytes = 0;      ///< the heap's own volatile state
+
+  /// Bytes in no live block. How much of it one reservation can have depends on how it is cut: a
+  /// heap may refuse a block of fewer bytes than this.
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept {
+    return capacity_bytes > live_bytes ? capacity_bytes - live_bytes : 0;
+  }
 };
 
 class Heap {
@@ -120,7 +126,22 @@ class Heap {
   }
 
   [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
+  /// Calls of `reserve` that were refused so far; never falls. Whoever compares it before and after
+  /// an operation learns whether an `out_of_space` was the heap's or the index's own.
+  [[nodiscard]] virtual std::uint64_t refusals() const noexcept {
+    return refusals_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] virtual const char* name() const noexcept = 0;
+
+ protected:
+  /// What every refused `reserve` returns.
+  [[nodiscard]] Reservation refuse() noexcept {
+    refusals_.fetch_add(1, std::memory_order_acq_rel);
+    return {};
+  }
+
+ private:
+  std::atomic<std::uint64_t> refusals_{0};
 };
 
 }  // namespace perdure

@@ -33,7 +33,8 @@ Reservation PartsHeap::reserve(std::size_t bytes) noexcept {
     const std::size_t part = (nearest + i) % part_.size();
     Reservation block = part_[part]->reserve(bytes);
     if (block) block.offset += std::uint64_t{part} << part_shift_;
-    if (block || i + 1 == part_.size()) return block;
+    if (block) return block;
+    if (i + 1 == part_.size()) return refuse();
   }
 }
 

@@ -100,7 +100,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
   PERDURE_ASSERT(serves_.load(std::memory_order_relaxed));
   Slot* slot = my_slot();
-  if (slot == nullptr || !serves_.load(std::memory_order_acquire)) return reservation;
+  if (slot == nullptr || !serves_.load(std::memory_order_acquire)) return refuse();
   const unsigned size_class = class_of(bytes);
   Cache& cache = slot->cache[size_class];
   for (bool called_in = false;;) {
@@ -114,7 +114,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
         return reservation;
       }
     }
-    if (called_in || !call_in_caches()) return reservation;
+    if (called_in || !call_in_caches()) return refuse();
     called_in = true;
   }
 }
