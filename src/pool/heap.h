@@ -124,6 +124,16 @@ class Heap {
   [[nodiscard]] virtual Extent block_at([[maybe_unused]] std::uint64_t offset) const noexcept {
     return {};
   }
+  /// True when a live block starts exactly here; false where the heap does not know. For tools; not
+  /// thread-safe.
+  [[nodiscard]] virtual bool is_live([[maybe_unused]] std::uint64_t offset) const noexcept {
+    return false;
+  }
+  /// How many blocks of `bytes` the heap could hand out now, if it was asked for nothing else; 0
+  /// where it does not know. For tools; not thread-safe.
+  [[nodiscard]] virtual std::uint64_t room_for([[maybe_unused]] std::size_t bytes) const noexcept {
+    return 0;
+  }
 
   [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
   /// Calls of `reserve` that were refused so far; never falls. Whoever compares it before and after

@@ -83,6 +83,17 @@ Heap::Extent PartsHeap::block_at(std::uint64_t offset) const noexcept {
   return extent;
 }
 
+bool PartsHeap::is_live(std::uint64_t offset) const noexcept {
+  const SlabHeap* const heap = heap_of(offset);
+  return heap != nullptr && heap->is_live(inside(offset));
+}
+
+std::uint64_t PartsHeap::room_for(std::size_t bytes) const noexcept {
+  std::uint64_t blocks = 0;
+  for (const auto& part : part_) blocks += part->room_for(bytes);
+  return blocks;
+}
+
 HeapUsage PartsHeap::usage() const noexcept {
   HeapUsage sum;
   for (const auto& part : part_) {
