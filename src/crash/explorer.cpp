@@ -58,7 +58,8 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
   run_ = &run;
   image_.load(run.before.data());
   model_.emplace(image_, image_.lines(), domain_, threads, bounds_.reorder);
-  history_.emplace(run.operations, run.answers, vocabulary_.keys());
+  history_.emplace(run.operations, run.answers, vocabulary_.keys(),
+                   [this](std::uint16_t key) { return vocabulary_.show(key); });
   created_ = creating_ = false;
   running_ = 0;
   now_ = 0;
@@ -277,19 +278,27 @@ Explorer::Found Explorer::buffered(bool& finished) {
   return found;
 }
 
-Explorer::Found Explorer::state(const std::vector<Open>& open,
-                                const std::vector<std::uint32_t>& chosen) {
-  std::uint64_t key = image_.floor_digest() ^ mix64(history_->digest() + created_);
+std::uint64_t Explorer::content_digest(const std::vector<Open>& open,
+                                       const std::vector<std::uint32_t>& chosen) const {
+  std::uint64_t sum = image_.floor_digest();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0)
-      key ^= digest(open[i].line, open[i].choices[0].content) ^
+      sum ^= digest(open[i].line, open[i].choices[0].content) ^
              digest(open[i].line, open[i].choices[chosen[i]].content);
+  return buffer_ ? mix64(sum) + buffer_->choice : sum;
+}
+
+Explorer::Found Explorer::state(const std::vector<Open>& open,
+                                const std::vector<std::uint32_t>& chosen) {
+  const std::uint64_t content = content_digest(open, chosen);
+  std::uint64_t key = content ^ mix64(history_->digest() + created_);
   if (buffer_) key = mix64(key ^ now_) + buffer_->choice;
   if (!seen_.insert(key).second) {
     ++coverage_.repeats;
     return std::nullopt;
   }
-  const bool deep = coverage_.states++ % bounds_.deep_every == 0;
+  const bool deep = is_deep(content);
+  ++coverage_.states;
   image_.mark();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
@@ -307,6 +316,7 @@ Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
   violation.event = now_;
   if (history_) violation.open = history_->open();
   violation.continued = continued_;
+  violation.blocks = blocks_;
   return violation;
 }
 
@@ -314,6 +324,7 @@ Explorer::Found Explorer::violated_live(std::string oracle, std::string what) co
   Found found = violated(std::move(oracle), std::move(what));
   found->fails_without_loss = true;
   found->continued.clear();
+  found->blocks.clear();
   return found;
 }
 

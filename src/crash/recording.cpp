@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "crash/cut.h"
 #include "crash/deviation.h"
+#include "crash/heap_oracle.h"
 #include "crash/session.h"
 #include "pm/pm.h"
 
@@ -81,6 +82,25 @@ class Recording {
       if (instance_ || prologue_.hung) finish();
     }
     return std::move(verdict_);
+  }
+
+  /// Of a run that has ended, and of which nothing else is wrong.
+  void ask_heap(Verdict& verdict) {
+    if (verdict.violation) verdict.violation->fails_without_loss = true;
+    if (verdict.violation || verdict.run.hung || !instance_ || is_foreign()) return;
+    if (what_.mutation.kind != Mutation::Kind::none) return;  // the original was asked
+    const auto is_wrong = [](const Answer& answer) { return !answer.wrong.empty(); };
+    if (std::ranges::any_of(verdict.run.answers, is_wrong)) return;  // which exploring tells
+    HeapOracle oracle(what_, bench_, vocabulary_, *instance_, verdict.run);
+    verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
+    if (oracle.hung()) static_cast<void>(instance_.release());
+    if (!oracle.wants_history()) return;
+    instance_.reset();
+    Recording again(what_, bench_);
+    again.block_history_.emplace();
+    Verdict named = again.run();
+    again.ask_heap(named);
+    if (named.violation) verdict = std::move(named);
   }
 
  private:
@@ -176,6 +196,7 @@ class Recording {
     recorder.called(operation);
     recorded().answers[operation] = instance_->perform(recorded().operations[operation]);
     recorder.returned(operation);
+    if (block_history_) block_history_->note(*instance_, operation);
   }
 
   /// By one thread: creation and preload, or what was told before the cut and the recovery.
@@ -192,6 +213,7 @@ class Recording {
         recovers_from_ = recorder.events();
         // A structure may say that the pool is damaged, if that is in its contract.
         instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
+        if (instance_ && block_history_) block_history_->note(*instance_, std::nullopt);
         return;
       }
       for (std::uint32_t i = 0; i < first_explored(); ++i) {
@@ -282,6 +304,7 @@ class Recording {
   Vocabulary vocabulary_;
   std::optional<CutState> cut_;
   std::unique_ptr<Instance> instance_;
+  std::optional<BlockHistory> block_history_;  ///< of the run, if it shall be noted
   std::span<std::byte> memory_;
   std::size_t recovers_from_ = 0;  ///< event
   Recorder::Run prologue_;
@@ -293,7 +316,10 @@ class Recording {
 Verdict record(const Case& what, Bench& bench) {
   platform::Observer::offers_transactions = what.transactions;
   pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
-  return Recording(what, bench).run();
+  Recording recording(what, bench);
+  Verdict verdict = recording.run();
+  recording.ask_heap(verdict);
+  return verdict;
 }
 
 }  // namespace perdure::crash

@@ -10,7 +10,7 @@
 namespace perdure::crash {
 namespace {
 
-double now_seconds() {
+double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -61,14 +61,14 @@ template <class Ask>
 Verdict examine(const Case& what, Bench& bench, Ask&& ask) {
   Verdict verdict = record(what, bench);
   if (verdict.violation || !is_worth_exploring(what, verdict)) return verdict;
-  const double began = now_seconds();
+  const double began = clock_seconds();
   const Vocabulary vocabulary(what.program);
   bench.watch().mutate(what.mutation);
   Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
                     what.bounds);
   verdict.violation = ask(explorer, verdict.run);
   verdict.coverage = explorer.coverage();
-  verdict.exploring_seconds = now_seconds() - began;
+  verdict.exploring_seconds = clock_seconds() - began;
   return verdict;
 }
 
