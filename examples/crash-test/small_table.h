@@ -68,6 +68,7 @@ class SmallTable final : public perdure::IntegerIndex {
     return perdure::Error{perdure::ErrorCode::unsupported, "no bulk load", "", "insert"};
   }
   std::uint64_t size() const override { return std::uint64_t(std::popcount(table_.used.load())); }
+  std::uint64_t most_records() const override { return slots; }
   perdure::Result<void> check_invariants() const override { return {}; }
   std::uint64_t dram_bytes() const override { return sizeof *this; }
 

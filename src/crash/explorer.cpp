@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/assert.h"
 
@@ -57,7 +58,8 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
   run_ = &run;
   image_.load(run.before.data());
   model_.emplace(image_, image_.lines(), domain_, threads, bounds_.reorder);
-  history_.emplace(run.operations, run.answers, vocabulary_.keys());
+  history_.emplace(run.operations, run.answers, vocabulary_.keys(),
+                   [this](std::uint16_t key) { return vocabulary_.show(key); });
   created_ = creating_ = false;
   running_ = 0;
   now_ = 0;
@@ -84,13 +86,13 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
     const bool tells = event >= run.explored_from && (run.telling.empty() || run.telling[event]);
     if (tells && is_point(event) && points++ % points_apart == 0) {
       if (event >= window_end_) open_window(event);
-      if (Found found = point(event)) return found;
+      if (Found found = point(event)) return with_loss_told(std::move(found));
       if (is_late()) break;
     }
     if (event == run.trace.size() || coverage_.states >= bounds_.states) break;
     if (Found found = step(event)) return found;
   }
-  if (run.hung) return violated("time-out", "the run itself hangs: a thread waits for ever");
+  if (run.hung) return violated_live("time-out", "the run itself hangs: a thread waits for ever");
   return std::nullopt;
 }
 
@@ -122,7 +124,7 @@ Explorer::Found Explorer::step(std::uint32_t number) {
     created_ = created_ || run_->operations[event.at].action == Action::create;
     const std::string wrong = history_->ret(event.at);
     if (!wrong.empty()) {
-      Found found = violated("answers of the run itself", wrong);
+      Found found = violated_live("answers of the run itself", wrong);
       found->open = {event.at};
       return found;
     }
@@ -276,19 +278,27 @@ Explorer::Found Explorer::buffered(bool& finished) {
   return found;
 }
 
-Explorer::Found Explorer::state(const std::vector<Open>& open,
-                                const std::vector<std::uint32_t>& chosen) {
-  std::uint64_t key = image_.floor_digest() ^ mix64(history_->digest() + created_);
+std::uint64_t Explorer::content_digest(const std::vector<Open>& open,
+                                       const std::vector<std::uint32_t>& chosen) const {
+  std::uint64_t sum = image_.floor_digest();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0)
-      key ^= digest(open[i].line, open[i].choices[0].content) ^
+      sum ^= digest(open[i].line, open[i].choices[0].content) ^
              digest(open[i].line, open[i].choices[chosen[i]].content);
+  return buffer_ ? mix64(sum) + buffer_->choice : sum;
+}
+
+Explorer::Found Explorer::state(const std::vector<Open>& open,
+                                const std::vector<std::uint32_t>& chosen) {
+  const std::uint64_t content = content_digest(open, chosen);
+  std::uint64_t key = content ^ mix64(history_->digest() + created_);
   if (buffer_) key = mix64(key ^ now_) + buffer_->choice;
   if (!seen_.insert(key).second) {
     ++coverage_.repeats;
     return std::nullopt;
   }
-  const bool deep = coverage_.states++ % bounds_.deep_every == 0;
+  const bool deep = is_deep(content);
+  ++coverage_.states;
   image_.mark();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
@@ -305,7 +315,38 @@ Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
   violation.what = std::move(what);
   violation.event = now_;
   if (history_) violation.open = history_->open();
+  violation.continued = continued_;
+  violation.blocks = blocks_;
   return violation;
+}
+
+Explorer::Found Explorer::violated_live(std::string oracle, std::string what) const {
+  Found found = violated(std::move(oracle), std::move(what));
+  found->fails_without_loss = true;
+  found->continued.clear();
+  found->blocks.clear();
+  return found;
+}
+
+Explorer::Found Explorer::with_loss_told(Found found) {
+  if (!found || found->fails_without_loss) return found;
+  const bool nothing_lost = found->lines.empty() && found->recovery_lines.empty();
+  const unsigned second_cuts = std::exchange(bounds_.recrash_states, 0);
+  const Found newest = nothing_lost ? found : judge_newest();
+  bounds_.recrash_states = second_cuts;
+  found->fails_without_loss = newest && newest->oracle == found->oracle;
+  return found;
+}
+
+// The store buffer is drained, and every line holds its newest content.
+Explorer::Found Explorer::judge_newest() {
+  image_.mark();
+  for (const Persistency::Buffered& waiting : model_->buffered())
+    image_.write(waiting.line, waiting.content);
+  for (const Open& of : open_lines(*model_)) image_.write(of.line, of.choices.back().content);
+  Found found = judge(true);
+  image_.undo();
+  return found;
 }
 
 void Explorer::describe(Violation& violation, const std::vector<Open>& open,
@@ -366,7 +407,7 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
   Found found = judge(true);
   image_.undo();
   if (found) describe(*found, open, chosen);
-  return found;
+  return with_loss_told(std::move(found));
 }
 
 }  // namespace perdure::crash

@@ -20,10 +20,12 @@
 #include <unordered_set>
 #include <vector>
 
+#include "crash/block_history.h"
 #include "crash/history.h"
 #include "crash/image.h"
 #include "crash/known.h"
 #include "crash/layout.h"
+#include "crash/map_model.h"
 #include "crash/persistency.h"
 #include "crash/recorder.h"
 #include "crash/subject.h"
@@ -68,6 +70,12 @@ struct LineState {
   std::vector<std::uint32_t> kept{};  ///< events since the floor whose stores are there
 };
 
+/// One operation of the continued workload.
+struct Continued {
+  Operation operation;
+  Answer answer;  ///< not returned: it ended the run
+};
+
 struct Violation {
   std::string oracle;  ///< durable linearizability, invariants, ...
   std::string what;
@@ -75,6 +83,11 @@ struct Violation {
   std::vector<std::uint32_t> open{};        ///< operations in flight
   std::vector<LineState> lines{};           ///< that differ from the newest content
   std::vector<LineState> recovery_lines{};  ///< of a second cut, inside recovery
+  /// No power cut is needed: the run itself is wrong, or the same oracle objects, without a second
+  /// cut, where everything that was stored before `event` is on media.
+  bool fails_without_loss = false;
+  std::vector<Continued> continued{};  ///< in order, after the recovery or the run
+  std::vector<FaultyBlock> blocks{};   ///< that leak, or were freed too early
 };
 
 struct Coverage {
@@ -123,6 +136,13 @@ class Explorer {
   [[nodiscard]] Found all_products(const std::vector<Open>& open);
   [[nodiscard]] Found recent_products(const std::vector<Open>& open);
   /// Makes the state of these choices, judges it unless it was seen, and takes it back.
+  /// Of the content that these choices make: the same whatever the trace has flushed before.
+  [[nodiscard]] std::uint64_t content_digest(const std::vector<Open>& open,
+                                             const std::vector<std::uint32_t>& chosen) const;
+  /// One of `deep_every` contents.
+  [[nodiscard]] bool is_deep(std::uint64_t content_digest) const {
+    return mix64(content_digest + 1) % bounds_.deep_every == 0;
+  }
   [[nodiscard]] Found state(const std::vector<Open>& open,
                             const std::vector<std::uint32_t>& chosen);
   [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
@@ -141,10 +161,17 @@ class Explorer {
   [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
   [[nodiscard]] std::string go_on(Instance& instance, std::uint64_t seed);
-  [[nodiscard]] std::string reopen(std::uint64_t live_blocks);
+  [[nodiscard]] std::string reopen();
+  /// The same state once more, with who reserved which block noted, if it was about blocks.
+  [[nodiscard]] Found judge_naming_blocks();
   [[nodiscard]] Found cut_recovery();
   [[nodiscard]] Found cut_here(Persistency& model, Known& known, unsigned& left);
   [[nodiscard]] Found violated(std::string oracle, std::string what) const;
+  /// The same of the run itself, without any cut.
+  [[nodiscard]] Found violated_live(std::string oracle, std::string what) const;
+  /// Fills in whether the violation, found at `now_`, needs that anything is lost.
+  [[nodiscard]] Found with_loss_told(Found found);
+  [[nodiscard]] Found judge_newest();
   void describe(Violation& violation, const std::vector<Open>& open,
                 const std::vector<std::uint32_t>& chosen) const;
 
@@ -170,9 +197,16 @@ class Explorer {
   std::uint32_t window_end_ = 0;          ///< event: the window's last point is before it
   std::vector<std::uint16_t> questions_;  ///< keys that oracles look up: those in flight, at least
   std::vector<std::uint64_t> stamps_;
-  bool absent_ = false;  ///< the state judged last holds no index
-  bool closed_ = false;  ///< it says that the pool was closed
-  std::vector<std::uint64_t> expected_;
+  bool absent_ = false;               ///< the state judged last holds no index
+  bool closed_ = false;               ///< it says that the pool was closed
+  std::optional<MapModel> expected_;  ///< after the continued workload
+  std::vector<Continued> continued_;  ///< of the state judged last
+  bool names_blocks_ = false;
+  std::uint64_t live_blocks_ = 0;  ///< after the continued workload
+  std::vector<Heap::Extent> live_extents_;
+  BlockHistory block_history_;
+  bool blocks_differ_ = false;
+  std::vector<FaultyBlock> blocks_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;
 };

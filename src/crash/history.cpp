@@ -17,9 +17,25 @@ std::pair<std::uint16_t, std::uint16_t> reach(const Operation& operation, const 
 }  // namespace
 
 History::History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
-                 std::uint16_t keys)
-    : operations_(operations), answers_(answers), keys_(keys), lowest_(keys) {
+                 std::uint16_t keys, Show show)
+    : operations_(operations),
+      answers_(answers),
+      show_(std::move(show)),
+      keys_(keys),
+      lowest_(keys) {
   for (std::uint16_t key = 0; key < keys; ++key) settle(key);
+}
+
+std::string History::name(std::uint16_t key) const {
+  return show_ ? "key " + show_(key) : "key number " + std::to_string(key);
+}
+
+std::string History::values_of(std::uint16_t key) const {
+  std::string text;
+  for (const std::uint64_t value : keys_[key].allowed)
+    text += (text.empty() ? "" : " or ") +
+            (value == absent ? std::string("absent") : "stamp " + std::to_string(value));
+  return text;
 }
 
 std::uint64_t History::scanned(const Answer& answer, std::uint16_t key) const {
@@ -88,16 +104,17 @@ std::string History::ret(std::uint32_t operation) {
   if (what.action == Action::create) return {};
   if (what.action == Action::load) {
     for (std::uint16_t key = 0; key < what.count; ++key)
-      if (!close_on(key, operation)) return "bulk load of a key that was there";
+      if (!close_on(key, operation)) return "bulk load of " + name(key) + ", which was there";
     return {};
   }
   if (what.action != Action::scan) {
     if (close_on(what.key, operation)) return {};
-    return std::string(name_of(what.action)) + " came to " + name_of(answer.outcome) +
+    return std::string(name_of(what.action)) + " of " + name(what.key) + " came to " +
+           name_of(answer.outcome) +
            (answer.outcome == Outcome::ok && what.action == Action::lookup
                 ? " with stamp " + std::to_string(answer.stamp)
                 : "") +
-           ", which no order of the operations explains";
+           ", which no order of the operations explains: the key was " + values_of(what.key);
   }
   const auto [begin, end] = reach(what, answer, keys());
   for (std::uint16_t key = begin; key < end; ++key)
@@ -105,7 +122,8 @@ std::string History::ret(std::uint32_t operation) {
       return "scan " +
              std::string(scanned(answer, key) == absent ? "missed"
                                                         : "returned the wrong value of") +
-             " key number " + std::to_string(key) + ", which no order of the operations explains";
+             " " + name(key) + ", which no order of the operations explains: the key was " +
+             values_of(key);
   return {};
 }
 

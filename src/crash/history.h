@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@ namespace perdure::crash {
 
 class History {
  public:
-  /// `operations` and their answers by number, as the trace's calls and returns name them.
+  /// `operations` and their answers by number, as the trace's calls and returns name them. `show`
+  /// names keys in texts; without it they go by their numbers.
+  using Show = std::function<std::string(std::uint16_t key)>;
   History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
-          std::uint16_t keys);
+          std::uint16_t keys, Show show = {});
 
   void call(std::uint32_t operation);
   /// Empty, or why no order of the operations explains the answer.
@@ -57,10 +60,15 @@ class History {
   void settle(std::uint16_t key);
   /// Among the allowed stamps but the lowest.
   [[nodiscard]] bool allows_above(std::uint16_t key, std::uint64_t stamp) const;
+  /// "key 17".
+  [[nodiscard]] std::string name(std::uint16_t key) const;
+  /// "absent, stamp 5": what the key may have held when the operation returned.
+  [[nodiscard]] std::string values_of(std::uint16_t key) const;
   [[nodiscard]] std::uint64_t scanned(const Answer& answer, std::uint16_t key) const;
 
   const std::vector<Operation>& operations_;
   const std::vector<Answer>& answers_;
+  Show show_;
   std::vector<Key> keys_;
   std::vector<std::uint64_t> lowest_;  ///< allowed stamp, by key: most have no other
   std::vector<std::uint32_t> open_;

@@ -96,5 +96,17 @@ TEST_F(HistoryTest, TheDigestTellsAllowedContentsApart) {
   EXPECT_NE(open, history.digest());
 }
 
+TEST_F(HistoryTest, TextsNameTheKeyAndWhatItHeld) {
+  const auto insert = add(Action::insert, 5);
+  const auto lookup = add(Action::lookup, 0, Outcome::ok, 6);
+  History history(operations_, answers_, 1, [](std::uint16_t) { return "seven"; });
+  history.call(insert);
+  EXPECT_EQ(history.ret(insert), "");
+  history.call(lookup);
+  EXPECT_EQ(history.ret(lookup),
+            "lookup of key seven came to ok with stamp 6, which no order of the operations "
+            "explains: the key was stamp 5");
+}
+
 }  // namespace
 }  // namespace perdure::crash

@@ -9,6 +9,9 @@ Explorer::Found Explorer::judge(bool deep) {
   Recovered recovered;
   std::string oracle;
   std::string what;
+  continued_.clear();
+  blocks_differ_ = false;
+  blocks_.clear();
   image_.mark();
   watch_.record(deep);
   const Ending ending = watch_.run([&] {
@@ -37,10 +40,19 @@ Explorer::Found Explorer::judge(bool deep) {
     return violated("recovery",
                     std::string("recovery, or the first use after it, ") + name_of(ending));
   }
+  if (blocks_differ_ && !names_blocks_) return judge_naming_blocks();
   if (!what.empty()) return violated(std::move(oracle), std::move(what));
   if (!deep) return std::nullopt;
   ++coverage_.deep;
   return cut_recovery();
+}
+
+Explorer::Found Explorer::judge_naming_blocks() {
+  names_blocks_ = true;
+  block_history_ = {};
+  Found found = judge(true);
+  names_blocks_ = false;
+  return found;
 }
 
 /// The pool must not say that it was closed.
@@ -106,10 +118,11 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
   if (failed("continued workload", go_on(instance, now_))) return;
   instance.quiesce();
   if (failed("invariants", instance.check())) return;
-  const std::uint64_t live_blocks = instance.live_blocks();
+  live_blocks_ = instance.usage().live_blocks;
+  if (names_blocks_) live_extents_ = instance.live_extents();
   image_.take(instance.memory().data());
   recovered.instance.reset();
-  failed("continued workload", reopen(live_blocks));
+  failed("continued workload", reopen());
 }
 
 /// True where the subject's failure contract lets the operation under way (`key`: one that replaces
@@ -144,74 +157,47 @@ std::string Explorer::compare(Instance& instance) {
     const std::uint64_t found = instance.lookup(key);
     if (found != stamps_[key]) return "by lookup, " + told(key, found);
   }
-  return {};
+  return instance.count_wrongly(stamps_);
 }
 
 // A short workload on the recovered index, against a map. `stamps_` holds what it starts from.
 std::string Explorer::go_on(Instance& instance, std::uint64_t seed) {
   Rng rng(seed, 5);
-  expected_ = stamps_;
-  const std::uint16_t keys = vocabulary_.keys();
+  expected_.emplace(vocabulary_, stamps_);
+  if (names_blocks_) block_history_.note(instance, std::nullopt);
   for (unsigned i = 0; i < bounds_.continued; ++i) {
-    Operation operation;
-    operation.action = static_cast<Action>(1 + rng.below(5));
-    operation.key = static_cast<std::uint16_t>(rng.below(keys));
-    operation.stamp = (std::uint64_t{1} << 40) + i;
-    const Answer answer = instance.perform(operation);
-    if (answer.outcome == Outcome::out_of_space) continue;
-    std::uint64_t& held = expected_[operation.key];
-    const bool present = held != absent;
-    Outcome right = Outcome::ok;
-    switch (operation.action) {
-      case Action::insert:
-        right = present ? Outcome::exists : Outcome::ok;
-        break;
-      case Action::update:
-      case Action::remove:
-      case Action::lookup:
-        right = present ? Outcome::ok : Outcome::not_found;
-        break;
-      default:
-        break;
-    }
-    const std::string who =
-        std::string(name_of(operation.action)) + " of key " + vocabulary_.show(operation.key);
-    if (answer.outcome != right)
-      return who + " after recovery came to " + perdure::name_of(answer.outcome) + ", not " +
-             perdure::name_of(right);
-    if (operation.action == Action::lookup && present && answer.stamp != held)
-      return who + " after recovery returned another value";
-    if (right != Outcome::ok || operation.action == Action::lookup) continue;
-    held = operation.action == Action::remove ? absent : operation.stamp;
+    const Operation operation = draw_operation(rng, vocabulary_.keys(), i);
+    continued_.push_back({operation, {}});
+    const Answer& answer = continued_.back().answer = instance.perform(operation);
+    if (names_blocks_) block_history_.note(instance, i);
+    if (std::string wrong = expected_->take(operation, answer); !wrong.empty())
+      return "after recovery: " + wrong;
   }
-  if (std::string wrong = instance.contents(stamps_); !wrong.empty())
-    return "after recovery and a few operations: " + wrong;
-  for (std::uint16_t key = 0; key < keys; ++key)
-    if (stamps_[key] != expected_[key])
-      return "after recovery and a few operations key " + vocabulary_.show(key) +
-             " is not what they made it";
-  return {};
+  std::string wrong = instance.contents(stamps_);
+  if (wrong.empty()) wrong = expected_->compare(stamps_);
+  if (wrong.empty()) wrong = instance.count_wrongly(stamps_);
+  return wrong.empty() ? wrong : "after recovery and a few operations: " + wrong;
 }
 
 // Recovers once more, without a power cut, what the continued workload left.
-std::string Explorer::reopen(std::uint64_t live_blocks) {
+std::string Explorer::reopen() {
   Recovered again = recover(subject_, vocabulary_, image_.memory());
   if (!again.problem.empty()) return "the next recovery fails: " + again.problem;
   if (again.absent) return "the index is gone at the next recovery";
-  if (std::string wrong = again.instance->contents(stamps_); !wrong.empty())
-    return "at the next recovery: " + wrong;
-  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
-    if (stamps_[key] != expected_[key])
-      return "at the next recovery key " + vocabulary_.show(key) + " has changed";
+  std::string wrong = again.instance->contents(stamps_);
+  if (wrong.empty()) wrong = expected_->compare(stamps_);
+  if (wrong.empty()) wrong = again.instance->count_wrongly(stamps_);
+  if (!wrong.empty()) return "at the next recovery: " + wrong;
   if (again.instance->is_recovering()) again.instance->quiesce();
-  const std::uint64_t reached = again.instance->live_blocks();
-  if (reached < live_blocks)
-    return "leak: the heap held " + std::to_string(live_blocks) + " blocks, recovery reaches " +
-           std::to_string(reached);
-  if (reached > live_blocks)
-    return "double free: the heap held " + std::to_string(live_blocks) +
-           " blocks, recovery reaches " + std::to_string(reached);
-  return {};
+  const std::uint64_t reached = again.instance->usage().live_blocks;
+  blocks_differ_ = reached != live_blocks_;
+  if (blocks_differ_ && names_blocks_)
+    blocks_ = differing_blocks(live_extents_, again.instance->live_extents());
+  for (FaultyBlock& faulty : blocks_) faulty.reserved_by = block_history_.of(faulty.block.offset);
+  return tell_difference(subject_, live_blocks_, reached, blocks_, [&](std::uint32_t number) {
+    const Operation& by = continued_[number].operation;
+    return std::string(name_of(by.action)) + " of key " + vocabulary_.show(by.key);
+  });
 }
 
 // A second cut, inside the recovery that was just recorded: recovery must be idempotent.

@@ -15,6 +15,7 @@ class Explorer::Lazily {
   [[nodiscard]] Found run(bool& finished) {
     // To find a state known takes a small part of a recovery.
     constexpr std::uint64_t known_a_recovery = 8;
+    constexpr std::uint64_t lazy_a_deep_one = 4;
     const std::uint64_t most = explorer_.bounds_.lazy;
     std::uint64_t recoveries = 0;
     for (std::uint64_t all = 0; recoveries < most && all < known_a_recovery * most; ++all) {
@@ -33,7 +34,9 @@ class Explorer::Lazily {
         explorer_.describe(*found, open_, chosen);
         return found;
       }
-      if (all % explorer_.bounds_.deep_every == 0)
+      // Fewer than elsewhere, because each is made a second time.
+      const std::uint64_t content = explorer_.content_digest(open_, chosen);
+      if (explorer_.is_deep(content) && mix64(content) % lazy_a_deep_one == 0)
         if (Found deep = explorer_.state(open_, chosen)) return deep;
       while (!path_.empty() && !next_choice(path_.back())) path_.pop_back();
       if (path_.empty()) {

@@ -1,6 +1,7 @@
 #include "crash/subject.h"
 
 #include <algorithm>
+#include <set>
 
 #include "crash/toys/toys.h"
 #include "pool/slab_heap.h"
@@ -66,6 +67,14 @@ class IndexInstance final : public Instance {
   }
 
   [[nodiscard]] Answer perform(const Operation& operation) override {
+    const std::uint64_t refusals = pool_->heap().refusals();
+    Answer answer = answer_to(operation);
+    if (answer.outcome == Outcome::out_of_space && answer.wrong.empty())
+      answer.wrong = refused_wrongly(operation, refusals);
+    return answer;
+  }
+
+  [[nodiscard]] Answer answer_to(const Operation& operation) {
     Answer answer;
     answer.returned = true;
     const auto key =
@@ -117,13 +126,25 @@ class IndexInstance final : public Instance {
       if (std::string wrong = take(scan_, found_); !wrong.empty()) return wrong;
       for (const Answer::Found& found : found_) stamps[found.key] = found.stamp;
     }
+    return {};
+  }
+
+  // Asked when every key was found to be what it may be, so no key is at fault: only the count is.
+  [[nodiscard]] std::string count_wrongly(std::span<const std::uint64_t> stamps) const override {
+    if (is_recovering()) return {};  // a count would end a recovery beside the operations
     const auto present = static_cast<std::uint64_t>(
         std::ranges::count_if(stamps, [](std::uint64_t stamp) { return stamp != absent; }));
-    // A count would end a recovery that goes on beside the operations.
-    if (!is_recovering() && present != index_->size())
-      return "the index says it holds " + std::to_string(index_->size()) + " records, and " +
-             std::to_string(present) + " are found";
-    return {};
+    const std::uint64_t counted = index_->size();
+    if (present == counted) return {};
+    std::string text = "the index says it holds " + std::to_string(counted) + " records, and " +
+                       std::to_string(present) + " are found";
+    std::string names;
+    constexpr unsigned most = 8;
+    unsigned named = 0;
+    for (std::uint16_t key = 0; key < stamps.size() && named <= most; ++key)
+      if (stamps[key] != absent)
+        names += named++ == most ? ", ..." : (named == 1 ? "" : ", ") + universe_.show(key);
+    return text + (names.empty() ? "" : ": of keys " + names);
   }
 
   [[nodiscard]] std::uint64_t lookup(std::uint16_t key) override {
@@ -141,8 +162,17 @@ class IndexInstance final : public Instance {
     index_.reset();
     static_cast<void>(pool_->close());  // errors are of files
   }
-  [[nodiscard]] std::uint64_t live_blocks() const override {
-    return pool_->heap().usage().live_blocks;
+  [[nodiscard]] HeapUsage usage() const override { return pool_->heap().usage(); }
+  [[nodiscard]] std::vector<Heap::Extent> live_extents() const override {
+    const Heap& heap = pool_->heap();
+    std::vector<Heap::Extent> live;
+    constexpr std::uint64_t smallest = size_classes::smallest_step;
+    for (std::uint64_t at = 0; at < pool_->bytes();) {
+      const Heap::Extent block = heap.block_at(at);
+      if (block.offset == at && heap.is_live(at)) live.push_back(block);
+      at = block.bytes == 0 ? at + smallest : block.offset + block.bytes;
+    }
+    return live;
   }
   [[nodiscard]] bool is_recovering() const override { return pool_->is_recovering(); }
   [[nodiscard]] std::span<std::byte> memory() const override {
@@ -155,6 +185,7 @@ class IndexInstance final : public Instance {
 
  private:
   void create(Answer& answer) {
+    is_new_ = true;
     auto index = create_index<Keys>(*subject_.info, place_);
     if (index)
       index_ = std::move(index).value();
@@ -184,12 +215,65 @@ class IndexInstance final : public Instance {
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::size_t guess = found.empty() ? 0 : found.back().key + std::size_t{1};
       const int number = universe_.number_of(out[i].key, guess);
-      if (number < 0) return "a key that nobody inserted";
+      if (number < 0)
+        return "a scan found key " + show_key(out[i].key) + ", which nobody inserted" +
+               (found.empty() ? "" : ", after key " + universe_.show(found.back().key));
       const auto key = static_cast<std::uint16_t>(number);
-      if (!found.empty() && found.back().key >= key) return "a scan out of order or with a repeat";
+      if (!found.empty() && found.back().key >= key)
+        return "a scan found key " + universe_.show(key) + " after key " +
+               universe_.show(found.back().key);
       found.push_back({key, universe_.stamp_of(out[i].value)});
     }
     return {};
+  }
+
+  /// Empty, or why `out_of_space` was no right answer; the heap had refused `refusals_before` calls
+  /// when the operation began. An index may remember for a while that the heap was full.
+  [[nodiscard]] std::string refused_wrongly(const Operation& operation,
+                                            std::uint64_t refusals_before) const {
+    constexpr std::uint64_t most_threads = 8;  // whose changes a count may not have yet
+    const std::string who =
+        std::string(name_of(operation.action)) +
+        (operation.action == Action::load ? "" : " of key " + universe_.show(operation.key));
+    if (operation.action == Action::lookup || operation.action == Action::remove ||
+        operation.action == Action::scan)
+      return who + " came to out_of_space, and it adds nothing";
+    const std::uint64_t most = index_->most_records();
+    if (most != ~std::uint64_t{0} && index_->size() + most_threads >= most) return {};
+    const Heap& heap = pool_->heap();
+    const std::uint64_t refusals = heap.refusals();
+    if (refusals == 0)
+      return who +
+             " came to out_of_space, although the heap has refused nobody since the pool was " +
+             (is_new_ ? "created" : "opened") + " (" + std::to_string(heap.usage().free_bytes()) +
+             " of " + std::to_string(heap.usage().capacity_bytes) + " bytes are free)";
+    if (refusals != refusals_before) return {};
+    return has_plenty() ? who + " came to out_of_space without asking the heap, which has room: " +
+                              std::to_string(heap.usage().free_bytes()) + " of " +
+                              std::to_string(heap.usage().capacity_bytes) + " bytes are free"
+                        : std::string();
+  }
+
+  /// A quarter of the pool is free, and of every size that lives there, and of twice the largest,
+  /// many blocks could be had: more than any one change of structure takes.
+  [[nodiscard]] bool has_plenty() const {
+    constexpr std::uint64_t many = 16;
+    const Heap& heap = pool_->heap();
+    const HeapUsage usage = heap.usage();
+    if (usage.free_bytes() < usage.capacity_bytes / 4) return false;
+    std::set<std::uint64_t> sizes;
+    for (const Heap::Extent& block : live_extents()) sizes.insert(block.bytes);
+    if (sizes.empty()) return false;
+    sizes.insert(std::min<std::uint64_t>(2 * *sizes.rbegin(), Heap::max_block_bytes));
+    return std::ranges::all_of(sizes,
+                               [&](std::uint64_t bytes) { return heap.room_for(bytes) >= many; });
+  }
+
+  [[nodiscard]] static std::string show_key(typename Keys::Key key) {
+    if constexpr (Keys::kind == KeyKind::bytes)
+      return show_bytes(key);
+    else
+      return std::to_string(key);
   }
 
   const Subject& subject_;
@@ -198,6 +282,7 @@ class IndexInstance final : public Instance {
   std::unique_ptr<Pool> pool_;
   IndexPlace place_;
   std::unique_ptr<OrderedIndex<Keys>> index_;
+  bool is_new_ = false;
   typename Keys::Scan scan_;
   std::vector<Answer::Found> found_;
 };

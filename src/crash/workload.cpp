@@ -232,8 +232,12 @@ std::uint64_t stamp_in(std::string_view value) {
 }
 
 std::string Universe<ByteKeys>::show(std::uint16_t number) const {
+  return show_bytes(keys_[number]);
+}
+
+std::string show_bytes(std::string_view bytes) {
   std::string text = "\"";
-  for (const char c : keys_[number])
+  for (const char c : bytes)
     if (c >= ' ' && c <= '~' && c != '"' && c != '\\') {
       text += c;
     } else {

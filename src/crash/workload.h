@@ -73,6 +73,9 @@ inline constexpr std::uint64_t bad_stamp = absent - 1;
 [[nodiscard]] std::string text_of(std::uint64_t stamp);
 [[nodiscard]] std::uint64_t stamp_in(std::string_view value);
 
+/// In quotes, with what is not printable as "\\x00".
+[[nodiscard]] std::string show_bytes(std::string_view bytes);
+
 /// The universe in the vocabulary of a kind of key.
 template <class Keys>
 class Universe;

@@ -192,6 +192,10 @@ class Index {
   /// Records present. Exact when no operation runs. Cost may be linear.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 
+  /// Records it can hold at most, where a fixed table limits that, and not the pool's room alone:
+  /// one more is `out_of_space`.
+  [[nodiscard]] virtual std::uint64_t most_records() const { return ~std::uint64_t{0}; }
+
   /// Walks the whole structure and checks every invariant its header numbers, and that exactly the
   /// blocks it reaches are live. No other operation may run. Errors: corrupt, naming the invariant.
   [[nodiscard]] virtual Result<void> check_invariants() const = 0;

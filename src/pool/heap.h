@@ -46,6 +46,12 @@ struct HeapUsage {
   std::uint64_t reserved_bytes = 0;  ///< bytes of the pool taken from the free part: real use
   std::uint64_t capacity_bytes = 0;  ///< bytes the heap could ever hand out
   std::uint64_t dram_bytes = 0;      ///< the heap's own volatile state
+
+  /// Bytes in no live block. How much of it one reservation can have depends on how it is cut: a
+  /// heap may refuse a block of fewer bytes than this.
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept {
+    return capacity_bytes > live_bytes ? capacity_bytes - live_bytes : 0;
+  }
 };
 
 class Heap {
@@ -131,9 +137,34 @@ class Heap {
   [[nodiscard]] virtual Extent block_at([[maybe_unused]] std::uint64_t offset) const noexcept {
     return {};
   }
+  /// True when a live block starts exactly here; false where the heap does not know. For tools; not
+  /// thread-safe.
+  [[nodiscard]] virtual bool is_live([[maybe_unused]] std::uint64_t offset) const noexcept {
+    return false;
+  }
+  /// How many blocks of `bytes` the heap could hand out now, if it was asked for nothing else; 0
+  /// where it does not know. For tools; not thread-safe.
+  [[nodiscard]] virtual std::uint64_t room_for([[maybe_unused]] std::size_t bytes) const noexcept {
+    return 0;
+  }
 
   [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
+  /// Calls of `reserve` that were refused so far; never falls. Whoever compares it before and after
+  /// an operation learns whether an `out_of_space` was the heap's or the index's own.
+  [[nodiscard]] virtual std::uint64_t refusals() const noexcept {
+    return refusals_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] virtual const char* name() const noexcept = 0;
+
+ protected:
+  /// What every refused `reserve` returns.
+  [[nodiscard]] Reservation refuse() noexcept {
+    refusals_.fetch_add(1, std::memory_order_acq_rel);
+    return {};
+  }
+
+ private:
+  std::atomic<std::uint64_t> refusals_{0};
 };
 
 }  // namespace perdure

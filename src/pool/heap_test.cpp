@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include "core/rng.h"
 #include "pm/pm.h"
@@ -168,6 +169,28 @@ TEST_P(HeapTest, AFullHeapSaysSoAndGoesOnOnceBlocksAreFreed) {
 
 // Every block is stamped from end to end by its owner; a block handed out twice, or one that
 // overlaps another, is found when its stamp is read again.
+TEST_P(HeapTest, CountsItsRefusals) {
+  const auto pool = create();
+  Heap& heap = pool->heap();
+  EXPECT_EQ(heap.refusals(), 0U);
+  EXPECT_LE(heap.usage().free_bytes(), heap.usage().capacity_bytes);
+  std::vector<Reservation> held;
+  for (;;) {
+    const Reservation block = heap.reserve(4096);
+    if (!block) break;
+    EXPECT_EQ(heap.refusals(), 0U);
+    held.push_back(block);
+  }
+  EXPECT_EQ(heap.refusals(), 1U);
+  EXPECT_EQ(heap.usage().free_bytes(), heap.usage().capacity_bytes - heap.usage().live_bytes);
+  EXPECT_LT(heap.usage().free_bytes(), heap.usage().capacity_bytes / 10);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(heap.reserve(4096));
+  EXPECT_EQ(heap.refusals(), 4U);
+  for (Reservation& block : held) heap.cancel(block);
+  EXPECT_TRUE(heap.reserve(4096));
+  EXPECT_EQ(heap.refusals(), 4U);
+}
+
 TEST_P(HeapTest, ConcurrentBlocksNeverOverlap) {
   const auto pool = create(64 << 20);
   constexpr unsigned threads = 4;

@@ -50,7 +50,7 @@ Reservation MemkindHeap::reserve(std::size_t bytes) noexcept {
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
   void* memory = nullptr;
   if (memkind_posix_memalign(kind_, &memory, block_alignment(bytes), block_bytes(bytes)) != 0)
-    return block;
+    return refuse();
   live_.add(1, bytes);
   block.offset = static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - base_);
   block.bytes = static_cast<std::uint32_t>(bytes);

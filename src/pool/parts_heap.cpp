@@ -34,7 +34,8 @@ Reservation PartsHeap::reserve(std::size_t bytes) noexcept {
     const std::size_t part = (nearest + i) % part_.size();
     Reservation block = part_[part]->reserve(bytes);
     if (block) block.offset += std::uint64_t{part} << part_shift_;
-    if (block || i + 1 == part_.size()) return block;
+    if (block) return block;
+    if (i + 1 == part_.size()) return refuse();
   }
 }
 
@@ -104,6 +105,17 @@ Heap::Extent PartsHeap::block_at(std::uint64_t offset) const noexcept {
   Extent extent = heap->block_at(inside(offset));
   if (extent.offset != null_offset) extent.offset += offset - inside(offset);
   return extent;
+}
+
+bool PartsHeap::is_live(std::uint64_t offset) const noexcept {
+  const SlabHeap* const heap = heap_of(offset);
+  return heap != nullptr && heap->is_live(inside(offset));
+}
+
+std::uint64_t PartsHeap::room_for(std::size_t bytes) const noexcept {
+  std::uint64_t blocks = 0;
+  for (const auto& part : part_) blocks += part->room_for(bytes);
+  return blocks;
 }
 
 HeapUsage PartsHeap::usage() const noexcept {

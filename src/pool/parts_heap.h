@@ -33,6 +33,8 @@ class PartsHeap final : public Heap {
   [[nodiscard]] std::optional<Census> marked() const override;
   [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] bool is_live(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] std::uint64_t room_for(std::size_t bytes) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return part_.front()->name(); }
 

@@ -88,10 +88,10 @@ Reservation PmdkHeap::reserve(std::size_t bytes) noexcept {
   Reservation block;
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
   PERDURE_ASSERT(swept_.load(std::memory_order_relaxed));
-  if (!swept_.load(std::memory_order_acquire)) return block;
+  if (!swept_.load(std::memory_order_acquire)) return refuse();
   const PMEMoid object =
       pmemobj_xreserve(objects_, action_of(block), bytes, 0, class_flag_[class_of(bytes)]);
-  if (object.off == 0) return block;
+  if (object.off == 0) return refuse();
   block.offset = object.off;
   block.bytes = static_cast<std::uint32_t>(bytes);
   count(1, bytes);

@@ -19,18 +19,20 @@ PmdkTransaction::~PmdkTransaction() {
 std::uint64_t PmdkTransaction::allocate(std::size_t bytes) noexcept {
   const std::uint64_t flags = heap_.class_flag_[size_classes::class_of(bytes)];
   const PMEMoid object = pmemobj_tx_xalloc(bytes, 0, flags | POBJ_XALLOC_NO_ABORT);
-  if (object.off == 0) return null_offset;
+  if (object.off == 0) return heap_.refuse().offset;
   ++blocks_;
   bytes_ += static_cast<std::int64_t>(Heap::block_bytes(bytes));
   return object.off;
 }
 
 bool PmdkTransaction::snapshot(const void* begin, std::size_t bytes) noexcept {
-  return pmemobj_tx_xadd_range_direct(begin, bytes, POBJ_XADD_NO_ABORT | POBJ_XADD_NO_FLUSH) == 0;
+  const std::uint64_t flags = POBJ_XADD_NO_ABORT | POBJ_XADD_NO_FLUSH;
+  return pmemobj_tx_xadd_range_direct(begin, bytes, flags) == 0 || heap_.refuse();
 }
 
 bool PmdkTransaction::free(std::uint64_t offset, std::size_t bytes) noexcept {
-  if (pmemobj_tx_xfree(heap_.object_at(offset), POBJ_XFREE_NO_ABORT) != 0) return false;
+  if (pmemobj_tx_xfree(heap_.object_at(offset), POBJ_XFREE_NO_ABORT) != 0)
+    return static_cast<bool>(heap_.refuse());
   --blocks_;
   bytes_ -= static_cast<std::int64_t>(Heap::block_bytes(bytes));
   return true;
@@ -38,7 +40,8 @@ bool PmdkTransaction::free(std::uint64_t offset, std::size_t bytes) noexcept {
 
 bool PmdkTransaction::lend_log(void* begin, std::size_t bytes) noexcept {
   return pmemobj_tx_xlog_append_buffer(TX_LOG_TYPE_SNAPSHOT, begin, bytes,
-                                       POBJ_XLOG_APPEND_BUFFER_NO_ABORT) == 0;
+                                       POBJ_XLOG_APPEND_BUFFER_NO_ABORT) == 0 ||
+         heap_.refuse();
 }
 
 void PmdkTransaction::commit() noexcept {

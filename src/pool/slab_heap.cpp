@@ -7,49 +7,14 @@
 #include "core/assert.h"
 #include "core/rng.h"
 #include "pool/sealed_word.h"
+#include "pool/slab_geometry.h"
 
 namespace perdure {
 namespace {
 
-using size_classes::bytes_of;
 using size_classes::class_of;
-
-/// How a class is cut from the pool: `blocks` of its size in a span of `chunks`.
-struct Geometry {
-  std::uint32_t bytes = 0;
-  std::uint32_t chunks = 0;
-  std::uint32_t blocks = 0;
-  std::uint32_t words = 0;     ///< of the bitmap
-  std::uint32_t capacity = 0;  ///< blocks a slot may cache
-};
-
-// The shortest span that wastes little at its end: 1 % for nodes, because they fill the pool; more
-// for big blocks, because long spans of many classes would exhaust a small pool.
-constexpr Geometry geometry_of(unsigned size_class) {
-  constexpr std::size_t node_bytes = 2048;
-  constexpr std::size_t cached_bytes = 32 << 10;
-  const std::size_t bytes = bytes_of(size_class);
-  Geometry best{};
-  for (std::uint32_t chunks = 1; chunks <= 16; ++chunks) {
-    const std::size_t span = chunks * SlabHeap::chunk_bytes;
-    const std::size_t waste = span % bytes;
-    if (span < bytes || waste > span / (bytes <= node_bytes ? 100 : 12)) continue;
-    best.bytes = static_cast<std::uint32_t>(bytes);
-    best.chunks = chunks;
-    best.blocks = static_cast<std::uint32_t>(span / bytes);
-    best.words = (best.blocks + 63) / 64;
-    best.capacity = static_cast<std::uint32_t>(std::min<std::size_t>(cached_bytes / bytes, 32));
-    break;
-  }
-  return best;
-}
-
-constexpr auto geometry = [] {
-  std::array<Geometry, size_classes::count> table{};
-  for (unsigned c = 0; c < size_classes::count; ++c) table[c] = geometry_of(c);
-  return table;
-}();
-static_assert(std::ranges::all_of(geometry, [](const Geometry& g) { return g.blocks > 0; }));
+using slab::geometry;
+using slab::Geometry;
 
 constexpr std::uint64_t high_water_purpose = 0x6869676877617465ULL;
 
@@ -105,7 +70,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
   PERDURE_ASSERT(serves_.load(std::memory_order_relaxed));
   Slot* slot = my_slot();
-  if (slot == nullptr || !serves_.load(std::memory_order_acquire)) return reservation;
+  if (slot == nullptr || !serves_.load(std::memory_order_acquire)) return refuse();
   const unsigned size_class = class_of(bytes);
   Cache& cache = slot->cache[size_class];
   for (bool called_in = false;;) {
@@ -119,7 +84,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
         return reservation;
       }
     }
-    if (called_in || !call_in_caches()) return reservation;
+    if (called_in || !call_in_caches()) return refuse();
     called_in = true;
   }
 }
@@ -424,6 +389,38 @@ Heap::Extent SlabHeap::block_at(std::uint64_t offset) const noexcept {
   const std::uint64_t index = (in_heap - first) / shape.bytes;
   if (index >= shape.blocks) return {};
   return {first_offset_ + first + index * shape.bytes, shape.bytes};
+}
+
+bool SlabHeap::is_live(std::uint64_t offset) const noexcept {
+  const Extent block = block_at(offset);
+  if (block.offset != offset || !is_marked(offset)) return false;
+  const unsigned size_class = class_of(block.bytes);
+  return std::ranges::none_of(slot_, [&](const std::atomic<Slot*>& entry) {
+    const Slot* const slot = entry.load(std::memory_order_acquire);
+    if (slot == nullptr) return false;
+    const Cache& cache = slot->cache[size_class];
+    const auto end = cache.block.begin() + cache.count;
+    return std::find(cache.block.begin(), end, offset) != end;
+  });
+}
+
+std::uint64_t SlabHeap::room_for(std::size_t bytes) const noexcept {
+  const unsigned size_class = class_of(bytes);
+  const Geometry& shape = geometry[size_class];
+  std::uint64_t blocks = 0;
+  std::uint32_t first = (frozen_chunks_ + shape.chunks - 1) / shape.chunks * shape.chunks;
+  for (; first + shape.chunks <= chunks_; first += shape.chunks) {
+    std::uint32_t free_chunks = 0;
+    while (free_chunks < shape.chunks && chunk_is_free(first + free_chunks)) ++free_chunks;
+    if (free_chunks == shape.chunks)
+      blocks += shape.blocks;
+    else if (chunk_[first].size_class.load(std::memory_order_relaxed) == size_class)
+      blocks += shape.blocks - used_blocks(first, size_class);
+  }
+  for (const auto& entry : slot_)
+    if (const Slot* const slot = entry.load(std::memory_order_acquire); slot != nullptr)
+      blocks += slot->cache[size_class].count;
+  return blocks;
 }
 
 bool SlabHeap::is_allocated(std::uint64_t offset, unsigned size_class) const noexcept {

@@ -55,6 +55,8 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool keep_high_water(std::atomic<std::uint64_t>& word) noexcept override;
   [[nodiscard]] Result<bool> serve_above(std::atomic<std::uint64_t>& word) override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] bool is_live(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] std::uint64_t room_for(std::size_t bytes) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
   [[nodiscard]] const char* name() const noexcept override { return "slab"; }
 

@@ -66,6 +66,7 @@ class TableToy final : public Toy {
     const unsigned slot = find(key);
     if (slot == nowhere) return Outcome::not_found;
     commit(table_.commit.load(relaxed) & ~bit(slot));
+    ++free_slots_;
     return Outcome::ok;
   }
   Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
@@ -84,6 +85,7 @@ class TableToy final : public Toy {
   [[nodiscard]] std::uint64_t size() const override {
     return static_cast<std::uint64_t>(std::popcount(table_.commit.load(relaxed)));
   }
+  [[nodiscard]] std::uint64_t most_records() const override { return Table::records; }
   [[nodiscard]] Result<void> check_invariants() const override {
     for (unsigned slot = 0; slot < Table::records; ++slot)
       if ((table_.commit.load(relaxed) & bit(slot)) != 0 &&
@@ -102,6 +104,7 @@ class TableToy final : public Toy {
     table_.log.valid.store(0, relaxed);
     table_.lock.reset();
     pm::persist(&table_, offsetof(Table, record));
+    free_slots_ = Table::records;
   }
 
   [[nodiscard]] Result<void> recover() {
@@ -116,6 +119,7 @@ class TableToy final : public Toy {
     }
     if (is(Defect::leak_in_allocation) && !has(Defect::leak_in_allocation))
       pm::store_persist(table_.allocated, table_.commit.load(relaxed));  // T3
+    if (!has(Defect::slots_not_counted)) free_slots_ = Table::records - size();
     return check_invariants();
   }
 
@@ -167,8 +171,12 @@ class TableToy final : public Toy {
 
   Outcome add(std::uint64_t key, std::uint64_t value, std::uint64_t gone) {
     const std::uint64_t live = table_.commit.load(relaxed);
-    const auto slot = static_cast<unsigned>(std::countr_one(live));
-    if (slot == nowhere) return Outcome::out_of_space;
+    const bool once = has(Defect::slots_used_once);
+    const std::uint64_t taken = once ? live | table_.allocated.load(relaxed) : live;
+    const auto slot = static_cast<unsigned>(std::countr_one(taken));
+    if (slot == nowhere || free_slots_ == 0) return Outcome::out_of_space;
+    if (once) pm::store_persist(table_.allocated, taken | bit(slot));
+    if (gone == 0) --free_slots_;
     if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, live | bit(slot));
     if (has(Defect::valid_before_payload)) commit((live | bit(slot)) & ~gone);
     Entry& record = table_.record[slot];
@@ -254,6 +262,7 @@ class TableToy final : public Toy {
 
   Table& table_;
   pm::VersionLock lock_;
+  std::uint64_t free_slots_ = 0;  ///< so that a full table is not searched
   bool held_ = false;
 };
 

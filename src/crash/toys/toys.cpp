@@ -10,7 +10,8 @@ namespace perdure::crash {
 namespace {
 
 constexpr bool is_list(Defect defect) {
-  return defect == Defect::publish_before_init || defect == Defect::free_before_unlink;
+  return defect == Defect::publish_before_init || defect == Defect::free_before_unlink ||
+         defect == Defect::dead_nodes_stay || defect == Defect::old_node_not_freed;
 }
 
 template <Defect defect, bool repaired, bool create>
@@ -45,7 +46,8 @@ const char* name_of(Defect defect) noexcept {
       "last_line_missed",      "valid_before_payload", "two_tokens",         "non_atomic_move",
       "unlock_before_flush",   "publish_before_init",  "free_before_unlink", "log_reset_unflushed",
       "replay_not_idempotent", "lock_survives",        "leak_in_allocation", "read_of_unflushed",
-      "elided_publish"};
+      "elided_publish",        "slots_used_once",      "slots_not_counted",  "dead_nodes_stay",
+      "old_node_not_freed"};
   static_assert(std::size(names) == defects);
   return names[static_cast<std::size_t>(defect)];
 }
@@ -56,7 +58,10 @@ std::span<const IndexInfo> toys() {
 }
 
 unsigned threads_of(Defect defect) noexcept {
-  return defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ? 2 : 1;
+  return defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ||
+                 defect == Defect::old_node_not_freed
+             ? 2
+             : 1;
 }
 
 bool is_elided(Defect defect) noexcept { return defect == Defect::elided_publish; }

@@ -46,6 +46,8 @@ class Arraylist final : public StructureIndex<Arraylist<Memory>, Memory> {
   using Base::Base;
   ~Arraylist() override { this->dismantle(); }
 
+  [[nodiscard]] std::uint64_t most_records() const override { return ids_.size(); }
+
  private:
   struct Place {
     std::uint64_t slot_and_one;

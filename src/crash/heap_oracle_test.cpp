@@ -1,0 +1,174 @@
+// Oracles that ask the heap: leaks of a run, slots lost for ever, refusals without a reason; and
+// what a violation tells of them.
+#include "crash/heap_oracle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "crash/toys/toys.h"
+#include "pm/pm.h"
+#include "pool/slab_heap.h"
+
+namespace perdure::crash {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t toy_bytes = std::size_t{256} << 10;
+
+Summary explore(const IndexInfo& info, std::size_t pool_bytes, unsigned threads,
+                std::uint64_t states, Bounds bounds = {}) {
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  Plan plan;
+  plan.subject.info = &info;
+  plan.subject.options = small_options(info);
+  plan.subject.pool_bytes = pool_bytes;
+  plan.threads = threads;
+  plan.most_states = states;
+  plan.seconds = 120;
+  plan.bounds = bounds;
+  Bench bench(pool_bytes);
+  return explore_many(plan, bench, [](const Summary&) {});
+}
+
+Summary find(Defect defect, Bounds bounds = {}) {
+  return explore(toys()[static_cast<std::size_t>(defect)], toy_bytes, threads_of(defect), 200'000,
+                 bounds);
+}
+
+TEST(HeapOracleTest, ALeakOfTheRunIsFoundAndItsBlockNamed) {
+  const Summary summary = find(Defect::old_node_not_freed);
+  ASSERT_TRUE(summary.violation.has_value());
+  const Violation& violation = *summary.violation;
+  EXPECT_EQ(violation.oracle, heap_oracle);
+  EXPECT_THAT(violation.what, HasSubstr("leak: the heap holds "));
+  EXPECT_THAT(violation.what, HasSubstr(" bytes at pool offset "));
+  EXPECT_THAT(violation.what, HasSubstr("(node), which "));
+  EXPECT_THAT(violation.what, HasSubstr(" key "));
+  EXPECT_TRUE(violation.fails_without_loss);
+  EXPECT_TRUE(violation.lines.empty());
+  ASSERT_FALSE(violation.blocks.empty());
+  EXPECT_TRUE(violation.blocks[0].leaks);
+}
+
+TEST(HeapOracleTest, TheFirstStoreToALeakedBlockIsTold) {
+  const Summary summary = find(Defect::old_node_not_freed);
+  ASSERT_TRUE(summary.violation.has_value() && !summary.violation->blocks.empty());
+  const FaultyBlock& faulty = summary.violation->blocks[0];
+  Bench bench(toy_bytes);
+  const Verdict again = record(*summary.failed, bench);
+  ASSERT_LT(faulty.first_store, again.run.trace.size());
+  const Event& store = again.run.trace[faulty.first_store];
+  EXPECT_EQ(store.kind, Event::Kind::store);
+  EXPECT_GE(store.at, faulty.block.offset);
+  EXPECT_LT(store.at, faulty.block.offset + faulty.block.bytes);
+  ASSERT_TRUE(faulty.reserved_by.has_value());
+  const auto call = std::ranges::find_if(again.run.trace, [&](const Event& event) {
+    return event.kind == Event::Kind::call && event.at == *faulty.reserved_by;
+  });
+  EXPECT_LT(call - again.run.trace.begin(), faulty.first_store);
+}
+
+TEST(HeapOracleTest, SlotsThatAreUsedOnceAreARefusalForWhichTheHeapGaveNoReason) {
+  const Summary summary = find(Defect::slots_used_once);
+  ASSERT_TRUE(summary.violation.has_value());
+  EXPECT_THAT(summary.violation->what, HasSubstr("came to out_of_space"));
+  EXPECT_THAT(summary.violation->what, HasSubstr("the heap has refused nobody since the pool was"));
+  EXPECT_TRUE(summary.violation->fails_without_loss);
+}
+
+TEST(HeapOracleTest, ARefusalAfterRecoveryIsFoundWithTheOperationsThatLedToIt) {
+  const Summary summary = find(Defect::slots_not_counted);
+  ASSERT_TRUE(summary.violation.has_value());
+  const Violation& violation = *summary.violation;
+  EXPECT_EQ(violation.oracle, "continued workload");
+  EXPECT_THAT(violation.what, HasSubstr("came to out_of_space"));
+  EXPECT_TRUE(violation.fails_without_loss);
+  ASSERT_FALSE(violation.continued.empty());
+  EXPECT_EQ(violation.continued.back().answer.outcome, Outcome::out_of_space);
+}
+
+TEST(HeapOracleTest, BlocksThatDeadRecordsKeepAreSlotsLost) {
+  const Summary summary = find(Defect::dead_nodes_stay);
+  ASSERT_TRUE(summary.violation.has_value());
+  EXPECT_EQ(summary.violation->oracle, heap_oracle);
+  EXPECT_THAT(summary.violation->what, HasSubstr("slots are lost: it holds "));
+}
+
+TEST(HeapOracleTest, ALostStoreIsNoViolationWithoutLoss) {
+  for (const Defect defect : {Defect::missing_flush, Defect::missing_fence,
+                              Defect::log_reset_unflushed, Defect::unlock_before_flush}) {
+    const Summary summary = find(defect);
+    ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
+    EXPECT_FALSE(summary.violation->fails_without_loss) << name_of(defect);
+    EXPECT_FALSE(summary.violation->lines.empty()) << name_of(defect);
+  }
+}
+
+/// A recovery that is wrong whatever was lost.
+TEST(HeapOracleTest, ALockThatSurvivesNeedsNothingLost) {
+  const Summary summary = find(Defect::lock_survives);
+  ASSERT_TRUE(summary.violation.has_value());
+  EXPECT_TRUE(summary.violation->fails_without_loss);
+}
+
+TEST(HeapOracleTest, TextsNameAKeyOrABlock) {
+  for (std::size_t i = 0; i < defects; ++i) {
+    const auto defect = static_cast<Defect>(i);
+    if (is_elided(defect)) continue;
+    const Summary summary = find(defect);
+    ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
+    const Violation& violation = *summary.violation;
+    // What a structure says of itself, and what does not end, is not of one key.
+    if (violation.oracle == "recovery" || violation.oracle == "invariants" ||
+        violation.oracle == "time-out" || violation.what.find("slots are lost") == 0)
+      continue;
+    EXPECT_TRUE(violation.what.find("key ") != std::string::npos ||
+                violation.what.find("pool offset") != std::string::npos)
+        << name_of(defect) << ": " << violation.what;
+  }
+}
+
+/// Which states the costly oracles are asked of hangs on their content, not on how many came
+/// before.
+TEST(HeapOracleTest, AQuarterOfTheContentsIsAskedAllOracles) {
+  const IndexInfo& sound = toys()[defects + static_cast<std::size_t>(Defect::missing_flush)];
+  const Summary summary = explore(sound, toy_bytes, 1, 20'000);
+  ASSERT_FALSE(summary.violation.has_value());
+  EXPECT_NEAR(static_cast<double>(summary.coverage.deep),
+              static_cast<double>(summary.coverage.states) / 4,
+              static_cast<double>(summary.coverage.states) / 20);
+}
+
+class FullPoolTest : public testing::TestWithParam<std::tuple<const char*, KeyKind>> {};
+
+/// Every refusal there has a reason, and what is freed is used again.
+TEST_P(FullPoolTest, AnIndexIsRefusedOnlyWhatAFullHeapHasNot) {
+  const auto [name, kind] = GetParam();
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  Plan plan;
+  plan.subject.info = *IndexRegistry::find(name);
+  plan.subject.options = small_options(*plan.subject.info);
+  plan.subject.pool_bytes = least_pool_bytes(plan.subject, kind) + SlabHeap::chunk_bytes;
+  plan.key_kind = kind;
+  plan.keys = plan.preload = 3000;
+  plan.operations = 60;
+  plan.most_states = 600;
+  plan.seconds = 60;
+  Bench bench(plan.subject.pool_bytes);
+  const Summary summary = explore_many(plan, bench, [](const Summary&) {});
+  EXPECT_FALSE(summary.violation.has_value())
+      << summary.violation->oracle << ": " << summary.violation->what;
+}
+
+INSTANTIATE_TEST_SUITE_P(, FullPoolTest,
+                         testing::Combine(testing::Values("lbtree", "fptree", "utree", "dptree",
+                                                          "pactree", "roart"),
+                                          testing::Values(KeyKind::integer, KeyKind::bytes)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  perdure::name_of(std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace perdure::crash

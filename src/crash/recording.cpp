@@ -1,0 +1,325 @@
+// Recording: a case's program runs without a cut, or goes on after one, and its trace is written.
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "core/assert.h"
+#include "crash/cut.h"
+#include "crash/deviation.h"
+#include "crash/heap_oracle.h"
+#include "crash/session.h"
+#include "pm/pm.h"
+
+namespace perdure::crash {
+namespace {
+
+constexpr std::uint32_t operations_between_quiesces = 3;
+
+/// The operations in the order their numbers name them: creation, preload, then the explored ones.
+std::vector<Operation> number(const Program& program) {
+  std::vector<Operation> all{{Action::create, 0, 0, 0, 0}};
+  all.insert(all.end(), program.preload.begin(), program.preload.end());
+  all.insert(all.end(), program.operations.begin(), program.operations.end());
+  return all;
+}
+
+/// What the trace makes of `content`.
+std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> content) {
+  for (const Event& event : trace) {
+    const bool stores = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+    if (stores) std::memcpy(content.data() + event.at, &event.value, event.size);
+  }
+  return content;
+}
+
+/// Whether the pool is, after the run, what the trace makes of it.
+std::optional<Violation> unseen_change(const Recorded& run, std::span<const std::byte> pool) {
+  const std::vector<std::byte> told = applied(run.trace, run.before);
+  if (std::memcmp(pool.data(), told.data(), pool.size()) == 0) return std::nullopt;
+  const auto at = std::ranges::mismatch(pool, told).in1;
+  return Violation{.oracle = "completeness of the hooks",
+                   .what = "byte " + std::to_string(at - pool.begin()) +
+                           " of the pool is not what the run's hooks tell",
+                   .event = static_cast<std::uint32_t>(run.trace.size()),
+                   .fails_without_loss = true};
+}
+
+/// The blocks that the stores of `trace` went to.
+void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
+  std::vector<bool> noted(instance.memory().size() / line_bytes);
+  for (const Event& event : trace) {
+    if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) continue;
+    const auto line = static_cast<LineNumber>(event.at / line_bytes);
+    if (noted[line]) continue;
+    noted[line] = true;
+    blocks.try_emplace(line, instance.block_at(std::uint64_t{line} * line_bytes));
+  }
+}
+
+/// Behind the preload, unless it is a bulk load; of a mutant not before its place, up to which it
+/// leaves nothing that the original does not.
+std::uint32_t first_explored_event(const Program& program, const Recorder::Run& prologue,
+                                   const Recorder::Run& main) {
+  const std::size_t behind = prologue.trace.size();
+  const bool passes = !program.preload.empty() && program.preload[0].action != Action::load;
+  std::size_t from = passes ? behind : 0;
+  if (prologue.mutated_from)
+    from = std::max(from, *prologue.mutated_from);
+  else if (main.mutated_from)
+    from = std::max(from, behind + *main.mutated_from);
+  return static_cast<std::uint32_t>(from);
+}
+
+/// One run while it is being recorded.
+class Recording {
+ public:
+  Recording(const Case& what, Bench& bench)
+      : what_(what), bench_(bench), vocabulary_(what.program) {}
+
+  [[nodiscard]] Verdict run() {
+    if (what_.cut == 0 ? start() : go_on()) {
+      prologue_ = alone();
+      if (instance_ || prologue_.hung) finish();
+    }
+    return std::move(verdict_);
+  }
+
+  /// Of a run that has ended, and of which nothing else is wrong.
+  void ask_heap(Verdict& verdict) {
+    if (verdict.violation) verdict.violation->fails_without_loss = true;
+    if (verdict.violation || verdict.run.hung || !instance_ || is_foreign()) return;
+    if (what_.mutation.kind != Mutation::Kind::none) return;  // the original was asked
+    const auto is_wrong = [](const Answer& answer) { return !answer.wrong.empty(); };
+    if (std::ranges::any_of(verdict.run.answers, is_wrong)) return;  // which exploring tells
+    HeapOracle oracle(what_, bench_, vocabulary_, *instance_, verdict.run);
+    verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
+    if (oracle.hung()) static_cast<void>(instance_.release());
+    if (!oracle.wants_history()) return;
+    instance_.reset();
+    Recording again(what_, bench_);
+    again.block_history_.emplace();
+    Verdict named = again.run();
+    again.ask_heap(named);
+    if (named.violation) verdict = std::move(named);
+  }
+
+ private:
+  [[nodiscard]] bool is_foreign() const { return what_.subject.heap == HeapKind::pmdk; }
+  [[nodiscard]] std::size_t first_explored() const { return 1 + what_.program.preload.size(); }
+  Recorded& recorded() { return verdict_.run; }
+
+  [[nodiscard]] bool start() {
+    Recorded& run = recorded();
+    run.operations = number(what_.program);
+    run.answers.resize(run.operations.size());
+    if (!is_foreign())
+      std::ranges::copy(bench_.garbage(mix64(what_.program.universe) % 2 == 0),
+                        bench_.live().base());
+    auto made = start_new(what_.subject, vocabulary_, bench_.live());
+    if (!made) {
+      verdict_.violation =
+          Violation{.oracle = "creation", .what = made.error().line(), .fails_without_loss = true};
+      return false;
+    }
+    instance_ = std::move(made).value();
+    memory_ = instance_->memory();
+    run.before.assign(memory_.begin(), memory_.end());
+    return true;
+  }
+
+  /// The sound program up to the cut, whose state is put where it was.
+  [[nodiscard]] bool go_on() {
+    PERDURE_ASSERT(!is_foreign());
+    Case uncut = what_;
+    uncut.cut = 0;
+    uncut.mutation = {};
+    uncut.schedule = {.software = what_.schedule.software};
+    Rng rng(what_.cut, 11);
+    // Now and then the pool is closed there instead: what an opening does differently is seen.
+    const bool closes = rng.below(4) == 0;
+    if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
+    Recording before(uncut, bench_);
+    Verdict first = before.run();
+    if (first.violation || first.run.hung || !before.instance_) {
+      verdict_ = std::move(first);
+      return false;
+    }
+    if (closes) before.instance_->close();
+    before.instance_.reset();
+    memory_ = bench_.live().span();
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_cut_to_mend(first.run);
+    if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
+    Recorded& run = recorded();
+    run.operations = number(what_.program);
+    run.answers.resize(run.operations.size());
+    for (const Event& event : cut_->told)
+      if (event.kind == Event::Kind::ret)
+        run.answers[event.at] = std::move(first.run.answers[event.at]);
+    std::ranges::copy(cut_->content, memory_.begin());
+    run.before = cut_->content;
+    return true;
+  }
+
+  /// Any state, half of the time; else of several the one in which recovery has most to mend.
+  [[nodiscard]] CutState draw_cut_to_mend(const Recorded& run) {
+    constexpr unsigned most_states = 12;
+    Rng rng(what_.cut, 9);
+    const auto draw = [&](Draw how) {
+      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), how, rng);
+    };
+    if (rng.below(2) == 0) return draw(Draw::any);
+    CutState best = draw(Draw::torn);
+    std::size_t mended = flushes_of_recovery(best);
+    for (unsigned i = 1; i < most_states; ++i) {
+      CutState other = draw(Draw::torn);
+      const std::size_t flushes = flushes_of_recovery(other);
+      if (flushes <= mended) continue;
+      mended = flushes;
+      best = std::move(other);
+    }
+    return best;
+  }
+  [[nodiscard]] std::size_t flushes_of_recovery(const CutState& cut) {
+    std::ranges::copy(cut.content, memory_.begin());
+    Recorder recorder(
+        memory_.data(), memory_.size(),
+        {.threads = 1, .schedule = {.software = what_.schedule.software}, .mutation = {}});
+    std::unique_ptr<Instance> instance;
+    const Recorder::Run run = recorder.run(
+        [&](unsigned) { instance = recover(what_.subject, vocabulary_, bench_.live()).instance; });
+    if (run.hung) static_cast<void>(instance.release());
+    return static_cast<std::size_t>(
+        std::ranges::count(run.trace, Event::Kind::flush, &Event::kind));
+  }
+
+  void perform(Recorder& recorder, std::uint32_t operation) {
+    recorder.called(operation);
+    recorded().answers[operation] = instance_->perform(recorded().operations[operation]);
+    recorder.returned(operation);
+    if (block_history_) block_history_->note(*instance_, operation);
+  }
+
+  /// By one thread: creation and preload, or what was told before the cut and the recovery.
+  [[nodiscard]] Recorder::Run alone() {
+    Recorder recorder(memory_.data(), memory_.size(),
+                      {.threads = 1,
+                       .schedule = {.software = what_.schedule.software},
+                       .mutation = what_.mutation,
+                       .before = is_foreign() ? recorded().before.data() : nullptr});
+    return recorder.run([&](unsigned) {
+      if (cut_) {
+        for (const Event& event : cut_->told)
+          event.kind == Event::Kind::call ? recorder.called(event.at) : recorder.returned(event.at);
+        recovers_from_ = recorder.events();
+        // A structure may say that the pool is damaged, if that is in its contract.
+        instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
+        if (instance_ && block_history_) block_history_->note(*instance_, std::nullopt);
+        return;
+      }
+      for (std::uint32_t i = 0; i < first_explored(); ++i) {
+        perform(recorder, i);
+        if (!recorded().answers[i].wrong.empty()) return;
+      }
+    });
+  }
+
+  /// By all threads at once, the same trace goes on: the operations that have not begun.
+  [[nodiscard]] Recorder::Run together(const std::byte* explained) {
+    std::vector<bool> begun(recorded().operations.size(), false);
+    if (cut_)
+      for (const Event& event : cut_->told) begun[event.at] = true;
+    const unsigned threads = what_.program.threads;
+    // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
+    const bool quiesces = threads == 1 && what_.cut % 2 == 0;
+    if (cut_) skip_some(begun);
+    Recorder recorder(memory_.data(), memory_.size(),
+                      {.threads = threads,
+                       .schedule = what_.schedule,
+                       .mutation = what_.mutation,
+                       .before = explained,
+                       .last_group = prologue_.last_group});
+    return recorder.run([&](unsigned thread) {
+      for (auto i = static_cast<std::uint32_t>(first_explored()); i < begun.size(); ++i)
+        if (recorded().operations[i].thread == thread && !begun[i]) {
+          perform(recorder, i);
+          // Retired blocks are freed and used again, or a link to one would never be noticed.
+          if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
+        }
+    });
+  }
+
+  /// Half of the time behind a cut: operations that have not begun never do, up to some one. What
+  /// is next after a recovery need not be of the kind that was cut.
+  void skip_some(std::vector<bool>& begun) const {
+    Rng rng(what_.cut, 12);
+    const auto rest = static_cast<std::uint64_t>(std::ranges::count(begun, false));
+    std::uint64_t skipped = rest == 0 || rng.below(2) == 0 ? 0 : rng.below(rest);
+    for (std::size_t i = first_explored(); i < begun.size() && skipped > 0; ++i)
+      if (!begun[i]) {
+        begun[i] = true;
+        --skipped;
+      }
+  }
+
+  void finish() {
+    Recorded& run = recorded();
+    std::vector<std::byte> explained;
+    if (is_foreign()) explained = applied(prologue_.trace, run.before);
+    Recorder::Run main;
+    if (!prologue_.hung && run.answers[0].wrong.empty())
+      main = together(is_foreign() ? explained.data() : nullptr);
+    run.hung = prologue_.hung || main.hung;
+    for (const Trace* const part : {&prologue_.trace, &main.trace})
+      if (instance_) note_blocks(*part, *instance_, run.blocks);
+    if (run.hung) {
+      static_cast<void>(instance_.release());  // locks are held for ever: it cannot be destroyed
+      if (is_foreign()) close_copy(memory_.data());
+    }
+    run.explored_from = cut_ ? static_cast<std::uint32_t>(recovers_from_)
+                             : first_explored_event(what_.program, prologue_, main);
+    const std::size_t behind = prologue_.trace.size();
+    if (!is_foreign()) run.in_use_from = static_cast<std::uint32_t>(behind);
+    if (what_.only_threads)
+      run.explored_from = std::max(run.explored_from, static_cast<std::uint32_t>(behind));
+    run.trace = std::move(prologue_.trace);
+    run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
+    if (what_.mutation.kind != Mutation::Kind::none && what_.domain == Domain::adr) {
+      for (Deviation& deviation : main.deviations) {
+        deviation.at += behind;
+        prologue_.deviations.push_back(deviation);
+      }
+      run.telling = find_lower_floors(run.trace, prologue_.deviations);
+    }
+    verdict_.steps = main.steps;
+    verdict_.sites = std::move(prologue_.sites);
+    verdict_.sites.insert(main.sites.begin(), main.sites.end());
+    verdict_.trace_digest = digest(run.trace);
+    // A mutant's stores are the original's, which was asked.
+    if (!is_foreign() && !run.hung && what_.mutation.kind == Mutation::Kind::none)
+      verdict_.violation = unseen_change(run, memory_);
+  }
+
+  const Case& what_;
+  Bench& bench_;
+  Vocabulary vocabulary_;
+  std::optional<CutState> cut_;
+  std::unique_ptr<Instance> instance_;
+  std::optional<BlockHistory> block_history_;  ///< of the run, if it shall be noted
+  std::span<std::byte> memory_;
+  std::size_t recovers_from_ = 0;  ///< event
+  Recorder::Run prologue_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict record(const Case& what, Bench& bench) {
+  platform::Observer::offers_transactions = what.transactions;
+  pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
+  Recording recording(what, bench);
+  Verdict verdict = recording.run();
+  recording.ask_heap(verdict);
+  return verdict;
+}
+
+}  // namespace perdure::crash
