@@ -12,6 +12,7 @@
 #include "pool/leftovers.h"
 #include "pool/mapping.h"
 #include "pool/pmdk_heap.h"
+#include "pool/pmdk_trial.h"
 
 namespace perdure {
 namespace {
@@ -172,6 +173,8 @@ Result<std::unique_ptr<Pool>> PmdkPool::open(const PoolOptions& options, File fi
   const Medium medium = medium_of(file.get());
   file = File();  // libpmemobj takes the same lock for itself
   treat_as_persistent(medium);
+  if (const Result<void> tried = try_pmdk_pool(options.path, layout_name, *bytes); !tried)
+    return tried.error();
   PMEMobjpool* objects = pmemobj_open(options.path.c_str(), layout_name);
   if (objects == nullptr) return open_error(errno, options.path);
   std::unique_ptr<PmdkPool> pool(new PmdkPool);

@@ -1,4 +1,4 @@
-// How the slab heap cuts each size class from the pool, known at compile time.
+// How the slab heap cuts chunks into blocks, class by class.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/rng.h"
 #include "pool/size_classes.h"
-#include "pool/slab_heap.h"
 
 namespace perdure::slab {
+
+inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 /// How a class is cut from the pool: `blocks` of its size in a span of `chunks`.
 struct Geometry {
@@ -22,13 +24,13 @@ struct Geometry {
 
 // The shortest span that wastes little at its end: 1 % for nodes, because they fill the pool; more
 // for big blocks, because long spans of many classes would exhaust a small pool.
-[[nodiscard]] constexpr Geometry geometry_of(unsigned size_class) {
+constexpr Geometry geometry_of(unsigned size_class) {
   constexpr std::size_t node_bytes = 2048;
   constexpr std::size_t cached_bytes = 32 << 10;
   const std::size_t bytes = size_classes::bytes_of(size_class);
   Geometry best{};
   for (std::uint32_t chunks = 1; chunks <= 16; ++chunks) {
-    const std::size_t span = chunks * SlabHeap::chunk_bytes;
+    const std::size_t span = chunks * chunk_bytes;
     const std::size_t waste = span % bytes;
     if (span < bytes || waste > span / (bytes <= node_bytes ? 100 : 12)) continue;
     best.bytes = static_cast<std::uint32_t>(bytes);
@@ -47,5 +49,10 @@ inline constexpr auto geometry = [] {
   return table;
 }();
 static_assert(std::ranges::all_of(geometry, [](const Geometry& g) { return g.blocks > 0; }));
+
+/// What a block adds to the sum of a census (pool/heap.h).
+[[nodiscard]] inline std::uint64_t census_hash(std::uint64_t offset, unsigned size_class) noexcept {
+  return mix64(offset ^ std::uint64_t{size_class + 1} << 52);
+}
 
 }  // namespace perdure::slab

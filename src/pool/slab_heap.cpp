@@ -5,7 +5,6 @@
 #include <new>
 
 #include "core/assert.h"
-#include "core/rng.h"
 #include "pool/sealed_word.h"
 #include "pool/slab_geometry.h"
 
@@ -17,10 +16,6 @@ using slab::geometry;
 using slab::Geometry;
 
 constexpr std::uint64_t high_water_purpose = 0x6869676877617465ULL;
-
-std::uint64_t hash_of(std::uint64_t offset, unsigned size_class) noexcept {
-  return mix64(offset ^ std::uint64_t{size_class + 1} << 52);
-}
 
 class Hold {
  public:
@@ -479,45 +474,8 @@ bool SlabHeap::unmark(std::uint64_t offset, unsigned size_class) noexcept {
   chunk_[first].bitmap.load(std::memory_order_relaxed)[index / 64].fetch_and(
       ~(std::uint64_t{1} << index % 64), std::memory_order_relaxed);
   ++unmarked_.blocks;
-  unmarked_.sum += hash_of(offset, size_class);
+  unmarked_.sum += slab::census_hash(offset, size_class);
   return true;
-}
-
-SlabHeap::Census SlabHeap::census_below(std::uint32_t end) const noexcept {
-  Census census;
-  for (std::uint32_t first = 0; first < end; ++first) {
-    const std::uint8_t size_class = chunk_[first].size_class.load(std::memory_order_acquire);
-    if (size_class == no_class || first % geometry[size_class].chunks != 0) continue;
-    const Geometry& shape = geometry[size_class];
-    const std::atomic<std::uint64_t>* bitmap = chunk_[first].bitmap.load(std::memory_order_relaxed);
-    const std::uint64_t start = first_offset_ + first * chunk_bytes;
-    for (std::uint32_t word = 0; word < shape.words; ++word) {
-      std::uint64_t bits = bitmap[word].load(std::memory_order_relaxed);
-      for (; bits != 0; bits &= bits - 1) {
-        const std::uint32_t block = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-        if (block >= shape.blocks) break;
-        ++census.blocks;
-        census.sum += hash_of(start + std::uint64_t{block} * shape.bytes, size_class);
-      }
-    }
-  }
-  return census;
-}
-
-// S6: a set bit below is a mark, whether or not the heap serves meanwhile.
-std::optional<Heap::Census> SlabHeap::marked() const {
-  const Hold hold(sweep_lock_);
-  Census census = census_below(frozen_chunks_);
-  census.blocks += unmarked_.blocks;
-  census.sum += unmarked_.sum;
-  return census;
-}
-
-// S2: without caches a set bit is a live block.
-std::optional<Heap::Census> SlabHeap::allocated() {
-  if (!swept_.load(std::memory_order_acquire)) return std::nullopt;
-  empty_caches();
-  return census_below(chunks_);
 }
 
 // Other threads may run: once nothing is frozen any more they free blocks of these spans, which are
