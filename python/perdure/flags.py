@@ -44,6 +44,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "bulk_load": "switch",
     "verify": "switch",
     "check": "switch",
+    "latency": "text",
     "no_histograms": "switch",
     "export_histograms": "switch",
     "pool_bytes": "count",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure import tables
-from perdure.record import Json, Run, samples_of
+from perdure.record import Json, Run, latency, samples_of
 
 THROUGHPUT = "throughput"
 DRAWINGS = ("threads", "percentiles")  # what the drawing of a figure goes over
@@ -76,9 +76,9 @@ def _values(name: str, record: Json) -> list[float]:
         if name in _LATENCIES:
             # A workload has several operations only where it mixes them: the most frequent speaks.
             most = max(repetition["operations"].values(), key=lambda o: o["attempted"])
-            source = most["latency_ns"] or {}
+            number = latency(most, name)
         else:
-            source = (repetition.get("simulation") or {}).get("per_operation") or {}
-        if source.get(name) is not None:
-            found.append(float(source[name]))
+            number = ((repetition.get("simulation") or {}).get("per_operation") or {}).get(name)
+        if number is not None:
+            found.append(float(number))
     return found

@@ -28,6 +28,21 @@ OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove
 
 Json = dict[str, Any]
 
+# How many timed operations a percentile needs: with fewer it is the largest of them, by chance.
+SAMPLES_NEEDED = {"p50": 1, "p90": 10, "p99": 100, "p999": 1_000, "p9999": 10_000}
+
+
+def latency(operation: Json, name: str) -> float | None:
+    """A percentile or the maximum of an operation; None where what was timed does not tell it.
+
+    The largest of a sample is not the largest of all. A simulation does not say how many samples
+    there are: it times every operation, exactly.
+    """
+    found: Json = operation["latency_ns"] or {}
+    number, samples = found.get(name), found.get("samples")
+    needed = operation["attempted"] if name == "max" else SAMPLES_NEEDED.get(name, 1)
+    return None if number is None or (samples is not None and samples < needed) else float(number)
+
 
 @dataclass(frozen=True)
 class Run:

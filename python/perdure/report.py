@@ -488,6 +488,8 @@ GLOSSARY = [
      "file is cached by the kernel: flushes reach memory and not the disk."),
     ("adr, eadr", "What survives a power cut: what was flushed (adr), or all that is visible "
      "(eadr)."),
-    ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow."),
+    ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow. Measured ones "
+     "rest on those that were timed, by default one in 256, drawn at random; what too few of them "
+     "tell is left out."),
     ("PM, DRAM", "Bytes in the pool, and bytes allocated beside it."),
 ]  # fmt: skip

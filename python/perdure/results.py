@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from perdure import stats
-from perdure.record import Json, Run
+from perdure.record import SAMPLES_NEEDED, Json, Run
 from perdure.stats import Interval
 
 PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "p9999": "p99.99",
@@ -115,7 +115,13 @@ def read(runs: list[Run]) -> Results:
 
 def latencies(results: Results) -> list[dict[str, Any]]:
     """Median over the repetitions of each percentile, per cell and operation."""
-    columns = ", ".join(f"median((latency ->> '$.{p}')::DOUBLE) AS {p}" for p in PERCENTILES)
+    # As record.latency has it: only what the timed operations tell.
+    needed = {**{p: str(n) for p, n in SAMPLES_NEEDED.items()}, "max": "attempted"}
+    columns = ", ".join(
+        f"median(CASE WHEN (latency ->> '$.samples')::BIGINT < {needed[p]} THEN NULL "
+        f"ELSE (latency ->> '$.{p}')::DOUBLE END) AS {p}"
+        for p in PERCENTILES
+    )
     return results.rows(
         f"SELECT variant, operation, {columns} FROM operation "
         "WHERE json_type(latency) = 'OBJECT' GROUP BY ALL"

@@ -39,6 +39,7 @@ int bench_command(const Arguments& arguments) {
   if (!config) return report(config.error());
   if (flags.dry_run) return print_result(json_text(driver::configuration_of(*config)));
 
+  keep_stdout_for_results();
   // A simulated operation that never returns would hear of no signal otherwise.
   constexpr unsigned patience_seconds = 5;
   driver::watch_for_interrupts(driver::Target::simulates ? patience_seconds : 0);
@@ -61,7 +62,8 @@ int bench_command(const Arguments& arguments) {
     if (!flags.quiet) warn(*result);
   }
   if (result->verification && result->verification->wrong != 0)
-    return report(wrong_answers(*config, *result->verification));
+    code = report(wrong_answers(*config, *result->verification));
+  if (result->broken_invariant) code = report(*result->broken_invariant);
   return code;
 }
 

@@ -61,7 +61,10 @@ void declare_run(CLI::App& app, BenchFlags& flags) {
   app.add_flag("--bulk-load", flags.bulk_load, "load in bulk instead of by inserts")->group("Run");
   app.add_flag("--verify", flags.verify, "check every answer against a model")->group("Run");
   app.add_flag("--check", flags.check, "check the index's invariants at the end")->group("Run");
-  app.add_flag("--no-histograms", flags.no_histograms, "measure no latencies")->group("Run");
+  add("--latency", flags.latency,
+      "which operations are timed: sampled[:256] (one in so many, at random; default), every (a "
+      "clock between any two, which lowers throughput; simulated runs and open loops), or off");
+  app.add_flag("--no-histograms", flags.no_histograms, "the same as --latency off")->group("Run");
 }
 
 void declare_memory(CLI::App& app, BenchFlags& flags) {

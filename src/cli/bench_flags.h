@@ -36,6 +36,7 @@ struct BenchFlags {
   Text answers;
   bool verify = false;
   bool check = false;
+  Text latency;
   bool no_histograms = false;
   bool export_histograms = false;
 

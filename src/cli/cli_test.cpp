@@ -12,7 +12,9 @@
 namespace perdure::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* small_run =
     "bench --records 20k --operations 10k --repetitions 1 --quiet --json ";
@@ -61,6 +63,12 @@ constexpr Bad bad_flags[] = {
     {"bench --index null --reuse", "--reuse"},
     {"bench --index null --export-histograms", "add --json"},
     {"bench --index null --json --export-histograms --no-histograms", "--no-histograms"},
+    {"bench --index null --json --export-histograms --latency off", "--latency off"},
+    {"bench --index null --latency every --no-histograms", "the opposite"},
+    {"bench --index null --latency often", "sampled, every, off"},
+    {"bench --index null --latency sampled:0", "1 to 1000000"},
+    {"bench --index null --latency every:7", "sampled:N"},
+    {"bench --index null --latency sampled --rate 1000", "an open loop times every operation"},
     {"bench --index null --workload nowhere.toml", "nowhere.toml"},
     {"bench --index null --keys file:nowhere.txt", "nowhere.txt"},
     {"bench --index null --plugin x.so", "give one of the two"},
@@ -235,9 +243,69 @@ TEST_F(Cli, AWrapperIsBelievedOnlyWhenItsAnswersAreRight) {
   EXPECT_EQ(lying.code, 1);
   EXPECT_THAT(lying.err, HasSubstr("answers were wrong"));
   EXPECT_GT(nlohmann::json::parse(lying.out)["verification"]["wrong"], 0);
+  // However much it lost, no more answers are wrong than there were.
+  EXPECT_LE(nlohmann::json::parse(lying.out)["verification"]["wrong"],
+            nlohmann::json::parse(lying.out)["verification"]["checked"]);
   const Finished lengths = run(arguments + PERDURE_HONEST_WRAPPER " --keys random:8-16");
   EXPECT_EQ(lengths.code, 2);
   EXPECT_THAT(lengths.err, HasSubstr("keys of one length"));
+}
+
+TEST_F(Cli, WhatAWrapperPrintsIsNoPartOfTheResult) {
+  const std::string arguments =
+      "bench --records 1k --operations 1k --repetitions 1 --quiet --mix lookup=1 "
+      "--plugin " PERDURE_LYING_WRAPPER;
+  setenv("LYING_WRAPPER", "chatty", 1);
+  const Finished json = run(arguments + " --json");
+  const Finished table = run(arguments);
+  unsetenv("LYING_WRAPPER");
+  ASSERT_EQ(json.code, 0) << json.err;
+  EXPECT_TRUE(nlohmann::json::accept(json.out)) << json.out;
+  EXPECT_THAT(table.out, Not(HasSubstr("chat")));
+  for (const char* says : {"while it is made", "of printf", "of cout", "of write", "of a child",
+                           "still in the buffer at the end"})
+    for (const Finished& finished : {json, table})
+      EXPECT_THAT(finished.err, HasSubstr(std::string("chat ") + says));
+}
+
+TEST_F(Cli, AWrapperWithoutScansIsMeasuredAndSaidToHaveNone) {
+  const std::string arguments =
+      "bench --records 1k --operations 1k --repetitions 1 --check --mix lookup=0.5,scan=0.5 "
+      "--plugin " PERDURE_LYING_WRAPPER;
+  setenv("LYING_WRAPPER", "null_scan", 1);
+  const Finished counted = run(arguments + " --verify");
+  setenv("LYING_WRAPPER", "no_scan", 1);
+  const Finished nothing = run(arguments);
+  setenv("LYING_WRAPPER", "negative_scan", 1);
+  const Finished impossible = run(arguments);
+  unsetenv("LYING_WRAPPER");
+  EXPECT_EQ(counted.code, 0) << counted.err;
+  EXPECT_THAT(counted.out, ContainsRegex("scan +[1-9][0-9]+ +[1-9][0-9]+ +0 "));
+  EXPECT_THAT(counted.err, HasSubstr("scans handed out no records: they count by"));
+  EXPECT_EQ(nothing.code, 0) << nothing.err;
+  EXPECT_THAT(nothing.err, HasSubstr("the wrapper may have no scan"));
+  EXPECT_THAT(nothing.err, HasSubstr("operations 'scan' succeeded"));
+  EXPECT_EQ(impossible.code, 1);
+  EXPECT_THAT(impossible.out, HasSubstr("repetitions "));  // the figures are there all the same
+  EXPECT_THAT(impossible.err, HasSubstr("impossible scans (U3)"));
+}
+
+TEST_F(Cli, AWrapperMayHaveADirectoryThatExists) {
+  const std::string arguments =
+      "bench --records 1k --operations 1k --repetitions 1 --json --mix lookup=1 "
+      "--plugin " PERDURE_LYING_WRAPPER " --pool ";
+  setenv("LYING_WRAPPER", "wants_directory", 1);
+  const Finished file = run(arguments + "d");
+  const Finished missing = run(arguments + "d/");
+  fs::create_directory(folder_ / "d");
+  const Finished given = run(arguments + "d/");
+  const Finished again = run(arguments + "d");
+  unsetenv("LYING_WRAPPER");
+  EXPECT_THAT(file.err, HasSubstr("a directory that exists"));
+  EXPECT_THAT(missing.err, HasSubstr("make it first"));
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_TRUE(fs::exists(folder_ / "d" / "data"));
+  EXPECT_THAT(again.err, HasSubstr("an empty directory only"));
 }
 #endif
 

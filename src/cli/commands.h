@@ -32,6 +32,11 @@ int report(const Error& error);
 /// Indented, with a newline. Keys and paths in it may be any bytes; what is no UTF-8 is replaced.
 std::string json_text(const nlohmann::ordered_json& json);
 
+/// From now on only `print_result` reaches stdout: what anybody else writes there, a PiBench
+/// wrapper or a library that an index uses, goes to stderr, also when it writes to descriptor 1
+/// itself.
+void keep_stdout_for_results();
+
 /// Writes the result to stdout. A full disk must not look like success: returns exit_failed then.
 int print_result(const std::string& text);
 

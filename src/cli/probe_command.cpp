@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/probe_flags.h"
 #include "cli/probe_table.h"
+#include "core/units.h"
 #include "driver/build_info.h"
+#include "driver/caches.h"
 #include "probe/document.h"
 
 namespace perdure::cli {
@@ -46,6 +50,37 @@ Json experiments_of(const ProbeRequest& request, const std::vector<probe::Point>
   return experiments;
 }
 
+// Natively only: a simulated document holds nothing of the host, and the model's own counters say
+// what its caches answered.
+void note_caches(const std::vector<probe::Point>& points, Json& document) {
+  const auto levels = driver::cache_levels();
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    Json& point = document["points"][i];
+    point["cache"] = nullptr;
+    if (!point["skipped"].is_null()) continue;
+    if (const auto cache = driver::cache_that_answers(points[i], levels))
+      point["cache"] = {{"level", cache->level}, {"bytes", cache->bytes}};
+  }
+}
+
+/// A line for each level that answered in place of the memory.
+void warn_of_caches(const Json& document) {
+  std::map<std::uint64_t, std::pair<std::size_t, const Json*>> found;  // level -> points, the first
+  for (const Json& point : document["points"]) {
+    if (!point.contains("cache") || point["cache"].is_null()) continue;
+    auto& [count, first] = found[point["cache"]["level"].get<std::uint64_t>()];
+    if (count++ == 0) first = &point;
+  }
+  for (const auto& [level, points] : found)
+    std::fprintf(
+        stderr,
+        "perdure: warning: %zu of %zu points measure the L%llu cache (%s each) and no memory: "
+        "their region (%s) fits it; give a larger --region\n",
+        points.first, document["points"].size(), static_cast<unsigned long long>(level),
+        format_bytes((*points.second)["cache"]["bytes"].get<std::uint64_t>()).c_str(),
+        format_bytes((*points.second)["inputs"]["region_bytes"].get<std::uint64_t>()).c_str());
+}
+
 Json document_of(const ProbeRequest& request, const driver::ProbeTarget& target,
                  const std::vector<probe::Point>& points,
                  const std::vector<probe::Outcome>& outcomes) {
@@ -63,6 +98,7 @@ Json document_of(const ProbeRequest& request, const driver::ProbeTarget& target,
   document["points"] = Json::array();
   for (std::size_t i = 0; i < points.size(); ++i)
     document["points"].push_back(probe::json_of(points[i], outcomes[i]));
+  if (request.options.target == "native") note_caches(points, document);
   probe::conclude(points, outcomes, document);
   return document;
 }
@@ -107,6 +143,7 @@ int probe_command(const Arguments& arguments) {
   const Json document = document_of(*request, **target, *points, *outcomes);
   // Paths and reasons may be any bytes.
   const std::string text = json_text(document);
+  if (!flags.quiet) warn_of_caches(document);
   if (flags.output && !(std::ofstream(*flags.output) << text).flush())
     return report({ErrorCode::failed, "cannot be written", *flags.output, "name another file"});
   return print_result(flags.json ? text : probe_table_of(document));

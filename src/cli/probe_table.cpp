@@ -26,7 +26,8 @@ std::string left(std::string text, std::size_t width) {
 }
 
 // What tells this point from its neighbours besides the columns.
-std::string detail_of(const Json& inputs) {
+std::string detail_of(const Json& point) {
+  const Json& inputs = point["inputs"];
   std::string text;
   const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
   if (inputs["node"] == "remote") add("remote");
@@ -37,6 +38,9 @@ std::string detail_of(const Json& inputs) {
   if (inputs["mix_reads"] != 0) add("reads " + figure(inputs["mix_reads"], "%.2g"));
   if (inputs["stride_bytes"] != 0) add("stride " + inputs["stride_bytes"].dump());
   if (inputs["op_cost_ns"] != 0) add("+" + figure(inputs["op_cost_ns"], "%g") + " ns");
+  if (point.contains("cache") && !point["cache"].is_null())
+    add("in the L" + point["cache"]["level"].dump() + " cache (" +
+        format_bytes(point["cache"]["bytes"].get<std::uint64_t>()) + ")");
   return text;
 }
 
@@ -65,7 +69,7 @@ std::string line_of(const Json& point) {
           column(of("p50"), 9) + column(of("p99"), 9) + column(figure(point["ewr"], "%.3f"), 7) +
           column(figure(point["err"], "%.3f"), 7) +
           column(figure(point["buffer_hit_ratio"], "%.3f"), 7);
-  return text + "  " + detail_of(inputs) + "\n";
+  return text + "  " + detail_of(point) + "\n";
 }
 
 // Threads down, sizes across, for each memory and pattern.

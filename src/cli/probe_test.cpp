@@ -70,6 +70,19 @@ TEST_F(ProbeCli, EveryBadFlagIsOneLineAndCreatesNothing) {
   for (const Bad& bad : bad_probe_flags) expect_refused(bad);
 }
 
+TEST_F(ProbeCli, ARegionThatACacheHoldsIsSaidToBeNoMemory) {
+  const std::string arguments =
+      "probe bandwidth --threads 1 --sizes 64 --operations 20k --pool p --force --json --region ";
+  const Finished small = run(arguments + "16KiB --op load");
+  ASSERT_EQ(small.code, 0) << small.err;
+  EXPECT_THAT(small.err, ::testing::HasSubstr("1 of 1 points measure the L1 cache"));
+  EXPECT_EQ(nlohmann::json::parse(small.out)["points"][0]["cache"]["level"], 1);
+  const Finished flushed = run(arguments + "16KiB --op ntstore");
+  ASSERT_EQ(flushed.code, 0) << flushed.err;
+  EXPECT_THAT(flushed.err, ::testing::Not(::testing::HasSubstr("cache")));
+  EXPECT_TRUE(nlohmann::json::parse(flushed.out)["points"][0]["cache"].is_null());
+}
+
 TEST_F(ProbeCli, ADryRunPrintsThePointsAndCreatesNothing) {
   const Finished finished =
       run("probe bandwidth --op load,ntstore --sizes 64,256 --threads 1 --memory dram --dry-run "

@@ -22,6 +22,7 @@ namespace {
 
 using driver::Arrivals;
 using driver::BenchConfig;
+using driver::Latency;
 using driver::Parallel;
 using workload::Operation;
 
@@ -30,6 +31,7 @@ constexpr double default_warmup_seconds = 0.5;
 constexpr std::uint64_t default_simulated_operations = 100'000;
 constexpr unsigned most_threads = pm::max_threads - 16;  // the main thread and an index's own
 constexpr std::uint64_t most_repetitions = 1000;
+constexpr std::uint64_t most_latency_interval = 1'000'000;
 
 template <class T>
 struct Choice {
@@ -253,8 +255,39 @@ class BenchResolver {
     config_.verify = flags_.verify;
     config_.answers_path = flags_.answers.value_or("");
     config_.check = flags_.check;
-    config_.histograms = !flags_.no_histograms;
     config_.export_histograms = flags_.export_histograms;
+    return resolve_latency();
+  }
+
+  // A paced operation is timed anyhow, to begin when it should; the virtual clock costs nothing.
+  Result<void> resolve_latency() {
+    const bool sampled = !config_.simulated && !config_.open_loop();
+    config_.latency = sampled ? Latency::sampled : Latency::every;
+    if (flags_.no_histograms && flags_.latency && *flags_.latency != "off")
+      return usage("says the opposite of --no-histograms", "--latency " + *flags_.latency,
+                   "give one of the two");
+    if (flags_.no_histograms) config_.latency = Latency::off;
+    if (!flags_.latency) return {};
+    const std::string where = "--latency " + *flags_.latency;
+    const auto colon = flags_.latency->find(':');
+    static constexpr std::array<Choice<Latency>, 3> methods = {
+        {{"sampled", Latency::sampled}, {"every", Latency::every}, {"off", Latency::off}}};
+    if (auto chosen =
+            choose(flags_.latency->substr(0, colon), "--latency", methods, config_.latency);
+        !chosen)
+      return chosen;
+    if (config_.latency == Latency::sampled && !sampled)
+      return usage(config_.simulated ? "the virtual clock costs nothing: every operation is timed"
+                                     : "an open loop times every operation",
+                   where, "leave it out");
+    if (colon == std::string::npos) return {};
+    std::uint64_t interval = 0;
+    if (auto set = count(flags_.latency->substr(colon + 1), "--latency", interval); !set)
+      return set;
+    if (config_.latency != Latency::sampled || interval < 1 || interval > most_latency_interval)
+      return usage("takes no such interval", where,
+                   "give sampled:N, N from 1 to " + std::to_string(most_latency_interval));
+    config_.latency_interval = static_cast<unsigned>(interval);
     return {};
   }
 
@@ -349,7 +382,9 @@ class BenchResolver {
 
   Result<void> resolve_memory() {
     config_.pool_path = flags_.pool.value_or("");
-    while (config_.pool_path.size() > 1 && config_.pool_path.back() == '/')
+    // A wrapper may put its files' names behind that of a directory as it was given.
+    while (config_.plugin.empty() && config_.pool_path.size() > 1 &&
+           config_.pool_path.back() == '/')
       config_.pool_path.pop_back();
     config_.reuse = flags_.reuse;
     config_.force = flags_.force;
@@ -472,8 +507,8 @@ class BenchResolver {
                    "leave it out");
     if (!config_.answers_path.empty() && !config_.verify)
       return usage("only what is verified is kept", "--answers", "add --verify");
-    if (config_.export_histograms && !config_.histograms)
-      return usage("there are none with --no-histograms", "--export-histograms",
+    if (config_.export_histograms && !config_.measures_latency())
+      return usage("there are none with --latency off or --no-histograms", "--export-histograms",
                    "give one of the two");
     if (config_.export_histograms && !flags_.json)
       return usage("the histograms go into the run record", "--export-histograms", "add --json");

@@ -10,6 +10,7 @@ namespace {
 
 using driver::BenchConfig;
 using driver::BenchResult;
+using driver::Latency;
 using driver::RepetitionResult;
 using driver::Tally;
 using workload::Operation;
@@ -30,22 +31,46 @@ std::string counts_line(const char* name, std::uint64_t attempted, std::uint64_t
 
 std::string latency_columns(const Histogram& histogram) {
   std::string line;
+  const bool any = histogram.total() != 0;
   for (const double share : {0.5, 0.99, 0.999})
-    line += print(" %9s", short_time(histogram.quantile(share)).c_str());
-  return line + print(" %9s", short_time(histogram.max()).c_str());
+    line += print(" %9s", any ? short_time(histogram.quantile(share)).c_str() : "-");
+  return line + print(" %9s", any ? short_time(histogram.max()).c_str() : "-");
+}
+
+// How the latencies came about, and how many of them the last percentile of the table rests on.
+std::string latency_line(const BenchConfig& config, const Tally& all) {
+  if (config.latency != Latency::sampled)
+    return config.open_loop() && all.latency_ns
+               ? "latency          of every operation, from its intended start\n"
+               : "";
+  std::string text = "latency          of one operation in " +
+                     std::to_string(config.latency_interval) + ", drawn at random:";
+  const char* separator = " ";
+  for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
+    const auto operation = static_cast<Operation>(i);
+    if (!config.workload.mix.has(operation)) continue;
+    const std::uint64_t samples = (*all.latency_ns)[operation].total();
+    text += separator + std::to_string(samples) + " " + workload::name_of(operation) +
+            (samples < 1000 ? " (too few for a p99.9)" : "");
+    separator = ", ";
+  }
+  return text + "\n";
 }
 
 // All repetitions together: quantiles of the union, counts added up.
-std::string operations_table(const BenchConfig& config, const BenchResult& result) {
-  Tally all(config.histograms, config.open_loop());
+Tally merged(const BenchConfig& config, const BenchResult& result) {
+  Tally all(config.measures_latency(), config.open_loop());
+  for (const RepetitionResult& repetition : result.repetitions) all.merge(repetition.tally);
+  return all;
+}
+
+std::string operations_table(const BenchConfig& config, const BenchResult& result,
+                             const Tally& all) {
   double seconds = 0;
-  for (const RepetitionResult& repetition : result.repetitions) {
-    all.merge(repetition.tally);
-    seconds += repetition.seconds;
-  }
+  for (const RepetitionResult& repetition : result.repetitions) seconds += repetition.seconds;
   std::string text =
       print("%-16s %13s %13s %11s %9s", "operation", "attempted", "succeeded", "failed", "Mop/s");
-  if (config.histograms) text += print(" %9s %9s %9s %9s", "p50", "p99", "p99.9", "max");
+  if (all.latency_ns) text += print(" %9s %9s %9s %9s", "p50", "p99", "p99.9", "max");
   text += "\n";
   for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
     const auto operation = static_cast<Operation>(i);
@@ -86,7 +111,9 @@ std::string table_of(const BenchConfig& config, const BenchResult& result) {
                      workload::text_of(config.workload.mix) + ", " +
                      workload::name_of(config.workload.distribution.kind);
   if (config.open_loop()) text += ", open loop at " + short_count(config.rate_ops_s) + "/s";
-  text += "\n\n" + operations_table(config, result) + "\n" + repetitions_line(result);
+  const Tally all = merged(config, result);
+  text += "\n\n" + operations_table(config, result, all) + "\n" + repetitions_line(result) +
+          latency_line(config, all);
   if (result.recovery)
     text += print("recovery         %.3f s, ", result.recovery->seconds) +
             short_count(static_cast<double>(result.recovery->records)) + " records\n";

@@ -83,13 +83,11 @@ class Session {
   }
 
   Result<void> check_everything() {
-    Result<void> checked;
     target_->run_alone(Accounting::off, [&] {
       if (config_.verify) check_answers();
       for (Instance<Keys>& each : instances_)
-        if (config_.check && checked) checked = check_invariants(*each.index);
+        if (config_.check && !result_.broken_invariant) check_invariants(*each.index);
     });
-    if (!checked) return checked;
     if (auto written = write_answers(); !written) return written;
     if (auto kept = target_->check(); !kept) return kept;
     return target_->write_profile();
@@ -342,10 +340,28 @@ class Session {
     if (config_.warmup_seconds > 0)
       static_cast<void>(
           run_phase(Accounting::on, config_.repetitions, 0, config_.warmup_seconds, "warm-up"));
+    std::optional<InterferenceWatch> others;
+    if (!config_.simulated) others.emplace();
     for (unsigned i = 0; i < config_.repetitions && !interrupted(); ++i)
       result_.repetitions.push_back(run_phase(
           Accounting::on, i, config_.workload.operations, config_.workload.seconds,
           "repetition " + std::to_string(i + 1) + " of " + std::to_string(config_.repetitions)));
+    if (others) result_.interference = others->so_far();
+    for (const Instance<Keys>& each : instances_) note_unchecked_scans(*each.index);
+  }
+
+  // A wrapper's scans that hand out nothing leave a rate without what it rests on.
+  void note_unchecked_scans(const OrderedIndex<Keys>& index) {
+    if (config_.plugin.empty() || !config_.workload.mix.has(workload::Operation::scan)) return;
+    const PluginViolations seen = plugin_violations(index);
+    if (seen.scans_without_records != 0)
+      result_.warnings.push_back(std::to_string(seen.scans_without_records) +
+                                 " scans handed out no records: they count by the number of "
+                                 "records that the wrapper claims, and are not checked");
+    if (seen.scans_of_nothing != 0)
+      result_.warnings.push_back(std::to_string(seen.scans_of_nothing) +
+                                 " scans handed out no records and claimed none: they count as "
+                                 "failed; the wrapper may have no scan");
   }
 
   RepetitionResult run_phase(Accounting accounting, unsigned repetition, std::uint64_t operations,
@@ -367,7 +383,7 @@ class Session {
         accounting, rounds, {std::move(name), seconds, operations}, progress_, job);
     if (accounting == Accounting::on) repetition_result.simulated = target_->last_run();
     repetition_result.seconds = clock_.to_seconds(rounds.active());
-    repetition_result.tally = Tally(config_.histograms, config_.open_loop());
+    repetition_result.tally = Tally(config_.measures_latency(), config_.open_loop());
     for (const auto& worker : workers_) {
       repetition_result.tally.merge(worker->tally);
       fresh_exhausted_ = fresh_exhausted_ || worker->fresh_exhausted();
@@ -433,22 +449,24 @@ class Session {
     if (config_.plugin.empty()) return true;
     typename Keys::Scan scan;
     index.scan({}, 1, scan);
-    const bool handed_out = plugin_violations(index).scans_without_records == 0;
+    const PluginViolations seen = plugin_violations(index);
+    const bool handed_out = index.size() == 0 || scan.size() != 0 ||
+                            (seen.scans_without_records == 0 && seen.scans_of_nothing == 0);
     if (!handed_out)
       result_.warnings.emplace_back(
-          "the wrapper's scans hand out no records: they are not checked");
+          "the wrapper's scans hand out no records: what it holds at the end is not checked");
     return handed_out;
   }
 
-  Result<void> check_invariants(OrderedIndex<Keys>& index) {
+  void check_invariants(OrderedIndex<Keys>& index) {
     progress_.show("check invariants", -1, 0);
     index.quiesce();
     auto checked = index.check_invariants();
-    if (checked) return {};
+    if (checked) return;
     Error error = checked.error();
     error.code = ErrorCode::failed;
     if (error.where.empty()) error.where = config_.index.name;
-    return error;
+    result_.broken_invariant = std::move(error);
   }
 
   Result<BenchResult> finish() {

@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "driver/config.h"
+#include "driver/interference.h"
 #include "driver/progress.h"
 #include "driver/tally.h"
 #include "platform/model/counters.h"
@@ -65,14 +66,16 @@ struct BenchResult {
   std::string medium;
   std::string heap;  ///< of the pool; "none"
   std::vector<RepetitionResult> repetitions;
+  std::optional<Interference> interference;  ///< of native runs, during the repetitions
   std::optional<workload::Verifier::Summary> verification;
+  std::optional<Error> broken_invariant;  ///< what --check found
   std::vector<std::string> warnings;
   bool interrupted = false;  ///< a signal came: the pool is closed, the figures are incomplete
 };
 
 /// Runs `config`. pm:: is configured here. On error nothing that the run created is left behind,
-/// unless the load had finished. Errors: those of pool and index; `failed`, when --check found a
-/// broken invariant.
+/// unless the load had finished. Errors: those of pool and index. A broken invariant that --check
+/// finds is part of the result, as wrong answers are: the figures are there all the same.
 [[nodiscard]] Result<BenchResult> run_bench(const BenchConfig& config, Progress& progress);
 
 }  // namespace perdure::driver

@@ -1,10 +1,11 @@
 // Clock: the time stamp counter as a clock, or CLOCK_MONOTONIC where the counter cannot be trusted;
 // under simulation, the virtual time of the simulated thread (target_simulated.cpp).
 //
-// A reading is one plain rdtsc, without fences: a fenced reading costs as much as a short operation
-// and would slow down what it measures. The core may therefore move a reading by a few dozen
-// instructions; over the readings of a run that cancels, because the end of one operation is the
-// start of the next.
+// `now` is one plain rdtsc, without fences. The core may move it by a few dozen instructions; over
+// the readings of a run that cancels, because the end of one operation is the start of the next.
+// Even so it keeps the misses of successive operations from overlapping as they would without, so
+// throughput is measured with no reading between operations (worker.h). `now_in_order` times one
+// operation that stands alone.
 #pragma once
 
 #include <x86intrin.h>
@@ -23,6 +24,17 @@ class Clock {
   [[nodiscard]] static const Clock& get();
 
   [[nodiscard]] Ticks now() const noexcept { return counter_ ? __rdtsc() : read_(); }
+
+  /// A reading between fences: everything before it has been executed, nothing after it has begun.
+  /// For single operations that are timed by themselves. Cost: some 20 ns, and whatever the core
+  /// was still waiting for.
+  [[nodiscard]] Ticks now_in_order() const noexcept {
+    if (!counter_) return read_();
+    _mm_lfence();
+    const Ticks ticks = __rdtsc();
+    _mm_lfence();
+    return ticks;
+  }
 
   /// Cost: one multiplication.
   [[nodiscard]] std::uint64_t to_ns(Ticks ticks) const noexcept {

@@ -16,6 +16,24 @@
 
 namespace perdure::driver {
 
+/// Which operations have their latency measured.
+enum class Latency : std::uint8_t {
+  off,
+  sampled,  ///< closed loops: one in so many, drawn at random; the others run without a clock
+  every,    ///< a reading of the clock between any two, which keeps their misses from overlapping
+};
+[[nodiscard]] constexpr const char* name_of(Latency latency) noexcept {
+  switch (latency) {
+    case Latency::off:
+      return "off";
+    case Latency::sampled:
+      return "sampled";
+    case Latency::every:
+      break;
+  }
+  return "every";
+}
+
 /// When operations start in an open loop.
 enum class Arrivals : std::uint8_t { constant, poisson };
 [[nodiscard]] constexpr const char* name_of(Arrivals arrivals) noexcept {
@@ -62,6 +80,9 @@ struct SimulatedMachine {
 };
 
 struct BenchConfig {
+  /// `bench/clock_cost` shows that throughput is that of Latency::off with it.
+  static constexpr unsigned default_latency_interval = 256;
+
   std::optional<SimulatedMachine> simulated;  ///< perdure-sim only, and always there
 
   IndexInfo index;  ///< from the registry or a plugin
@@ -97,9 +118,11 @@ struct BenchConfig {
   bool verify = false;
   std::string answers_path;  ///< with `verify`: where every answer goes as text; empty: nowhere
   bool check = false;        ///< check_invariants at the end
-  bool histograms = true;
+  Latency latency = Latency::every;
+  unsigned latency_interval = default_latency_interval;  ///< sampled: one in so many, on average
   bool export_histograms = false;
 
+  [[nodiscard]] bool measures_latency() const noexcept { return latency != Latency::off; }
   [[nodiscard]] bool open_loop() const noexcept { return rate_ops_s > 0; }
   [[nodiscard]] KeyKind key_kind() const noexcept {
     if (workload.is_bytes()) return KeyKind::bytes;

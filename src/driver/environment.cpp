@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -133,6 +134,18 @@ bool reports_rtm() noexcept {
   return (ebx & (1U << 11)) != 0;
 }
 
+std::vector<std::pair<std::string, std::string>> find_pmdk_variables() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!text.starts_with("PMEM")) continue;
+    const auto equals = std::min(text.find('='), text.size() - 1);
+    found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 // FNV-1a over what decides speed; no name of the host, which changes with every container.
 std::string fingerprint_of(const Environment& environment) {
   std::ostringstream text;
@@ -179,6 +192,7 @@ Environment read_environment(const std::string& root) {
   environment.governor = first_line(root + "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   if (environment.governor.empty()) environment.governor = "unknown";
   environment.turbo = read_turbo(root);
+  environment.pmdk_variables = find_pmdk_variables();
   environment.host_fingerprint = fingerprint_of(environment);
 
   environment.cpu_features = present_features(root);
@@ -195,6 +209,8 @@ Environment read_environment(const std::string& root) {
 }
 
 nlohmann::ordered_json record_of(const Environment& environment, const std::string& medium) {
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : environment.pmdk_variables) variables[name] = value;
   return {{"cpu", environment.cpu},
           {"cores", environment.cores},
           {"memory_bytes", environment.memory_bytes},
@@ -206,6 +222,7 @@ nlohmann::ordered_json record_of(const Environment& environment, const std::stri
           {"medium", medium},
           {"huge_pages", environment.huge_pages},
           {"governor", environment.governor},
+          {"pmdk_variables", std::move(variables)},
           {"host_fingerprint", environment.host_fingerprint}};
 }
 
@@ -231,6 +248,38 @@ nlohmann::ordered_json facts_of(const Environment& environment) {
   facts["pm_devices"] = std::move(persistent);
   facts["cxl_devices"] = std::move(cxl);
   return facts;
+}
+
+std::vector<std::string> pmdk_warnings_of(const Environment& environment) {
+  struct Effect {
+    const char* name;
+    const char* says;
+  };
+  static constexpr std::array effects = {
+      Effect{"PMEM_NO_CLWB", "libpmem flushes without clwb"},
+      Effect{"PMEM_NO_CLFLUSHOPT", "libpmem flushes without clflushopt"},
+      Effect{"PMEM_NO_FLUSH", "libpmem may flush nothing"},
+      Effect{"PMEM_NO_MOVNT", "libpmem copies without streaming stores"},
+      Effect{"PMEM_MOVNT_THRESHOLD", "libpmem streams copies of another length than it would"},
+      Effect{"PMEM_NO_GENERIC_MEMCPY", "libpmem copies with the C library's memcpy"},
+      Effect{"PMEM_AVX", "libpmem copies with other instructions than it would"},
+      Effect{"PMEM_AVX512F", "libpmem copies with other instructions than it would"},
+      Effect{"PMEM_MOVDIR64B", "libpmem copies with other instructions than it would"},
+      Effect{"PMEM_WC_WORKAROUND", "libpmem orders its streaming stores otherwise"},
+      Effect{"PMEM2_FORCE_GRANULARITY", "libpmem2 takes the medium for another than it is"},
+      Effect{"PMEMOBJ_CONF", "libpmemobj is configured otherwise than by default"},
+      Effect{"PMEMOBJ_CONF_FILE", "libpmemobj is configured otherwise than by default"},
+      Effect{"PMEMOBJ_NLANES", "libpmemobj has another number of lanes, which transactions share"}};
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : environment.pmdk_variables) {
+    const auto effect = std::ranges::find(effects, name, &Effect::name);
+    if (effect != effects.end())
+      warnings.push_back(name + "=" + value + " is set: " + effect->says);
+    else if (name == "PMEM_IS_PMEM_FORCE" && value != "1")
+      warnings.push_back(name + "=" + value +
+                         " is set: libpmem calls msync where it would flush cache lines");
+  }
+  return warnings;
 }
 
 std::vector<std::string> warnings_of(const Environment& environment) {

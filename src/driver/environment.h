@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace perdure::driver {
@@ -22,12 +23,14 @@ struct Environment {
   std::uint64_t memory_bytes = 0;
   std::string kernel;
   unsigned numa_nodes = 1;
-  std::string flush;             ///< instruction in use
-  std::string simd;              ///< level in use
-  std::string transactions;      ///< "rtm" | "off" | "unavailable"
-  std::string huge_pages;        ///< "anonymous madvise, shared memory advise"
-  std::string governor;          ///< of CPU 0; "unknown" where the kernel does not say
-  std::string turbo;             ///< "on" | "off" | "unknown"
+  std::string flush;         ///< instruction in use
+  std::string simd;          ///< level in use
+  std::string transactions;  ///< "rtm" | "off" | "unavailable"
+  std::string huge_pages;    ///< "anonymous madvise, shared memory advise"
+  std::string governor;      ///< of CPU 0; "unknown" where the kernel does not say
+  std::string turbo;         ///< "on" | "off" | "unknown"
+  /// PMDK's variables ("PMEM...") that are set, with their values.
+  std::vector<std::pair<std::string, std::string>> pmdk_variables;
   std::string host_fingerprint;  ///< equal for runs on the same kind of machine and kernel
 
   // Facts beyond the run record.
@@ -49,6 +52,9 @@ struct Environment {
                                                const std::string& medium);
 /// All facts, for `perdure environment --json`.
 [[nodiscard]] nlohmann::ordered_json facts_of(const Environment& environment);
+
+/// What PMDK's variables change in what libpmem and libpmemobj do, one line each.
+[[nodiscard]] std::vector<std::string> pmdk_warnings_of(const Environment& environment);
 
 /// What about the machine makes figures doubtful, one line each.
 [[nodiscard]] std::vector<std::string> warnings_of(const Environment& environment);

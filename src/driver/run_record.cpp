@@ -27,17 +27,27 @@ Json build_record() {
           {"kind", Target::simulates ? "sim" : "native"}};
 }
 
-Json latency_record(const Histogram* histogram) {
+// Native runs only: a simulation times every operation at no cost, and its record stays the same.
+Json latency_method(const BenchConfig& config) {
+  Json record = {{"method", name_of(config.latency)}, {"interval", nullptr}};
+  if (config.latency == Latency::sampled) record["interval"] = config.latency_interval;
+  if (config.latency == Latency::every) record["interval"] = 1;
+  return record;
+}
+
+Json latency_record(const BenchConfig& config, const Histogram* histogram) {
   if (histogram == nullptr) return nullptr;
   const std::uint64_t count = histogram->total();
   if (count == 0) return nullptr;
-  return {{"p50", histogram->quantile(0.5)},
-          {"p90", histogram->quantile(0.9)},
-          {"p99", histogram->quantile(0.99)},
-          {"p999", histogram->quantile(0.999)},
-          {"p9999", histogram->quantile(0.9999)},
-          {"max", histogram->max()},
-          {"mean", static_cast<double>(histogram->sum()) / static_cast<double>(count)}};
+  Json record = {{"p50", histogram->quantile(0.5)},
+                 {"p90", histogram->quantile(0.9)},
+                 {"p99", histogram->quantile(0.99)},
+                 {"p999", histogram->quantile(0.999)},
+                 {"p9999", histogram->quantile(0.9999)},
+                 {"max", histogram->max()},
+                 {"mean", static_cast<double>(histogram->sum()) / static_cast<double>(count)}};
+  if (!config.simulated) record["samples"] = count;
+  return record;
 }
 
 Json histogram_record(const Histogram& histogram) {
@@ -60,8 +70,8 @@ Json operations_record(const BenchConfig& config, const Tally& tally) {
     Json record = {{"attempted", attempted},
                    {"succeeded", attempted - failed},
                    {"failed", failed},
-                   {"latency_ns", latency_record(latency)},
-                   {"service_ns", latency_record(service)}};
+                   {"latency_ns", latency_record(config, latency)},
+                   {"service_ns", latency_record(config, service)}};
     if (config.export_histograms && latency != nullptr)
       record["histogram"] = histogram_record(*latency);
     operations[workload::name_of(operation)] = std::move(record);
@@ -140,7 +150,8 @@ Json settings_of(const BenchConfig& config) {
                  {"repetitions", config.repetitions},
                  {"verify", config.verify},
                  {"check", config.check},
-                 {"histograms", config.histograms}};
+                 {"histograms", config.measures_latency()}};
+  if (!config.simulated) record["latency"] = latency_method(config);
   if (!config.plugin.empty()) record["plugin"] = config.plugin;
   if (!config.index.locks.empty()) record["lock"] = perdure::name_of(config.lock);
   if (config.uses_path() && !config.scratch_pool) record["pool"] = config.pool_path;
@@ -171,6 +182,11 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
   Json repetitions = Json::array();
   for (const RepetitionResult& repetition : result.repetitions)
     repetitions.push_back(repetition_record(config, repetition));
+  Json machine = nullptr;
+  if (environment) {
+    machine = record_of(*environment, result.medium);
+    machine["interference"] = result.interference ? record_of(*result.interference) : Json(nullptr);
+  }
   Json verification = nullptr;
   if (result.verification)
     verification = {{"checked", result.verification->checked},
@@ -196,7 +212,7 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
           {"memory", memory_record(config, result.memory)},
           {"repetitions", std::move(repetitions)},
           {"verification", std::move(verification)},
-          {"environment", environment ? record_of(*environment, result.medium) : Json(nullptr)},
+          {"environment", std::move(machine)},
           {"warnings", result.warnings}};
 }
 

@@ -37,8 +37,9 @@ TEST(RunRecord, HoldsWhatTheContractNames) {
   const auto& insert = repetition["operations"]["insert"];
   EXPECT_EQ(insert["attempted"], 10'000);
   EXPECT_EQ(insert["succeeded"], 10'000);
-  EXPECT_THAT(keys_of(insert["latency_ns"]),
-              ::testing::ElementsAre("p50", "p90", "p99", "p999", "p9999", "max", "mean"));
+  EXPECT_THAT(
+      keys_of(insert["latency_ns"]),
+      ::testing::ElementsAre("p50", "p90", "p99", "p999", "p9999", "max", "mean", "samples"));
   EXPECT_TRUE(insert["service_ns"].is_null());
   EXPECT_FALSE(repetition["operations"].contains("scan"));
   EXPECT_GT(repetition["throughput_ops_s"], 0);
@@ -58,6 +59,30 @@ TEST(RunRecord, ThroughputCountsSuccessesOnly) {
   const double failed = repetition["failed_ops_s"];
   EXPECT_NEAR(throughput, attempted / 2, attempted / 1e6);
   EXPECT_NEAR(throughput + failed, attempted, attempted / 1e6);
+}
+
+TEST(RunRecord, SaysWhichOperationsWereTimed) {
+  BenchConfig config = testing::config_for<testing::FakeIndex>();
+  const auto latency_of = [](const nlohmann::ordered_json& run) {
+    return run["configuration"]["latency"];
+  };
+  EXPECT_EQ(latency_of(record(config)),
+            (nlohmann::ordered_json{{"method", "every"}, {"interval", 1}}));
+
+  config.latency = Latency::sampled;
+  config.latency_interval = 100;
+  const auto run = record(config);
+  EXPECT_EQ(latency_of(run), (nlohmann::ordered_json{{"method", "sampled"}, {"interval", 100}}));
+  const auto& operations = run["repetitions"][0]["operations"];
+  EXPECT_EQ(operations["lookup"]["attempted"], 10'000);
+  const std::uint64_t samples = operations["lookup"]["latency_ns"]["samples"];
+  EXPECT_NEAR(static_cast<double>(samples), 100, 50);
+
+  config.latency = Latency::off;
+  const auto without = record(config);
+  EXPECT_EQ(latency_of(without),
+            (nlohmann::ordered_json{{"method", "off"}, {"interval", nullptr}}));
+  EXPECT_TRUE(without["repetitions"][0]["operations"]["lookup"]["latency_ns"].is_null());
 }
 
 TEST(RunRecord, ExportedHistogramsHoldEveryOperation) {

@@ -21,8 +21,8 @@ struct Tally {
   std::unique_ptr<OperationHistograms> service_ns;  ///< null: off, or closed loop
 
   Tally() = default;
-  Tally(bool histograms, bool open_loop) {
-    if (!histograms) return;
+  Tally(bool latencies, bool open_loop) {
+    if (!latencies) return;
     latency_ns = std::make_unique<OperationHistograms>();
     if (open_loop) service_ns = std::make_unique<OperationHistograms>();
   }

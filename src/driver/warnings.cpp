@@ -84,7 +84,58 @@ void warn_of_measurement(const BenchConfig& config, const BenchResult& result,
     warnings.emplace_back("a wrapper does not tell how much memory it uses: the record says 0");
 }
 
-void warn_of_host(const BenchConfig& config, bool pinned, std::vector<std::string>& warnings) {
+// What lies between two samples of a timeline (watch.cpp), unless operations are that slow.
+void warn_of_standstill(const BenchConfig& config, const BenchResult& result,
+                        std::vector<std::string>& warnings) {
+  constexpr double fewest_ops_s = 200;  // with fewer, an interval may be empty by chance
+  std::size_t empty = 0;
+  std::size_t intervals = 0;
+  double seconds = 0;
+  std::uint64_t attempted = 0;
+  for (const RepetitionResult& repetition : result.repetitions) {
+    for (const TimelinePoint& point : repetition.timeline) empty += point.operations == 0 ? 1 : 0;
+    intervals += repetition.timeline.size();
+    seconds += repetition.seconds;
+    attempted += repetition.tally.attempted.total();
+  }
+  const double rate = config.open_loop() ? config.rate_ops_s
+                                         : static_cast<double>(attempted) / std::max(seconds, 1e-9);
+  if (empty != 0 && rate >= fewest_ops_s)
+    warnings.push_back(
+        print("in %zu of %zu intervals of 0.1 s no operation ended: the machine was busy with "
+              "something else, or the index stood still",
+              empty, intervals));
+}
+
+// A rate of 0 needs a reason beside it.
+void warn_of_failures(const BenchConfig& config, const BenchResult& result,
+                      std::vector<std::string>& warnings) {
+  for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
+    const auto operation = static_cast<workload::Operation>(i);
+    std::uint64_t attempted = 0;
+    std::uint64_t failed = 0;
+    for (const RepetitionResult& repetition : result.repetitions) {
+      attempted += repetition.tally.attempted[operation];
+      failed += repetition.tally.failed[operation];
+    }
+    if (attempted == 0 || failed != attempted || !config.index.verifiable) continue;
+    const bool scans = operation == workload::Operation::scan;
+    warnings.push_back(
+        print("none of %llu operations '%s' succeeded: %s",
+              static_cast<unsigned long long>(attempted), workload::name_of(operation),
+              scans ? "no record was returned" : "see what the keys of the workload are"));
+  }
+}
+
+void warn_of_pmdk(const BenchConfig& config, const BenchResult& result,
+                  std::vector<std::string>& warnings) {
+  if (result.heap != "pmdk" && config.plugin.empty()) return;  // nothing asks libpmem
+  for (std::string& warning : pmdk_warnings_of(read_environment()))
+    warnings.push_back(std::move(warning));
+}
+
+void warn_of_host(const BenchConfig& config, const BenchResult& result, bool pinned,
+                  std::vector<std::string>& warnings) {
   const Environment environment = read_environment();
   for (std::string& warning : warnings_of(environment)) warnings.push_back(std::move(warning));
   if (config.threads > environment.logical_cores)
@@ -93,6 +144,10 @@ void warn_of_host(const BenchConfig& config, bool pinned, std::vector<std::strin
   else if (config.threads > environment.cores)
     warnings.push_back(
         print("%u threads share %u physical cores", config.threads, environment.cores));
+  if (result.interference)
+    for (std::string& warning :
+         warnings_of(*result.interference, config.threads, environment.logical_cores))
+      warnings.push_back(std::move(warning));
   if (config.pin && !pinned) warnings.emplace_back("the system refused to pin threads to cores");
 }
 
@@ -101,9 +156,12 @@ void warn_of_host(const BenchConfig& config, bool pinned, std::vector<std::strin
 void add_warnings(const BenchConfig& config, BenchResult& result, bool pinned) {
   std::vector<std::string>& warnings = result.warnings;
   warn_of_answers(config, result, warnings);
+  warn_of_failures(config, result, warnings);
   if (config.simulated) return;  // nothing of this machine decides its figures
   warn_of_build(warnings);
-  warn_of_host(config, pinned, warnings);
+  warn_of_host(config, result, pinned, warnings);
+  warn_of_standstill(config, result, warnings);
+  warn_of_pmdk(config, result, warnings);
   warn_of_medium(config, result, warnings);
   warn_of_measurement(config, result, warnings);
 }

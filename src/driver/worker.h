@@ -1,9 +1,13 @@
 // Worker: one thread's prepared steps, scratch space and tally, and the timed loop over them.
 //
 // The loop is compiled once per combination of what it must do, so that a plain run pays for
-// nothing it does not use: a step is a load, a jump by kind of operation, and one virtual call.
+// nothing it does not use: a step is a load, a jump by kind of operation, and one virtual call. A
+// reading of the clock between two operations keeps the second one's cache misses from beginning
+// before the first has ended, which halves the throughput of a fast index: so by default only a few
+// operations, drawn at random, are timed (samples.h).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +21,7 @@
 #include "driver/config.h"
 #include "driver/instance.h"
 #include "driver/rounds.h"
+#include "driver/samples.h"
 #include "driver/schedule.h"
 #include "driver/tally.h"
 #include "driver/target.h"
@@ -76,14 +81,15 @@ class Worker {
 
   /// All it needs later is allocated here. The instance outlives it.
   Worker(const BenchConfig& config, Instance<Keys>& instance, unsigned thread, const Clock& clock)
-      : tally(config.histograms, config.open_loop()),
+      : tally(config.measures_latency(), config.open_loop()),
         index_(*instance.index),
         clock_(clock),
         verifier_(instance.verifier.get()),
         codec_(instance.workload),
         stream_(instance.workload, instance.place(thread)),
         buffer_(instance.workload),
-        keeps_answers_(!config.answers_path.empty()) {
+        keeps_answers_(!config.answers_path.empty()),
+        samples_(config, thread) {
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     scan_.reserve(config.workload.scan.max);
     if constexpr (has_text_values<Keys>) {
@@ -115,6 +121,7 @@ class Worker {
     size_ = buffer_.fill(stream_);
     executed_ = counted_ = 0;
     if (schedule_) schedule_->prepare(executed, size_);
+    samples_.skip(executed);
     return size_ != 0;
   }
 
@@ -130,6 +137,7 @@ class Worker {
     const Unmeasured free;
     count();
     if (executed_ < size_) stream_.settle(executed_);
+    samples_.skip(executed_);
     executed_ = counted_ = size_ = 0;
   }
 
@@ -146,16 +154,17 @@ class Worker {
 
   void select_loop(const BenchConfig& config) {
     const bool verify = verifier_ != nullptr;
+    const bool every = config.latency == Latency::every;
     if (config.open_loop())
-      loop_ = verify ? (config.histograms ? &Worker::loop<true, true, true>
-                                          : &Worker::loop<false, true, true>)
-                     : (config.histograms ? &Worker::loop<true, true, false>
-                                          : &Worker::loop<false, true, false>);
+      loop_ = verify
+                  ? (every ? &Worker::loop<true, true, true> : &Worker::loop<false, true, true>)
+                  : (every ? &Worker::loop<true, true, false> : &Worker::loop<false, true, false>);
+    else if (config.latency == Latency::sampled)
+      loop_ = verify ? &Worker::sampled_loop<true> : &Worker::sampled_loop<false>;
     else
-      loop_ = verify ? (config.histograms ? &Worker::loop<true, false, true>
-                                          : &Worker::loop<false, false, true>)
-                     : (config.histograms ? &Worker::loop<true, false, false>
-                                          : &Worker::loop<false, false, false>);
+      loop_ =
+          verify ? (every ? &Worker::loop<true, false, true> : &Worker::loop<false, false, true>)
+                 : (every ? &Worker::loop<true, false, false> : &Worker::loop<false, false, false>);
   }
 
   /// Counts what has been attempted since the last call, from the steps themselves: nothing for
@@ -169,13 +178,13 @@ class Worker {
   // reading of the clock serves both, and the few instructions of the loop itself are inside.
   // Open loop: latency from the intended start, service time from the real one.
   // Verification reads the clock again after its own work, which is in no latency.
-  template <bool Histograms, bool Open, bool Verify>
+  template <bool Every, bool Open, bool Verify>
   void loop(Rounds& rounds, OperationCounter& counter, Ticks origin) {
     const Step* const steps = buffer_.data();
     const std::size_t size = size_;
     const std::uint64_t base = done_before_;
     std::size_t i = executed_;
-    Ticks start = Histograms ? clock_.now() : 0;
+    Ticks start = Every ? clock_.now() : 0;
     for (; i < size && !rounds.round_over(); ++i) {
       const Step& step = steps[i];
       Ticks intended = 0;
@@ -187,12 +196,12 @@ class Worker {
       Outcome outcome;
       if constexpr (Verify) {
         const typename Keys::Value value = begin_verified(step, ticket);
-        if constexpr (Histograms) start = clock_.now();
+        if constexpr (Every) start = clock_.now();
         outcome = call(step, value);
       } else {
         outcome = call(step, step.value);
       }
-      if constexpr (Histograms) {
+      if constexpr (Every) {
         const Ticks end = clock_.now();
         if constexpr (Open) {
           (*tally.latency_ns)[step.operation].record(clock_.to_ns(end - intended));
@@ -208,6 +217,61 @@ class Worker {
       counter.done.store(base + i + 1, std::memory_order_relaxed);
     }
     executed_ = i;
+  }
+
+  // Closed loop. The operations between two samples run without a clock and without asking whether
+  // they are to be timed: the next sample's place is the inner loop's end. A sample's latency runs
+  // from when everything before it has been executed until it has been itself.
+  template <bool Verify>
+  void sampled_loop(Rounds& rounds, OperationCounter& counter, Ticks) {
+    const std::size_t size = size_;
+    std::size_t i = executed_;
+    while (i < size && !rounds.round_over()) {
+      const std::size_t sample = std::min(size, samples_.next());
+      for (; i < sample && !rounds.round_over(); ++i) untimed<Verify>(i, counter);
+      if (i != sample || i == size || rounds.round_over()) break;
+      timed<Verify>(i++, counter);
+      samples_.draw();
+    }
+    executed_ = i;
+  }
+
+  template <bool Verify>
+  void untimed(std::size_t i, OperationCounter& counter) {
+    const Step& step = buffer_.data()[i];
+    if constexpr (Verify) {
+      workload::Ticket ticket;
+      const Outcome outcome = call(step, begin_verified(step, ticket));
+      settle<true>(step, ticket, outcome, i, counter);
+    } else {
+      settle<false>(step, Nothing{}, call(step, step.value), i, counter);
+    }
+  }
+
+  template <bool Verify>
+  void timed(std::size_t i, OperationCounter& counter) {
+    const Step& step = buffer_.data()[i];
+    std::conditional_t<Verify, workload::Ticket, Nothing> ticket;
+    typename Keys::Value value{};
+    if constexpr (Verify)
+      value = begin_verified(step, ticket);
+    else
+      value = step.value;
+    const Ticks start = clock_.now_in_order();
+    const Outcome outcome = call(step, value);
+    const Ticks end = clock_.now_in_order();
+    (*tally.latency_ns)[step.operation].record(clock_.to_ns(end - start));
+    settle<Verify>(step, ticket, outcome, i, counter);
+  }
+
+  /// What follows an operation: failures, checking, counting.
+  template <bool Verify, class Ticket>
+  void settle(const Step& step, const Ticket& ticket, Outcome outcome, std::size_t i,
+              OperationCounter& counter) {
+    if (outcome != expected(step.operation)) [[unlikely]]
+      note_failure(step.operation, outcome);
+    if constexpr (Verify) check_answer(step, ticket, outcome);
+    counter.done.store(done_before_ + i + 1, std::memory_order_relaxed);
   }
 
   [[nodiscard]] static Outcome expected(workload::Operation operation) noexcept {
@@ -235,10 +299,14 @@ class Worker {
         return index_.remove(step.key);
       case Operation::scan:
         scan_.clear();
-        index_.scan(step.key, step.scan_count, scan_);
-        return scan_.size() != 0 ? Outcome::ok : Outcome::not_found;
+        return scanned(index_.scan(step.key, step.scan_count, scan_));
     }
     return Outcome::invalid;
+  }
+
+  // Some PiBench wrappers say how many records they found and hand out none.
+  [[nodiscard]] Outcome scanned(std::size_t found) const noexcept {
+    return scan_.size() != 0 || found != 0 ? Outcome::ok : Outcome::not_found;
   }
 
   /// Waits for the intended start; `start` becomes the real one. False: the round is over.
@@ -277,6 +345,7 @@ class Worker {
         verifier_->end_lookup(ticket, answer, value_);
         break;
       case Operation::scan:
+        if (answer == Answer::done && scan_.size() == 0) break;  // nothing that could be checked
         verifier_->end_scan(ticket, scan_);
         break;
       default:
@@ -303,6 +372,7 @@ class Worker {
   std::size_t executed_ = 0;       ///< of them
   std::size_t counted_ = 0;        ///< of those, in tally.attempted
   std::uint64_t done_before_ = 0;  ///< operations of earlier blocks
+  Samples samples_;
 };
 
 }  // namespace perdure::driver

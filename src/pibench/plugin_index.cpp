@@ -106,11 +106,12 @@ class PluginIndex final : public OrderedIndex<Keys> {
     std::string room;
     const Key start = scan_start(from, library_->options().key_bytes, room);
     const bool one_more = start < from;  // a longer `from` was cut: its first bytes may be a key
+    std::size_t claimed = 0;
     const std::string_view records =
-        library_->scan(Raw(start).view(), count + static_cast<std::size_t>(one_more));
+        library_->scan(Raw(start).view(), count + static_cast<std::size_t>(one_more), claimed);
     read_scan(records, start, from, out);
     out.truncate(std::min(out.size(), count));
-    return out.size();
+    return records.data() == nullptr ? std::min(claimed, count) : out.size();
   }
 
   // Wrappers have no load of their own in this interface.

@@ -20,7 +20,8 @@ namespace perdure {
 /// What a wrapper is created with.
 struct PluginOptions {
   std::string library;           ///< path of the shared object
-  std::string pool_path;         ///< must not exist yet; empty: the wrapper's default
+  std::string pool_path;         ///< must not exist yet, or be an empty directory, which some
+                                 ///< wrappers want; empty: the wrapper's default
   std::uint64_t pool_bytes = 0;  ///< 0: the wrapper's default
   unsigned threads = 1;
   std::size_t key_bytes = 8;    ///< byte strings: the one length of all keys, at most 128
@@ -38,13 +39,16 @@ struct PluginViolations {
   /// Not against the rules: scans whose records were not handed out, so that nothing can be
   /// checked.
   std::uint64_t scans_without_records = 0;
+  /// Nor is this: scans that said 0 and handed out nothing. All of them: it cannot scan.
+  std::uint64_t scans_of_nothing = 0;
 };
 
 /// Loads the wrapper and creates its tree.
 ///
 /// Integer keys and values go over as 8 native-endian bytes. Byte strings must have the lengths
 /// that the options name: others are `invalid`, and the wrapper is not called. `upsert` is an
-/// update, then an insert. `bulk_load` inserts. `size` counts the successes that the wrapper
+/// update, then an insert. `scan` returns what the wrapper counts where it hands out no records, so
+/// more than `out.size()`. `bulk_load` inserts. `size` counts the successes that the wrapper
 /// claims. The library stays loaded until the process ends, because wrappers leave threads and
 /// thread-local state behind. Errors: not_found, unsupported (dlopen's reason), foreign (no
 /// create_tree), exists (pool_path), usage (lengths), failed (create_tree returned null or threw).

@@ -27,9 +27,16 @@ Result<void> check(const PluginOptions& options) {
   if (!fs::exists(options.library, failure))
     return Error{ErrorCode::not_found, "no such plugin", options.library,
                  "name the wrapper's shared object"};
-  if (!options.pool_path.empty() && fs::exists(options.pool_path, failure))
+  const bool is_folder = fs::is_directory(options.pool_path, failure);
+  if (is_folder && !fs::is_empty(options.pool_path, failure))
+    return Error{ErrorCode::exists, "a wrapper makes its files in an empty directory only",
+                 options.pool_path, "empty it yourself, or name another"};
+  if (!options.pool_path.empty() && !is_folder && fs::exists(options.pool_path, failure))
     return Error{ErrorCode::exists, "wrappers create their pool themselves", options.pool_path,
                  "remove it, or name another path"};
+  if (options.pool_path.ends_with('/') && !is_folder)
+    return Error{ErrorCode::not_found, "there is no such directory", options.pool_path,
+                 "make it first: a wrapper may want one that exists"};
   if (options.key_bytes == 0 || options.key_bytes > max_plugin_key_bytes)
     return Error{ErrorCode::usage, "a wrapper's keys have one length of 1 .. 128 B", "--plugin",
                  "choose keys of one such length"};
@@ -79,7 +86,8 @@ Result<void> PluginLibrary::create(tree_api* (*create)(const tree_options_t&)) {
   }
   if (tree_ != nullptr) return {};
   return Error{ErrorCode::failed, reason, options_.library,
-               "check the lengths of keys and values, the pool's path and its size"};
+               "check the lengths of keys and values and the pool's size; some wrappers want as "
+               "--pool a directory that exists, others a file that does not"};
 }
 
 PluginLibrary::~PluginLibrary() {
@@ -160,7 +168,8 @@ PluginLibrary::Answer PluginLibrary::remove(std::string_view key) {
   return answer;
 }
 
-std::string_view PluginLibrary::scan(std::string_view key, std::size_t count) {
+std::string_view PluginLibrary::scan(std::string_view key, std::size_t count,
+                                     std::size_t& claimed) {
   Buffers& buffers = mine();
   std::memcpy(buffers.key.data(), key.data(), key.size());
   const auto asked =
@@ -176,8 +185,9 @@ std::string_view PluginLibrary::scan(std::string_view key, std::size_t count) {
     count_impossible_scan();  // U3
     returned = std::clamp(returned, 0, asked);
   }
+  claimed = static_cast<std::size_t>(returned);
   if (records == nullptr) {
-    if (returned > 0) PluginLibrary::count(scans_without_records_);
+    PluginLibrary::count(returned > 0 ? scans_without_records_ : scans_of_nothing_);
     return {};
   }
   return {records, static_cast<std::size_t>(returned) * record_bytes()};
@@ -185,7 +195,7 @@ std::string_view PluginLibrary::scan(std::string_view key, std::size_t count) {
 
 PluginViolations PluginLibrary::violations() const noexcept {
   return {overruns_.load(), exceptions_.load(), impossible_scans_.load(),
-          scans_without_records_.load()};
+          scans_without_records_.load(), scans_of_nothing_.load()};
 }
 
 std::uint64_t PluginLibrary::claimed_records() const noexcept {

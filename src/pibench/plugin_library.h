@@ -34,7 +34,8 @@ class PluginLibrary {
   [[nodiscard]] Answer update(std::string_view key, std::string_view value);
   [[nodiscard]] Answer remove(std::string_view key);
   /// The records the wrapper handed out, at most `count`; empty when it handed out none.
-  [[nodiscard]] std::string_view scan(std::string_view key, std::size_t count);
+  [[nodiscard]] std::string_view scan(std::string_view key, std::size_t count,
+                                      std::size_t& claimed);
 
   [[nodiscard]] const PluginOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t record_bytes() const noexcept {
@@ -85,6 +86,7 @@ class PluginLibrary {
   std::atomic<std::uint64_t> exceptions_{0};
   std::atomic<std::uint64_t> impossible_scans_{0};
   std::atomic<std::uint64_t> scans_without_records_{0};
+  std::atomic<std::uint64_t> scans_of_nothing_{0};
 };
 
 }  // namespace perdure

@@ -109,9 +109,10 @@ void Verifier::forget_loaded() {
 void Verifier::adopt_word(std::uint64_t key, std::optional<std::uint64_t> word) {
   const std::uint64_t id = keys_.id_of(key);
   const bool good = word && is_tracked(id) && adopt_id(id, *word);
+  checked_.fetch_add(1, std::memory_order_relaxed);
   if (!good)
-    report("adopted key " + printable(key) + ": expected a record of this workload, got " +
-           printable(word));
+    count_wrong("adopted key " + printable(key) + ": expected a record of this workload, got " +
+                printable(word));
   else if (threads_ == 1 && id >= workload_.records)
     fresh_words_.insert(key);
 }
@@ -119,9 +120,10 @@ void Verifier::adopt_word(std::uint64_t key, std::optional<std::uint64_t> word) 
 void Verifier::adopt_word(std::string_view key, std::optional<std::uint64_t> word) {
   const auto id = keys_.id_of(key);
   const bool good = id && word && is_tracked(*id) && adopt_id(*id, *word);
+  checked_.fetch_add(1, std::memory_order_relaxed);
   if (!good)
-    report("adopted key " + printable(key) + ": expected a record of this workload, got " +
-           printable(word));
+    count_wrong("adopted key " + printable(key) + ": expected a record of this workload, got " +
+                printable(word));
   else if (threads_ == 1 && *id >= workload_.records)
     fresh_texts_.emplace(key);
 }
@@ -266,11 +268,16 @@ std::string Verifier::value_fault(std::uint64_t id, std::uint64_t word, const Ke
 }
 
 bool Verifier::wrong(const Ticket& ticket, const std::string& what) {
-  report(std::string(name_of(ticket.operation)) + " key " + name_of_key(ticket) + ": " + what);
+  count_wrong(std::string(name_of(ticket.operation)) + " key " + name_of_key(ticket) + ": " + what);
   return false;
 }
 
 void Verifier::report(const std::string& what) {
+  checked_.fetch_add(1, std::memory_order_relaxed);
+  count_wrong(what);
+}
+
+void Verifier::count_wrong(const std::string& what) {
   wrong_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard guard(example_lock_);
   if (examples_.size() < most_examples) examples_.push_back(what);
@@ -285,41 +292,39 @@ FinalCheck::FinalCheck(Verifier& verifier)
     : verifier_(verifier), seen_(verifier.states_.end(), false) {}
 
 void FinalCheck::accept_word(std::uint64_t key, std::optional<std::uint64_t> word) {
-  if (records_ != 0 && key <= last_word_) {
-    verifier_.report("full scan key " + printable(key) + ": expected one above " +
-                     printable(last_word_));
-    all_right_ = false;
-  }
+  const bool ascends = records_ == 0 || key > last_word_;
+  const std::string fault = ascends ? "" : "expected one above " + printable(last_word_);
   last_word_ = key;
-  accept_id(verifier_.keys_.id_of(key), word, printable(key));
+  accept_record(verifier_.keys_.id_of(key), word, printable(key), fault);
 }
 
 void FinalCheck::accept_word(std::string_view key, std::optional<std::uint64_t> word) {
-  if (records_ != 0 && key <= last_text_) {
-    verifier_.report("full scan key " + printable(key) + ": expected one above " +
-                     printable(last_text_));
-    all_right_ = false;
-  }
+  const bool ascends = records_ == 0 || key > last_text_;
+  const std::string fault = ascends ? "" : "expected one above " + printable(last_text_);
   last_text_ = key;
-  accept_id(verifier_.keys_.id_of(key), word, printable(key));
+  accept_record(verifier_.keys_.id_of(key), word, printable(key), fault);
 }
 
-void FinalCheck::accept_id(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
-                           const std::string& name) {
+void FinalCheck::accept_record(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
+                               const std::string& name, const std::string& order_fault) {
   ++records_;
   verifier_.checked_.fetch_add(1, std::memory_order_relaxed);
-  const auto fault = [&](const std::string& what) {
-    verifier_.report("full scan key " + name + ": " + what);
-    all_right_ = false;
-  };
-  if (!id || *id >= seen_.size()) return fault("expected no such key: it was never inserted");
+  const std::string record_fault = fault_of(id, word);
+  const std::string& fault = order_fault.empty() ? record_fault : order_fault;
+  if (fault.empty()) return;
+  verifier_.count_wrong("full scan key " + name + ": " + fault);
+  all_right_ = false;
+}
+
+std::string FinalCheck::fault_of(std::optional<std::uint64_t> id,
+                                 std::optional<std::uint64_t> word) {
+  if (!id || *id >= seen_.size()) return "expected no such key: it was never inserted";
   seen_[*id] = true;
   const KeyState state = verifier_.states_.snapshot(*id);
   PERDURE_ASSERT(state.pending == 0);  // the threads rest
-  if (!state.possibly_present()) return fault("expected it removed");
-  if (!word) return fault("expected a whole value, got one of another length or torn");
-  const std::string wrong_value = verifier_.value_fault(*id, *word, state, state);
-  if (!wrong_value.empty()) fault(wrong_value);
+  if (!state.possibly_present()) return "expected it removed";
+  if (!word) return "expected a whole value, got one of another length or torn";
+  return verifier_.value_fault(*id, *word, state, state);
 }
 
 bool FinalCheck::finish() {

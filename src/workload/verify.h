@@ -70,6 +70,9 @@ struct Ticket {
 class Verifier {
  public:
   static constexpr std::size_t most_examples = 10;
+  /// Each operation is one answer, and so is each record that a full scan returned, adopted or
+  /// checked, each key that the final one should have and did not, and each further report. An
+  /// answer is wrong once, however much is wrong with it: so `wrong` is never above `checked`.
   struct Summary {
     std::uint64_t checked = 0;          ///< answers
     std::uint64_t wrong = 0;            ///< wrong ones
@@ -108,7 +111,8 @@ class Verifier {
     return check_scan(ticket, std::span<const Entry<Key>>(entries));
   }
 
-  /// For a driver that finds something wrong itself (an index's size(), say).
+  /// For a driver that finds something wrong itself (an index's size(), say): one more answer, and
+  /// a wrong one.
   void report(const std::string& what);
 
   [[nodiscard]] const ValueCodec& values() const noexcept { return values_; }
@@ -142,6 +146,8 @@ class Verifier {
   [[nodiscard]] std::string value_fault(std::uint64_t id, std::uint64_t word,
                                         const KeyState& before, const KeyState& after) const;
   bool wrong(const Ticket& ticket, const std::string& what);
+  /// Counts an answer that was already counted as checked.
+  void count_wrong(const std::string& what);
   void snapshot_scanned(Ticket& ticket);
 
   const Workload& workload_;
@@ -174,8 +180,11 @@ class FinalCheck {
  private:
   void accept_word(std::uint64_t key, std::optional<std::uint64_t> word);
   void accept_word(std::string_view key, std::optional<std::uint64_t> word);
-  void accept_id(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
-                 const std::string& name);
+  void accept_record(std::optional<std::uint64_t> id, std::optional<std::uint64_t> word,
+                     const std::string& name, const std::string& order_fault);
+  /// What is wrong with the record; empty: nothing.
+  [[nodiscard]] std::string fault_of(std::optional<std::uint64_t> id,
+                                     std::optional<std::uint64_t> word);
 
   Verifier& verifier_;
   std::vector<bool> seen_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -290,6 +291,7 @@ TEST(Verifier, FindsEveryFaultOfASingleThread) {
       // A later update may hide that one was lost; nothing hides the other faults.
       const bool may_hide = static_cast<Fault>(fault) == Fault::stale_value;
       EXPECT_GE(summary.wrong, may_hide ? 1 : struck) << keys << " fault " << fault;
+      EXPECT_LE(summary.wrong, summary.checked) << keys << " fault " << fault;
       EXPECT_FALSE(summary.examples.empty());
       EXPECT_LE(summary.examples.size(), 10U);
     }
@@ -305,6 +307,7 @@ TEST(Verifier, FindsFaultsOfSeveralThreads) {
     const Workload workload = to_verify("mixed", no_upserts, 300);
     const auto summary = run(workload, 4, fault, 12'000);
     EXPECT_GT(summary.wrong, 0U) << static_cast<int>(fault);
+    EXPECT_LE(summary.wrong, summary.checked) << static_cast<int>(fault);
   }
 }
 
@@ -315,6 +318,35 @@ TEST(Verifier, CountsExactlyTheWrongLookups) {
   EXPECT_EQ(struck, 200U);
   EXPECT_EQ(summary.wrong, struck);
   EXPECT_EQ(summary.checked, 1'100U);  // and the full scan
+}
+
+// However much is wrong with a record, it is one answer, and so is a key that is not there.
+TEST(Verifier, CountsNoMoreWrongAnswersThanThereAre) {
+  const Workload workload = to_verify("mixed", "lookup=1", 100);
+  const KeySpace keys(workload);
+  Verifier lost(workload, 1);
+  EXPECT_FALSE(FinalCheck(lost).finish());
+  EXPECT_EQ(lost.summary().checked, 100U);
+  EXPECT_EQ(lost.summary().wrong, 100U);
+
+  Verifier disordered(workload, 1);
+  FinalCheck check(disordered);
+  std::vector<std::uint64_t> descending;
+  for (std::uint64_t id = 0; id < 100; ++id) descending.push_back(keys.word(id));
+  std::ranges::sort(descending, std::greater{});
+  for (const std::uint64_t key : descending) check.accept(key, key + 1);  // and the values are torn
+  EXPECT_FALSE(check.finish());
+  EXPECT_EQ(disordered.summary().checked, 100U);
+  EXPECT_EQ(disordered.summary().wrong, 100U);
+
+  Verifier foreign(workload, 1);
+  foreign.forget_loaded();
+  for (std::uint64_t key = 0; key < 50; ++key) foreign.adopt(key, key);
+  EXPECT_EQ(foreign.summary().checked, 50U);
+  EXPECT_LE(foreign.summary().wrong, 50U);
+  EXPECT_GT(foreign.summary().wrong, 0U);
+  foreign.report("size() is another");
+  EXPECT_EQ(foreign.summary().checked, 51U);
 }
 
 class VerifierSteps : public testing::Test {

@@ -101,6 +101,44 @@ def test_every_index_repeats_byte_for_byte(simulated: list[str], tmp_path: Path)
         assert [different for different in pool.map(pair, cases) if different] == []
 
 
+# What the shell that a run is started from may be like.
+SHELLS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "small stacks": (("bash", "-c", 'ulimit -s 512; exec "$0" "$@"'), {}),
+    "large stacks": (("bash", "-c", 'ulimit -s 65536; exec "$0" "$@"'), {}),
+    "endless stacks": (("bash", "-c", 'ulimit -s unlimited; exec "$0" "$@"'), {}),
+    "a large environment": ((), {f"PADDING_{i}": "x" * 1000 for i in range(40)}),
+    "PMDK told otherwise": (
+        (),
+        {"PMEM_IS_PMEM_FORCE": "0", "PMEM_NO_CLWB": "1", "PMEM_NO_MOVNT": "1",
+         "PMEM_MOVNT_THRESHOLD": "0", "PMEM_AVX512F": "0", "PMEMOBJ_NLANES": "2",
+         "PMEMOBJ_CONF": "heap.arenas_assignment_type=global"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "index", ["hashtable:pmem-trans", "hashtable:pmem-persist", "fptree", "rbtree:pmem-trans"]
+)
+def test_the_shell_shows_in_no_record(index: str) -> None:
+    heap = () if ":" in index else ("--heap", "pmdk")
+    threads = 4 if ":" in index else 3
+    first = bench(index, threads, *heap, "--repetitions", "2")
+    for shell, (prefix, variables) in SHELLS.items():
+        again = bench(index, threads, *heap, "--repetitions", "2", prefix=prefix, env=variables)
+        assert again == first, f"{index} from a shell with {shell}"
+
+
+def test_pmdk_sees_no_variable_of_the_shell() -> None:
+    first = bench("hashtable:pmem-trans", 2)
+    without = {k: v for k, v in os.environ.items() if not k.startswith("PMEM")}
+    done = subprocess.run(
+        [str(SIM), "bench", "--index", "hashtable:pmem-trans", "--threads", "2", *SMALL,
+         "--mix", mix_of("hashtable:pmem-trans"), "--target", f"sim:{PLATFORM}"],
+        capture_output=True, text=True, check=True, timeout=300, cwd=ROOT, env=without,
+    )  # fmt: skip
+    assert done.stdout == first
+
+
 def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
     kinds = {index["name"]: index["key_kinds"] for index in indexes()}
     heaps = {index["name"]: index["heaps"] for index in indexes()}

@@ -1,9 +1,14 @@
 // A PiBench wrapper that misbehaves in the way that the environment variable LYING_WRAPPER names.
 // It keeps 8-byte keys and values in a std::map behind a mutex and is right wherever it does not
 // lie.
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -21,12 +26,25 @@ std::uint64_t number(const char* raw) {
   return word;
 }
 
+// In every way that there is to reach standard output.
+void chat() {
+  static bool said = false;
+  if (std::exchange(said, true)) return;
+  std::printf("chat of printf\n");
+  std::fflush(stdout);
+  std::cout << "chat of cout\n" << std::flush;
+  static_cast<void>(!write(STDOUT_FILENO, "chat of write\n", 14));
+  static_cast<void>(!std::system("echo chat of a child"));
+  std::printf("chat that is still in the buffer at the end\n");
+}
+
 class LyingTree final : public tree_api {
  public:
   explicit LyingTree(std::string lie) : lie_(std::move(lie)) {}
 
   bool find(const char* key, std::size_t, char* value_out) override {
     const std::lock_guard lock(mutex_);
+    if (lie_ == "chatty") chat();
     if (lie_ == "throw") throw std::runtime_error("a wrapper's own trouble");
     const auto at = map_.find(number(key));
     if (at == map_.end()) return lie_ == "false_hit";
@@ -68,6 +86,7 @@ class LyingTree final : public tree_api {
     }
     if (lie_ == "short_scan" && !records.empty()) records.pop_back();
     if (lie_ == "unsorted_scan" && records.size() > 1) std::swap(records[0], records[1]);
+    if (lie_ == "no_scan") return 0;
     if (lie_ != "null_scan") values_out = reinterpret_cast<char*>(records.data());
     if (lie_ == "negative_scan") return -5;
     if (lie_ == "long_scan") {
@@ -98,6 +117,10 @@ extern "C" tree_api* create_tree(const tree_options_t& options) {
   const char* const set = std::getenv("LYING_WRAPPER");
   const std::string lie = set == nullptr ? "" : set;
   if (lie == "null_tree") return nullptr;
+  if (lie == "chatty") std::printf("chat while it is made\n");
+  // As PACTree's does: files in a directory that must be there.
+  if (lie == "wants_directory" && !std::ofstream(options.pool_path + "/data").good())
+    return nullptr;
   if (lie == "throw_at_create") throw std::runtime_error("two\nlines");
   if (lie == "longer_options" && !finds_zeroes_behind(options)) return nullptr;
   return new LyingTree(lie);

@@ -1,13 +1,14 @@
 #include "platform/runtime/scheduler.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
+#include <cstring>
 #include <utility>
 
 #include "platform/runtime/engine.h"
@@ -22,6 +23,18 @@ using boost::context::detail::make_fcontext;
 using boost::context::detail::transfer_t;
 
 constexpr std::size_t stack_guard_bytes = 4096;
+
+// A stack with a page before it that nobody may touch. The system's own would be as large as the
+// shell's limit says, and where it lies would follow from that.
+std::byte* new_stack(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes + stack_guard_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, stack_guard_bytes, PROT_NONE) != 0) {
+    std::perror("perdure: stack of a simulated thread");
+    std::abort();
+  }
+  return static_cast<std::byte*>(memory) + stack_guard_bytes;
+}
 
 // The C++ runtime keeps what is being caught per OS thread, here for the one that runs the fibers;
 // a fiber that leaves inside a catch block must find its own again, unless it has an OS thread's
@@ -46,19 +59,17 @@ void jump(SimulatedThread& from, fcontext_t to) {
 // Thread-local storage of an OS thread for every simulated one, with the thread carrier. The OS
 // threads themselves only wait, until all work is done: libraries give back what they keep per
 // thread (arenas of libpmemobj) when one exits. They exit one by one.
+// The storage lies at the top of the OS thread's stack. It is the same memory in every run: from
+// the C library's own stacks it would be the former run's or not, as their size and its cache of
+// them decide.
 class Scheduler::Storage {
  public:
   explicit Storage(Scheduler& scheduler) : scheduler_(scheduler) {
     if (scheduler.carrier_ == CarrierKind::fibers) return;
     scheduler.root_.storage = own_thread_storage();
     for (const auto& thread : scheduler.threads_) {
-      owners_.emplace_back([&thread = *thread, &root = scheduler.root_] {
-        thread.storage = own_thread_storage();
-        current = &thread;
-        root.baton.release();
-        thread.baton.acquire();
-        current = nullptr;
-      });
+      if (thread->storage_stack == nullptr) thread->storage_stack = new_stack(storage_stack_bytes);
+      own(*thread);
       scheduler.root_.baton.acquire();
     }
   }
@@ -66,15 +77,39 @@ class Scheduler::Storage {
     if (owners_.empty()) return;
     for (const auto& thread : scheduler_.threads_) {
       thread->baton.release();
-      owners_[thread->number].join();
+      pthread_join(owners_[thread->number], nullptr);
     }
   }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
  private:
+  static constexpr std::size_t storage_stack_bytes = std::size_t{256} << 10;
+
+  void own(SimulatedThread& thread) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, thread.storage_stack, storage_stack_bytes);
+    owners_.emplace_back();
+    const int error = pthread_create(&owners_.back(), &attributes, wait_for_the_end, &thread);
+    pthread_attr_destroy(&attributes);
+    if (error == 0) return;
+    std::fprintf(stderr, "perdure: no OS thread for a simulated one: %s\n", std::strerror(error));
+    std::abort();
+  }
+
+  static void* wait_for_the_end(void* argument) {
+    SimulatedThread& thread = *static_cast<SimulatedThread*>(argument);
+    thread.storage = own_thread_storage();
+    current = &thread;
+    engine.scheduler.root_.baton.release();
+    thread.baton.acquire();
+    current = nullptr;
+    return nullptr;
+  }
+
   Scheduler& scheduler_;
-  std::vector<std::thread> owners_;
+  std::vector<pthread_t> owners_;
 };
 
 void Scheduler::start(unsigned threads, CarrierKind carrier) {
@@ -83,13 +118,7 @@ void Scheduler::start(unsigned threads, CarrierKind carrier) {
   for (unsigned number = 0; number < threads; ++number) {
     auto thread = std::make_unique<SimulatedThread>();
     thread->number = number;
-    void* memory = mmap(nullptr, stack_bytes + stack_guard_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory, stack_guard_bytes, PROT_NONE) != 0) {
-      std::perror("perdure: stack of a simulated thread");
-      std::abort();
-    }
-    thread->stack = static_cast<std::byte*>(memory) + stack_guard_bytes;
+    thread->stack = new_stack(stack_bytes);
     thread->stack_top = thread->stack + stack_bytes;
     threads_.push_back(std::move(thread));
   }

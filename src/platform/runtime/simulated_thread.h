@@ -105,9 +105,10 @@ struct SimulatedThread {
   Time node_since = 0;
 
   // carrier
-  void* context = nullptr;     ///< where the fiber was left
-  void* storage = nullptr;     ///< thread-local, of its OS thread; null: it has none of its own
-  std::byte* stack = nullptr;  ///< lowest usable byte
+  void* context = nullptr;  ///< where the fiber was left
+  void* storage = nullptr;  ///< thread-local, of its OS thread; null: it has none of its own
+  std::byte* storage_stack = nullptr;  ///< of that OS thread; the storage lies at its top
+  std::byte* stack = nullptr;          ///< lowest usable byte
   std::byte* stack_top = nullptr;
   std::array<void*, 2> exception_state{};  ///< of the C++ runtime, which keeps it per OS thread
   Baton baton;                             ///< its OS thread waits for it
