@@ -180,3 +180,17 @@ def test_three_samples_are_never_called_a_95_percent_interval(text: str) -> None
     assert "(range of 3)" in figures[0].caption, name
     assert "95" not in figures[0].caption
     assert {row["interval"] for row in page["cell_rows"]} == {"range of 3"}
+
+
+def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
+    runs = [run_of("lbtree", [1e6] * 3), run_of("fptree", [1e6] * 3)]
+    for cores, run in enumerate(runs):
+        used = {"seconds": 1, "steal_cores": 0.25, "other_cores": cores, "load_average": 2.0}
+        run.record["environment"] = fake_native.ENVIRONMENT | {
+            "interference": used, "pmdk_variables": {"PMEM_NO_CLWB": "1"},
+        }  # fmt: skip
+    data = reading.read(runs)
+    (entry,) = report._environments(data)
+    assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]
+    assert "1.00 cores" in report._interference(data) and "0.25" in report._interference(data)
+    assert report._interference(reading.read([run_of("lbtree", [1e6])])) == ""
