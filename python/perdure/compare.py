@@ -158,6 +158,13 @@ def _remark(a: Run, b: Run, fewest: int, verdict: Verdict) -> str:
     hosts = {(run.record["environment"] or {}).get("host_fingerprint") for run in (a, b)}
     if len(hosts) > 1:
         remarks.append("different hosts")
+    if _latency_method(a) != _latency_method(b):
+        remarks.append("latencies timed in other ways, which changes throughput")
     if a.record["records"] != b.record["records"]:
         remarks.append(f"{a.record['records']} against {b.record['records']} records")
     return "; ".join(remarks)
+
+
+def _latency_method(run: Run) -> str:
+    """Which operations a clock was read around; records of before have none, and timed all."""
+    return str((run.record["configuration"].get("latency") or {}).get("method", "every"))

@@ -11,6 +11,7 @@ from perdure.errors import did_you_mean, one_of
 from perdure.record import OPERATIONS
 
 COUNT = re.compile(r"^\d+(\.\d+)?[KMGT]?i?B?$")
+LATENCY = re.compile(r"^(off|every|sampled(:[1-9]\d*)?)$")
 RANGE = re.compile(r"^\d+-\d+$")
 MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -44,7 +45,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "bulk_load": "switch",
     "verify": "switch",
     "check": "switch",
-    "latency": "text",
+    "latency": "latency",
     "no_histograms": "switch",
     "export_histograms": "switch",
     "pool_bytes": "count",
@@ -147,6 +148,12 @@ def _range(name: str, value: Any) -> Problem | None:
     return Problem(f"{name} must be a count or a range, not {value!r}", 'write 100 or "1-100"')
 
 
+def _latency(name: str, value: Any) -> Problem | None:
+    if isinstance(value, str) and LATENCY.match(value):
+        return None
+    return Problem(f"unknown {name} {value!r}", 'write "sampled", "sampled:1000", "every" or "off"')
+
+
 def _number(name: str, value: Any) -> Problem | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
         return None
@@ -189,6 +196,7 @@ _CHECKS = {
     "count": _count,
     "range": _range,
     "number": _number,
+    "latency": _latency,
     "switch": _switch,
     "shares": _shares,
     "options": _options,

@@ -36,6 +36,7 @@ KIND_TITLES = {
 # A range of fewer holds the true median less often than 95 times in 100.
 FEW_SAMPLES = 6
 WIDE_DISPERSION = 0.15
+LEAST_INTERFERENCE = 0.05  # cores, on average over the repetitions
 
 
 @dataclass(frozen=True)
@@ -400,7 +401,9 @@ def _environments(data: Results) -> list[dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for run in data.runs:
         build, host = run.record["build"], dict(run.record["environment"])
-        host.pop("medium", None)
+        # Both are of the run: the medium stands with its cell, the rest under the quality.
+        for of_run in ("medium", "interference"):
+            host.pop(of_run, None)
         entries.setdefault(
             json.dumps([host, build], sort_keys=True),
             {"host": _readable(host), "build": _readable(build)},
@@ -410,12 +413,26 @@ def _environments(data: Results) -> list[dict[str, Any]]:
 
 def _readable(table: dict[str, Any]) -> list[tuple[str, str]]:
     formats: dict[str, Callable[[Any], str]] = {"memory_bytes": tables.size}
-    names = {"memory_bytes": "memory"}
+    names = {"memory_bytes": "memory", "pmdk_variables": "PMDK variables"}
     return [
-        (names.get(name, name.replace("_", " ")), formats.get(name, str)(value))
+        (names.get(name, name.replace("_", " ")), formats.get(name, tables.plain)(value))
         for name, value in table.items()
-        if value not in (None, "")
+        if value not in (None, "", {}, [])
     ]
+
+
+def _interference(data: Results) -> str:
+    """What else used the machine at worst, as far as the runs have recorded it."""
+    found = [run.record["environment"].get("interference") or {} for run in data.runs]
+    others = max((float(one.get("other_cores") or 0) for one in found), default=0.0)
+    stolen = max((float(one.get("steal_cores") or 0) for one in found), default=0.0)
+    told = sum(bool(one) for one in found)
+    if max(others, stolen) < LEAST_INTERFERENCE:
+        return ""
+    return (
+        f"of {told} runs that recorded it, the worst shared the machine with other processes on "
+        f"{others:.2f} cores, and the hypervisor took {stolen:.2f} (steal time)"
+    )
 
 
 def _quality(source: Path, data: Results) -> dict[str, Any]:
@@ -440,6 +457,7 @@ def _quality(source: Path, data: Results) -> dict[str, Any]:
         "failed_operations": sum(row["failed"] for row in failed),
         "failed_operation_kinds": sorted({row["operation"] for row in failed}),
         "harness": _harness(data),
+        "interference": _interference(data),
         "failures": [json.loads(file.read_text()) for file in failures],
     }
 

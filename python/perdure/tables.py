@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -130,7 +130,7 @@ def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
     for name in names:
         table.add_column(name.replace("_", " "))
     for entry in entries:
-        table.add_row(*(_plain(entry.get(name, "")) for name in names))
+        table.add_row(*(plain(entry.get(name, "")) for name in names))
     return table
 
 
@@ -142,7 +142,7 @@ def interval(value: Interval) -> str:
     return f"{value.low:.3f} .. {value.high:.3f}"
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -161,15 +161,6 @@ def _option(entry: dict[str, Any]) -> str:
 
 def _three(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _median(values: Iterable[float]) -> float:
-    ordered = list(values)
-    return stats.median_interval(ordered).value if ordered else 0.0
 
 
 def _first_seen(runs_: Sequence[Run], label: str, value: str) -> int:

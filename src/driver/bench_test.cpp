@@ -363,7 +363,9 @@ TEST(Bench, SamplingRunsTheOperationsThatTimingAllOfThemDoes) {
     };
     EXPECT_EQ(timed(all), 300'000U);
     EXPECT_NEAR(static_cast<double>(timed(some)), 300'000.0 / 64, 600);
-    if (verify) EXPECT_EQ(sampled.verification->wrong, 0U);
+    if (verify) {
+      EXPECT_EQ(sampled.verification->wrong, 0U);
+    }
   }
 }
 

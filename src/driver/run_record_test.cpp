@@ -66,12 +66,13 @@ TEST(RunRecord, SaysWhichOperationsWereTimed) {
   const auto latency_of = [](const nlohmann::ordered_json& run) {
     return run["configuration"]["latency"];
   };
-  EXPECT_EQ(latency_of(record(config)), (nlohmann::json{{"method", "every"}, {"interval", 1}}));
+  EXPECT_EQ(latency_of(record(config)),
+            (nlohmann::ordered_json{{"method", "every"}, {"interval", 1}}));
 
   config.latency = Latency::sampled;
   config.latency_interval = 100;
   const auto run = record(config);
-  EXPECT_EQ(latency_of(run), (nlohmann::json{{"method", "sampled"}, {"interval", 100}}));
+  EXPECT_EQ(latency_of(run), (nlohmann::ordered_json{{"method", "sampled"}, {"interval", 100}}));
   const auto& operations = run["repetitions"][0]["operations"];
   EXPECT_EQ(operations["lookup"]["attempted"], 10'000);
   const std::uint64_t samples = operations["lookup"]["latency_ns"]["samples"];
@@ -79,7 +80,8 @@ TEST(RunRecord, SaysWhichOperationsWereTimed) {
 
   config.latency = Latency::off;
   const auto without = record(config);
-  EXPECT_EQ(latency_of(without), (nlohmann::json{{"method", "off"}, {"interval", nullptr}}));
+  EXPECT_EQ(latency_of(without),
+            (nlohmann::ordered_json{{"method", "off"}, {"interval", nullptr}}));
   EXPECT_TRUE(without["repetitions"][0]["operations"]["lookup"]["latency_ns"].is_null());
 }
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import fake_native
 from conftest import Cli
+from perdure import compare
+from perdure.record import Run
 
 
 @pytest.fixture
@@ -67,6 +70,29 @@ def test_single_records_are_compared_and_too_few_samples_decide_nothing(
     assert comparison["verdict"] == "inconclusive"
     assert comparison["ratio"] > 1.5
     assert cli("compare", tmp_path / "a", tmp_path / "b", "--strict").returncode == 4
+
+
+def test_a_clock_between_operations_on_one_side_is_said() -> None:
+    a, b = (fake_native.record({"index": "fptree"}) for _ in range(2))
+    b["configuration"]["latency"] = {"method": "sampled", "interval": 256}
+    for latency, said in (({"method": "every", "interval": None}, True), (None, True),
+                          ({"method": "sampled", "interval": 256}, False)):  # fmt: skip
+        a["configuration"]["latency"] = latency
+        (found,) = compare.compare(
+            [Run({}, a)], [Run({}, b)], threshold=0.05, confidence=0.95
+        ).comparisons  # fmt: skip
+        assert ("which changes throughput" in found.remark) == said
+
+
+def test_a_comparison_says_what_its_interval_is(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        record = fake_native.record({"index": "fptree"})
+        (tmp_path / name).write_text(json.dumps(record))
+    done = cli("compare", tmp_path / "a", tmp_path / "b", "--json")
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert comparison["interval"] == "range of 3"
+    assert comparison["interval_confidence"] == pytest.approx(0.9)
+    assert "interval (range of 3)" in cli("compare", tmp_path / "a", tmp_path / "b").stdout
 
 
 def test_json_lines_are_read_like_a_folder(cli: Cli, results: Path, tmp_path: Path) -> None:

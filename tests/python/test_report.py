@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import fake_native
 from conftest import Cli
+from perdure import compare, report, simulated_report
+from perdure import results as reading
+from perdure.record import Run
+from perdure.stats import Verdict
 
 LOADING = {"src", "srcset", "poster", "data", "action", "background"}
 
@@ -119,3 +124,73 @@ def test_a_single_record_makes_a_report_as_well(cli: Cli, tmp_path: Path) -> Non
     done = cli("report", record, "--output", output)
     assert done.returncode == 0, done.stderr
     assert "lmdb" in output.read_text()
+
+
+def run_of(index: str, rates: list[float], target: str = "native") -> Run:
+    made = fake_native.record({"index": index})
+    one = made["repetitions"][0]
+    made["repetitions"] = [one | {"throughput_ops_s": rate} for rate in rates]
+    labels = {"index": index, "workload": "lookup", "medium": "none"}
+    return Run(labels, made | {"target": target}, f"./perdure bench {index}")
+
+
+# Medians of which the first is the largest; who is not slower than it by `compare`.
+CELLS = {
+    "lbtree": ([100e3, 101e3, 102e3], True), "fptree": ([97e3, 98e3, 99e3], True),
+    "dptree": ([69e3, 99e3, 141e3], True), "utree": ([80e3, 81e3, 82e3], False),
+    "stdmap": ([95e3, 96e3, 97e3], False),
+}  # fmt: skip
+
+
+def test_whoever_compare_does_not_call_slower_is_as_bold_as_the_fastest() -> None:
+    runs = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
+    for run in runs[1:]:
+        (judged,) = compare.compare(
+            runs[:1], [run], threshold=0.05, confidence=0.95
+        ).comparisons  # fmt: skip
+        slower = judged.verdict is Verdict.SLOWER
+        assert slower != CELLS[run.labels["index"]][1], run.labels["index"]
+    data = reading.read(runs)
+    lines = report._overview(data, "integer", quick=False)["lines"]
+    bold = {line["name"]: line["cells"]["lookup"]["best"] for line in lines}
+    assert bold == {index: first for index, (_, first) in CELLS.items()}
+    (leader,) = report._leaders(data, "integer")
+    assert [cell.index for cell in leader["first"]] == ["lbtree", "dptree", "fptree"]
+    assert leader["against"][0]["verdict"] == "faster"
+    lines = report._overview(data, "integer", quick=True)["lines"]
+    assert not any(line["cells"]["lookup"]["best"] for line in lines)
+
+
+def test_simulated_cells_share_a_place_within_the_threshold_alone() -> None:
+    rates = {"lbtree": 100e3, "fptree": 97e3, "utree": 94e3}
+    runs = [run_of(index, [rate], "sim:x") for index, rate in rates.items()]
+    cells = reading.read(runs).cells
+    first = simulated_report._fastest(cells, quick=False)
+    assert {cell.index for cell in cells if cell.number in first} == {"lbtree", "fptree"}
+    assert simulated_report._fastest(cells, quick=True) == set()
+
+
+def test_three_samples_are_never_called_a_95_percent_interval(text: str) -> None:
+    # The study has two processes of three repetitions: six samples.
+    assert "interval (95 %)" in text
+    rows = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
+    page = report._page(Path("one.json"), rows)
+    assert page["intervals"] == "range of 3" and page["ratio_intervals"] == "range of 3"
+    (name, figures), *_ = page["sections"]
+    assert "(range of 3)" in figures[0].caption, name
+    assert "95" not in figures[0].caption
+    assert {row["interval"] for row in page["cell_rows"]} == {"range of 3"}
+
+
+def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
+    runs = [run_of("lbtree", [1e6] * 3), run_of("fptree", [1e6] * 3)]
+    for cores, run in enumerate(runs):
+        used = {"seconds": 1, "steal_cores": 0.25, "other_cores": cores, "load_average": 2.0}
+        run.record["environment"] = fake_native.ENVIRONMENT | {
+            "interference": used, "pmdk_variables": {"PMEM_NO_CLWB": "1"},
+        }  # fmt: skip
+    data = reading.read(runs)
+    (entry,) = report._environments(data)
+    assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]
+    assert "1.00 cores" in report._interference(data) and "0.25" in report._interference(data)
+    assert report._interference(reading.read([run_of("lbtree", [1e6])])) == ""
