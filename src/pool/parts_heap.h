@@ -32,6 +32,9 @@ class PartsHeap final : public Heap {
   Result<std::uint64_t> sweep() override;
   [[nodiscard]] Extent block_at(std::uint64_t offset) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override {
+    return part_.size() * part_.front()->capacity_bytes();
+  }
   [[nodiscard]] const char* name() const noexcept override { return part_.front()->name(); }
 
  private:

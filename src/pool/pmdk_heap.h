@@ -37,6 +37,9 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override {
+    return pool_bytes_ - heap_offset_;
+  }
   [[nodiscard]] const char* name() const noexcept override { return "pmdk"; }
 
   /// The pool's number in libpmemobj's object ids.

@@ -19,7 +19,7 @@ PmdkTransaction::~PmdkTransaction() {
 std::uint64_t PmdkTransaction::allocate(std::size_t bytes) noexcept {
   const std::uint64_t flags = heap_.class_flag_[size_classes::class_of(bytes)];
   const PMEMoid object = pmemobj_tx_xalloc(bytes, 0, flags | POBJ_XALLOC_NO_ABORT);
-  if (object.off == 0) return null_offset;
+  if (object.off == 0) return heap_.refuse().offset;
   ++blocks_;
   bytes_ += static_cast<std::int64_t>(Heap::block_bytes(bytes));
   return object.off;
