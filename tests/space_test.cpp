@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/dispatch.h"
+#include "support/refill.h"
 #include "support/samples.h"
 
 namespace perdure::testing {
@@ -52,6 +53,37 @@ TEST_P(OutOfSpace, leaves_an_index_empty_when_a_bulk_load_does_not_fit) {
 INSTANTIATE_TEST_SUITE_P(Indexes, OutOfSpace, ::testing::ValuesIn(pool_targets()),
                          [](const auto& test) { return test.param.name(); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OutOfSpace);
+
+/// Every index that lives in a pool, on every heap, those that keep nothing, too.
+std::vector<Target> heap_targets() {
+  std::vector<Target> list = all_targets();
+  std::erase_if(list, [](const Target& target) { return !target.uses_pool(); });
+  return list;
+}
+
+class Refilled : public ::testing::TestWithParam<Target> {
+ protected:
+  void check(unsigned threads) {
+    const Result<void> done = for_kind(GetParam().kind, [&](auto keys) {
+      return check_refill<decltype(keys)>(GetParam(), {.threads = threads});
+    });
+    EXPECT_TRUE(done.ok()) << done.error().line();
+  }
+};
+
+TEST_P(Refilled, takes_as_much_as_before) { check(1); }
+
+TEST_P(Refilled, takes_as_much_as_before_from_eight_threads) { check(8); }
+
+TEST_P(Refilled, never_refuses_a_replacement_with_a_tenth_of_its_room_left) {
+  const Result<void> done = for_kind(GetParam().kind, [](auto keys) {
+    return check_replacing<decltype(keys)>(GetParam(), {.threads = 4});
+  });
+  EXPECT_TRUE(done.ok()) << done.error().line();
+}
+
+INSTANTIATE_TEST_SUITE_P(Indexes, Refilled, ::testing::ValuesIn(heap_targets()),
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace perdure::testing

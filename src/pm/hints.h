@@ -42,6 +42,13 @@ inline void wait_for_accesses() noexcept { detail::instruction::drain(); }
 /// One turn of a spin loop. Under simulation it spends virtual time and yields.
 inline void pause() noexcept { detail::instruction::pause(); }
 
+/// Waits without the core, for some hundred microseconds at least: for what takes a thread that has
+/// lost its core. Under simulation as a long turn of a spin loop.
+void nap() noexcept;
+
+/// True in the build whose instructions a simulator or explorer performs.
+inline constexpr bool simulated = detail::instruction::simulated;
+
 /// Waits a little longer with every call: a spin loop's polite half. After many turns it gives the
 /// core away, because on a machine with few cores the lock's holder may be waiting for it.
 class Backoff {

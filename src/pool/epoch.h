@@ -9,7 +9,14 @@
 //
 // E1  a pinned slot holds the global epoch or the one before.
 // E2  the global epoch advances only when every pinned slot holds it.
-// E3  a block retired at e is freed only when the global epoch is at least e + 3.
+// E3  a block retired at e is freed only when the global epoch is at least e + 3, by whichever
+//     thread: a reader that might hold it has let go before any thread can have seen that epoch.
+// E4  what a thread slot has retired lies in a list. Only who holds the thread slot appends to it,
+//     without a lock, and makes it longer or moves it, under the list's lock. Whoever holds that
+//     lock may free from its beginning: so a full pool is served from the lists of all threads, of
+//     those that have ended, too. Who holds the lock waits for nobody but the heap.
+// E5  no thread waits here while it is pinned, and none waits without end (`make_room`): a thread
+//     that is pinned may hold the lock of a leaf, and whoever wants that leaf may be pinned.
 #pragma once
 
 #include <array>
@@ -58,9 +65,30 @@ class Epochs {
   void retire_dram(void* memory, std::size_t bytes);
 
   /// Lets the grace period pass, unless a thread is pinned, and frees what has outlived it,
-  /// whichever thread retired it. True: nothing is left. The caller is not pinned, and no other
-  /// thread retires or collects meanwhile. Cost: three heavy fences.
+  /// whichever thread retired it. True: nothing is left. The caller is not pinned. Cost: three
+  /// heavy fences.
   [[nodiscard]] bool collect();
+
+  // A full pool (index/record/with_room.h). What is retired still takes room, so a heap may refuse
+  // a block although a grace period later it would have one.
+
+  /// How often blocks of a heap were freed here; an operation asks before it begins.
+  [[nodiscard]] std::uint64_t frees() const noexcept {
+    return pins_->frees.load(std::memory_order_acquire);
+  }
+  /// The heap has refused a block to an operation that began when there were `frees`: frees what
+  /// threads have retired, and waits a while for those that are pinned. True: blocks have been
+  /// freed since, by whomever, and `frees` counts them. False: there is nothing to free, or a
+  /// thread stays pinned, a second about; it is not waited for again until it lets go. The caller
+  /// is not pinned and holds no lock. Cost where nothing is retired: a look at each list.
+  [[nodiscard]] bool make_room(std::uint64_t& frees) noexcept;
+  /// More than a 16th of the pool is retired; a thread that is about to begin an operation calls
+  /// `relieve`.
+  [[nodiscard]] bool is_pressed() const noexcept {
+    return pins_->pressed.load(std::memory_order_relaxed);
+  }
+  /// Frees until less is retired, as `make_room` does.
+  [[gnu::cold]] void relieve() noexcept;
 
   /// Returns when every thread that is pinned now has let go. The caller is not pinned.
   void wait_for_pinned() noexcept;
@@ -81,6 +109,8 @@ class Epochs {
       std::atomic<std::uint64_t> epoch{idle};
     };
     alignas(64) std::atomic<std::uint64_t> global{1};
+    std::atomic<std::uint64_t> frees{0};
+    std::atomic<bool> pressed{false};
     std::array<Slot, pm::max_threads> slot;
   };
 
@@ -91,6 +121,14 @@ class Epochs {
                                                           Destroy destroy, void* context);
   /// Of what the thread with this slot has retired.
   [[gnu::noinline]] void free_what_may_be(std::size_t number);
+  /// Of all threads' what may be freed in the present epoch.
+  void free_what_is_due() noexcept;
+  /// True when a thread is pinned to an epoch before this one; without a fence, so it may be told
+  /// too late.
+  [[nodiscard]] bool is_held_up(std::uint64_t epoch) const noexcept;
+  /// Advances and frees until something is free; false: nothing is to be had.
+  bool reclaim() noexcept;
+  [[nodiscard]] std::uint64_t retired_heap_bytes() const noexcept;
 
   std::unique_ptr<Pins> pins_;
   std::unique_ptr<State> state_;

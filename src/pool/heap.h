@@ -149,6 +149,8 @@ class Heap {
   }
 
   [[nodiscard]] virtual HeapUsage usage() const noexcept = 0;
+  /// As in `usage`, which costs more.
+  [[nodiscard]] virtual std::uint64_t capacity_bytes() const noexcept = 0;
   /// Calls of `reserve` that were refused so far; never falls. Whoever compares it before and after
   /// an operation learns whether an `out_of_space` was the heap's or the index's own.
   [[nodiscard]] virtual std::uint64_t refusals() const noexcept {

@@ -36,7 +36,10 @@ void* MemkindHeap::allocate(std::size_t bytes) noexcept {
     block = memkind_malloc(kind_, bytes);
   else if (memkind_posix_memalign(kind_, &block, page_bytes, bytes) != 0)
     block = nullptr;
-  if (block != nullptr) live_.add(1, bytes);
+  if (block != nullptr)
+    live_.add(1, bytes);
+  else
+    (void)refuse();
   return block;
 }
 

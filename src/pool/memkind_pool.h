@@ -37,6 +37,7 @@ class MemkindHeap final : public Heap {
   [[nodiscard]] bool is_marked(std::uint64_t) const noexcept override { return false; }
   Result<std::uint64_t> sweep() override { return std::uint64_t{0}; }
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override { return bytes_; }
   [[nodiscard]] const char* name() const noexcept override { return "memkind"; }
 
  private:

@@ -36,6 +36,9 @@ class PartsHeap final : public Heap {
   [[nodiscard]] bool is_live(std::uint64_t offset) const noexcept override;
   [[nodiscard]] std::uint64_t room_for(std::size_t bytes) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override {
+    return part_.size() * part_.front()->capacity_bytes();
+  }
   [[nodiscard]] const char* name() const noexcept override { return part_.front()->name(); }
 
  private:

@@ -40,6 +40,9 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] std::optional<Census> marked() const override;
   [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override {
+    return pool_bytes_ - heap_offset_;
+  }
   [[nodiscard]] const char* name() const noexcept override { return "pmdk"; }
 
   /// The pool's number in libpmemobj's object ids.

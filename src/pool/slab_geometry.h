@@ -12,6 +12,7 @@
 namespace perdure::slab {
 
 inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+inline constexpr std::uint32_t most_chunks = 16;  ///< of a span
 
 /// How a class is cut from the pool: `blocks` of its size in a span of `chunks`.
 struct Geometry {
@@ -29,7 +30,7 @@ constexpr Geometry geometry_of(unsigned size_class) {
   constexpr std::size_t cached_bytes = 32 << 10;
   const std::size_t bytes = size_classes::bytes_of(size_class);
   Geometry best{};
-  for (std::uint32_t chunks = 1; chunks <= 16; ++chunks) {
+  for (std::uint32_t chunks = 1; chunks <= most_chunks; ++chunks) {
     const std::size_t span = chunks * chunk_bytes;
     const std::size_t waste = span % bytes;
     if (span < bytes || waste > span / (bytes <= node_bytes ? 100 : 12)) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "core/assert.h"
 #include "pool/sealed_word.h"
@@ -69,6 +70,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
   const unsigned size_class = class_of(bytes);
   Cache& cache = slot->cache[size_class];
   for (bool called_in = false;;) {
+    const std::uint64_t calls = calls_.load(std::memory_order_acquire);
     {
       const Hold hold(slot->lock);
       if (cache.count > 0 || refill(*slot, size_class)) {
@@ -79,7 +81,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
         return reservation;
       }
     }
-    if (called_in || !call_in_caches()) return refuse();
+    if (called_in || !call_in_caches(calls)) return refuse();
     called_in = true;
   }
 }
@@ -112,7 +114,7 @@ void SlabHeap::give_back(std::uint64_t offset, unsigned size_class) noexcept {
   const Hold hold(slot->lock);
   add_to(slot->live_blocks, -1);
   add_to(slot->live_bytes, -static_cast<std::int64_t>(geometry[size_class].bytes));
-  slot->frees.store(slot->frees.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  slot->stirs.store(slot->stirs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (capacity == 0) {
     clear_block(offset, size_class);
     return;
@@ -134,7 +136,10 @@ bool SlabHeap::refill(Slot& slot, unsigned size_class) noexcept {
   Cache& cache = slot.cache[size_class];
   for (;;) {
     if (cache.span != no_chunk) {
-      if (take_from_span(cache, size_class)) return true;
+      if (take_from_span(cache, size_class)) {
+        slot.stirs.store(slot.stirs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return true;
+      }
       detach(cache, size_class);
     }
     if (!attach(cache, size_class)) return false;
@@ -227,12 +232,16 @@ void SlabHeap::clear_block(std::uint64_t offset, unsigned size_class) noexcept {
 }
 
 // When the pool looks full, blocks that wait in the slots' caches and the free parts of active
-// spans are the last reserve. Not tried again until something has been freed, so that a full pool
-// answers quickly. Caller holds no lock.
-bool SlabHeap::call_in_caches() noexcept {
-  const std::uint64_t frees = total_frees() + 1;
-  if (frees_at_last_call_.exchange(frees, std::memory_order_acq_rel) == frees) return false;
+// spans are the last reserve, those of threads that have ended, too. Not tried again until a cache
+// has been filled, so that a full pool answers quickly. `calls` were over when the caller found
+// nothing: what a call since then has brought in is the caller's to have. Caller holds no lock.
+bool SlabHeap::call_in_caches(std::uint64_t calls) noexcept {
+  const Hold calling(calling_in_);
+  if (calls_.load(std::memory_order_relaxed) != calls) return true;
+  const std::uint64_t stirs = total_stirs();
+  if (std::exchange(stirs_at_last_call_, stirs) == stirs) return false;
   empty_caches();
+  calls_.store(calls + 1, std::memory_order_release);
   return true;
 }
 
@@ -249,17 +258,18 @@ void SlabHeap::empty_caches() noexcept {
   }
 }
 
-std::uint64_t SlabHeap::total_frees() const noexcept {
+std::uint64_t SlabHeap::total_stirs() const noexcept {
   std::uint64_t total = 0;
   for (const auto& entry : slot_)
     if (const Slot* slot = entry.load(std::memory_order_acquire); slot != nullptr)
-      total += slot->frees.load(std::memory_order_relaxed);
+      total += slot->stirs.load(std::memory_order_relaxed);
   return total;
 }
 
 std::uint32_t SlabHeap::take_chunks(unsigned size_class) noexcept {
   const std::uint32_t length = geometry[size_class].chunks;
   const Hold hold(chunk_lock_);
+  if (no_run_since_[length] == releases_) return no_chunk;
   while (first_free_chunk_ < chunks_ && !chunk_is_free(first_free_chunk_)) ++first_free_chunk_;
   std::uint32_t first = (first_free_chunk_ + length - 1) / length * length;
   for (; first + length <= chunks_; first += length) {
@@ -271,6 +281,7 @@ std::uint32_t SlabHeap::take_chunks(unsigned size_class) noexcept {
     raise_high_water(first + length);
     return first;
   }
+  no_run_since_[length] = releases_;
   return no_chunk;
 }
 
@@ -305,6 +316,7 @@ void SlabHeap::release_chunks(std::uint32_t first, unsigned size_class) noexcept
   for (std::uint32_t i = 0; i < shape.chunks; ++i)
     chunk_[first + i].size_class.store(no_class, std::memory_order_relaxed);
   first_free_chunk_ = std::min(first_free_chunk_, first);
+  ++releases_;
   chunks_used_.fetch_sub(shape.chunks, std::memory_order_relaxed);
   bitmap_bytes_.fetch_sub(shape.words * 8, std::memory_order_relaxed);
 }
@@ -500,6 +512,7 @@ Result<std::uint64_t> SlabHeap::sweep() {
     const Hold hold(chunk_lock_);
     frozen_chunks_ = 0;
     first_free_chunk_ = 0;
+    ++releases_;
   }
   serves_.store(true, std::memory_order_release);
   return std::uint64_t{0};

@@ -18,8 +18,8 @@
 //
 // Who touches what: a slot's caches under the slot's lock (usually its own thread's; another thread
 // takes it only when the pool is full and cached blocks are called in), lists under the class lock,
-// the chunk map and the high-water mark under the chunk lock. Order: slot, class, chunk. The sweep
-// lock parts frees below the mark from the sweep; whoever holds it takes no other.
+// the chunk map and the high-water mark under the chunk lock. Order: calling in, slot, class,
+// chunk. The sweep lock parts frees below the mark from the sweep; whoever holds it takes no other.
 #pragma once
 
 #include <array>
@@ -30,12 +30,13 @@
 
 #include "pm/pm.h"
 #include "pool/heap.h"
+#include "pool/slab_geometry.h"
 
 namespace perdure {
 
 class SlabHeap final : public Heap {
  public:
-  static constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t chunk_bytes = slab::chunk_bytes;
 
   /// Manages [first_offset, end_offset) of a pool, without ever touching it. Nothing can be
   /// reserved until `sweep` or `serve_above` has run; on a new pool the sweep runs at once.
@@ -58,6 +59,9 @@ class SlabHeap final : public Heap {
   [[nodiscard]] bool is_live(std::uint64_t offset) const noexcept override;
   [[nodiscard]] std::uint64_t room_for(std::size_t bytes) const noexcept override;
   [[nodiscard]] HeapUsage usage() const noexcept override;
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept override {
+    return chunks_ * chunk_bytes;
+  }
   [[nodiscard]] const char* name() const noexcept override { return "slab"; }
 
  private:
@@ -89,7 +93,7 @@ class SlabHeap final : public Heap {
     pm::VersionLock lock;
     std::atomic<std::int64_t> live_blocks{0};
     std::atomic<std::int64_t> live_bytes{0};
-    std::atomic<std::uint64_t> frees{0};
+    std::atomic<std::uint64_t> stirs{0};  ///< how often blocks came into a cache
     std::array<Cache, size_classes::count> cache;
   };
   struct alignas(64) ClassState {
@@ -111,10 +115,10 @@ class SlabHeap final : public Heap {
   void detach(Cache& cache, unsigned size_class) noexcept;
   [[nodiscard]] bool attach(Cache& cache, unsigned size_class) noexcept;
   void clear_block(std::uint64_t offset, unsigned size_class) noexcept;
-  [[nodiscard]] bool call_in_caches() noexcept;
+  [[nodiscard]] bool call_in_caches(std::uint64_t calls) noexcept;
   void empty_caches() noexcept;
   [[nodiscard]] Census census_below(std::uint32_t end) const noexcept;
-  [[nodiscard]] std::uint64_t total_frees() const noexcept;
+  [[nodiscard]] std::uint64_t total_stirs() const noexcept;
 
   [[nodiscard]] std::uint32_t take_chunks(unsigned size_class) noexcept;
   void release_chunks(std::uint32_t first, unsigned size_class) noexcept;
@@ -145,9 +149,14 @@ class SlabHeap final : public Heap {
 
   pm::VersionLock chunk_lock_;
   std::uint32_t first_free_chunk_ = 0;
+  std::uint64_t releases_ = 1;  ///< of chunks
+  /// By length: as many were there when no run of so many chunks was found.
+  std::array<std::uint64_t, slab::most_chunks + 1> no_run_since_{};
   std::atomic<std::uint32_t> chunks_used_{0};
   std::atomic<std::uint64_t> bitmap_bytes_{0};
-  std::atomic<std::uint64_t> frees_at_last_call_{0};
+  pm::VersionLock calling_in_;
+  std::atomic<std::uint64_t> calls_{0};                   ///< that are over; written under the lock
+  std::uint64_t stirs_at_last_call_ = ~std::uint64_t{0};  ///< under it, too
   std::atomic<bool> serves_{false};
   std::atomic<bool> swept_{false};
   std::atomic<std::int64_t> marked_blocks_{0};  ///< set by sweep

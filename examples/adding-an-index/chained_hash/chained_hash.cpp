@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/rng.h"
+#include "index/record/with_room.h"
 
 namespace perdure {
 namespace {
@@ -115,12 +116,14 @@ Outcome ChainedHash::add(Word& head, std::uint64_t key, std::uint64_t value) {
 
 template <class Change>
 Outcome ChainedHash::locked(std::uint64_t key, Change&& change) {
-  const Epochs::Guard guard(epochs_);
-  pm::VersionLock& lock = locks_[bucket_of(key) % lock_count];
-  while (!lock.lock()) pm::pause();
-  const Outcome outcome = change(*find_link(key));
-  lock.unlock();  // H3: every change above was durable when it returned
-  return outcome;
+  return with_room(epochs_, [&] {  // once more, if a full pool has room after a grace period
+    const Epochs::Guard guard(epochs_);
+    pm::VersionLock& lock = locks_[bucket_of(key) % lock_count];
+    while (!lock.lock()) pm::pause();
+    const Outcome outcome = change(*find_link(key));
+    lock.unlock();  // H3: every change above was durable when it returned
+    return outcome;
+  });
 }
 
 Outcome ChainedHash::insert(std::uint64_t key, std::uint64_t value) {

@@ -6,6 +6,7 @@
 #include "index/record/batch.h"
 #include "index/record/index_root.h"
 #include "index/record/leaf_order.h"
+#include "index/record/with_room.h"
 
 namespace perdure::fptree {
 namespace {
@@ -193,6 +194,11 @@ void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) cons
 template <class Keys>
 Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
   if (!store_.within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  return with_room(*epochs_, [&] { return try_write(key, value, intent); });
+}
+
+template <class Keys>
+Outcome FpTree<Keys>::try_write(Key key, Value value, Intent intent) {
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
   Locked at = lock_leaf(key, hash);
@@ -207,17 +213,20 @@ Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
     leaf.lock.unlock_unchanged();
     return Outcome::out_of_space;
   }
-  if (old != no_slot && update_in_place_) {
+  const auto replace_in_place = [&] {
     list_.replace(leaf, draft, old);
     leaf.lock.unlock();
     store_.retire(at.found);
     return Outcome::ok;
-  }
+  };
+  if (old != no_slot && update_in_place_) return replace_in_place();
   Leaf* target = &leaf;
   if (leaf.commit.load(std::memory_order_relaxed) == list_.full()) {
     Key separator{};
     Leaf* const right = list_.split(leaf, separator);
     if (right == nullptr) {
+      // A value needs no second slot: without room for one it is replaced in its own.
+      if (old != no_slot) return replace_in_place();
       store_.cancel(draft);
       leaf.lock.unlock_unchanged();
       return Outcome::out_of_space;
@@ -241,6 +250,11 @@ template <class Keys>
 Outcome FpTree<Keys>::remove(Key key) {
   if (!store_.within_limits(key, {})) return Outcome::not_found;
   if (!pool_.ready()) return Outcome::invalid;
+  return with_room(*epochs_, [&] { return try_remove(key); });
+}
+
+template <class Keys>
+Outcome FpTree<Keys>::try_remove(Key key) {
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
   const Locked at = lock_leaf(key, hash);

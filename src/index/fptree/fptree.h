@@ -78,6 +78,8 @@ class FpTree final : public OrderedIndex<Keys> {
   void build(const std::vector<typename LeafList<Keys>::Entry>& leaves);
 
   Outcome write(Key key, Value value, Intent intent);
+  [[nodiscard]] Outcome try_write(Key key, Value value, Intent intent);
+  [[nodiscard]] Outcome try_remove(Key key);
   /// The leaf that covers `key`, locked, and where it holds the key.
   [[nodiscard]] Locked lock_leaf(Key key, std::uint64_t hash);
   void prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) const noexcept;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "index/lbtree/lbtree.h"
+#include "index/record/with_room.h"
 
 namespace perdure {
 
@@ -49,6 +50,11 @@ void LbTree<Keys>::commit(std::span<Reservation> blocks, std::atomic<std::uint64
 template <class Keys>
 Outcome LbTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  return with_room(epochs_, [&] { return try_put(key, value, kind); });
+}
+
+template <class Keys>
+Outcome LbTree<Keys>::try_put(Key key, Value value, Put kind) {
   const std::uint8_t fingerprint = fingerprint_of(key);
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_leaf(key, fingerprint);
@@ -176,9 +182,14 @@ void LbTree<Keys>::publish_split(const Reservation& leaf, std::span<Reservation>
   commit(std::span(blocks).first(count), word, value);
 }
 
-// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 Outcome LbTree<Keys>::remove(Key key) {
+  return with_room(epochs_, [&] { return try_remove(key); });
+}
+
+// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
+template <class Keys>
+Outcome LbTree<Keys>::try_remove(Key key) {
   const std::uint8_t fingerprint = fingerprint_of(key);
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_leaf(key, fingerprint);

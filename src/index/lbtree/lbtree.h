@@ -120,6 +120,8 @@ class LbTree final : public OrderedIndex<Keys> {
 
   // Changing one leaf (change.cpp). The caller holds its lock and is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool replace(Leaf& leaf, unsigned slot, Key key, Value value);
   [[nodiscard]] bool add(Leaf& leaf, Key key, Value value, std::uint8_t fingerprint);
   void add_with_room(Leaf& leaf, Draft& draft, std::uint8_t fingerprint);

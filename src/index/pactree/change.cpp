@@ -5,12 +5,19 @@
 #include "index/pactree/pactree.h"
 #include "index/record/leaf_order.h"
 #include "index/record/separator.h"
+#include "index/record/with_room.h"
 
 namespace perdure {
 
 template <class Keys>
 Outcome PacTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  return with_room(
+      epochs_, [&] { return try_put(key, value, kind); }, [this] { replay_now(); });
+}
+
+template <class Keys>
+Outcome PacTree<Keys>::try_put(Key key, Value value, Put kind) {
   const std::uint64_t hash = hash_of(key);
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_node(key, hash);
@@ -164,9 +171,14 @@ auto PacTree<Keys>::split(DataNode& node, Key key) -> DataNode* {
   return goes_right ? &right : &node;
 }
 
-// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 Outcome PacTree<Keys>::remove(Key key) {
+  return with_room(epochs_, [&] { return try_remove(key); });
+}
+
+// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
+template <class Keys>
+Outcome PacTree<Keys>::try_remove(Key key) {
   const std::uint64_t hash = hash_of(key);
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_node(key, hash);

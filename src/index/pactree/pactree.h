@@ -148,6 +148,8 @@ class PacTree final : public OrderedIndex<Keys> {
 
   // Changing (change.cpp). The caller holds the node's lock, if it names one, and is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool replace(DataNode& node, unsigned slot, Key key, Value value);
   [[nodiscard]] Outcome add_record(DataNode& node, Key key, Value value, std::uint64_t hash);
   void add(DataNode& node, Draft& draft, std::uint64_t hash);
@@ -186,6 +188,8 @@ class PacTree final : public OrderedIndex<Keys> {
   void work();
   /// Empties the log as far as there is room, and frees what is retired. No operation runs.
   void settle() const;
+  /// Replays what waits in the log, also where the worker would: what was merged is free only then.
+  void replay_now() const;
 
   struct Snapshot;
 

@@ -79,6 +79,16 @@ void PacTree<Keys>::settle() const {
   replaying_.unlock();
 }
 
+template <class Keys>
+void PacTree<Keys>::replay_now() const {
+  if (log_.is_empty() || !replaying_.lock()) return;
+  {
+    const Epochs::Guard guard(epochs_);
+    replay_locked();
+  }
+  replaying_.unlock();
+}
+
 // The log is full only while its oldest entries wait for room, which a look at them tells, or for a
 // thread that is between `take` and `finish`: that one waits for nobody.
 template <class Keys>
@@ -107,6 +117,8 @@ template void PacTree<IntegerKeys>::start_worker();
 template void PacTree<ByteKeys>::start_worker();
 template void PacTree<IntegerKeys>::settle() const;
 template void PacTree<ByteKeys>::settle() const;
+template void PacTree<IntegerKeys>::replay_now() const;
+template void PacTree<ByteKeys>::replay_now() const;
 template std::uint64_t PacTree<IntegerKeys>::take_entry(std::uint64_t);
 template std::uint64_t PacTree<ByteKeys>::take_entry(std::uint64_t);
 

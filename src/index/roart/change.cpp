@@ -1,4 +1,5 @@
 // The changing half of Roart: insert, update, remove of records. Structure: restructure.cpp.
+#include "index/record/with_room.h"
 #include "index/roart/roart.h"
 
 namespace perdure {
@@ -33,7 +34,7 @@ Outcome Roart<Keys>::put(Key key, Value value, Put kind) {
   for (;;) {
     const bool began_early = early();
     if (began_early && !begin_early_change()) return Outcome::invalid;
-    const Outcome outcome = change(key, value, kind);
+    const Outcome outcome = with_room(epochs_, [&] { return change(key, value, kind); });
     if (outcome != Outcome::out_of_space || !began_early) return outcome;
     finish_walk();
   }
@@ -105,10 +106,15 @@ bool Roart<Keys>::add(LeafArray& array, unsigned free, const Probe& probe, Value
   return true;
 }
 
-// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 Outcome Roart<Keys>::remove(Key key) {
   if (early() && !begin_early_change()) return Outcome::invalid;
+  return with_room(epochs_, [&] { return try_remove(key); });
+}
+
+// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
+template <class Keys>
+Outcome Roart<Keys>::try_remove(Key key) {
   const Path path(key);
   const Probe probe(key);
   const Epochs::Guard guard(epochs_);

@@ -164,6 +164,7 @@ class Roart final : public OrderedIndex<Keys> {
   // the array is locked.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome change(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_remove(Key key);
   /// No node: damage was found.
   [[nodiscard]] Place find_place(const Path& path) const;
   template <bool touching>

@@ -1,6 +1,7 @@
 // The changing half of UTree: insert, update, remove. The list on media first, then the leaf.
 #include <array>
 
+#include "index/record/with_room.h"
 #include "index/utree/utree.h"
 
 namespace perdure {
@@ -38,6 +39,11 @@ bool UTree<Keys>::hold_predecessor(const Leaf& leaf, Key key, unsigned rank, Pre
 template <class Keys>
 Outcome UTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  return with_room(epochs_, [&] { return try_put(key, value, kind); });
+}
+
+template <class Keys>
+Outcome UTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
@@ -125,9 +131,14 @@ void UTree<Keys>::add_entry(Leaf& leaf, unsigned rank, utree::Entry entry) {
   inner_.insert(records_.key_of(words_of(right, 0)), &right);
 }
 
-// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
 template <class Keys>
 Outcome UTree<Keys>::remove(Key key) {
+  return with_room(epochs_, [&] { return try_remove(key); });
+}
+
+// Power-cut states: with the record or without. Cost: 1 flushed line, 1 fence.
+template <class Keys>
+Outcome UTree<Keys>::try_remove(Key key) {
   const Epochs::Guard guard(epochs_);
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);

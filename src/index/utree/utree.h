@@ -120,6 +120,8 @@ class UTree final : public OrderedIndex<Keys> {
 
   // Changing the list (change.cpp). The caller holds the leaf's lock and is pinned.
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
+  [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool hold_predecessor(const Leaf& leaf, Key key, unsigned rank, Predecessor& out);
   static void release(const Predecessor& before) noexcept {
     if (before.leaf != nullptr) before.leaf->lock.unlock_unchanged();

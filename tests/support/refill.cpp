@@ -1,0 +1,222 @@
+#include "support/refill.h"
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/rng.h"
+#include "support/samples.h"
+
+namespace perdure::testing {
+namespace {
+
+/// Neighbours of the order of insertion go far apart.
+template <class Keys>
+typename Samples<Keys>::Key key_at(std::uint64_t i) {
+  return Samples<Keys>::numbered((i * 2654435761U) & ((1U << 24) - 1));
+}
+
+/// The value of a record in its `version`; byte strings have lengths of their own in each.
+template <class Keys>
+typename Samples<Keys>::Value value_at(std::uint64_t i, std::uint64_t version) {
+  const std::uint64_t mixed = mix64(i * 64 + version);
+  if constexpr (Keys::kind == KeyKind::integer)
+    return mixed;
+  else
+    return std::string(8 + mixed % 48, static_cast<char>('a' + mixed / 64 % 26));
+}
+
+Result<void> refused(const char* what, std::uint64_t i, Outcome outcome) {
+  return wrong(std::string(what) + " of record " + std::to_string(i) + " came to " +
+               name_of(outcome));
+}
+
+/// Takes what is not the index's to use.
+class Ballast {
+ public:
+  Ballast(Heap& heap, std::uint64_t room_bytes) : heap_(heap) {
+    constexpr std::size_t block_bytes = 256 << 10;
+    while (heap.usage().free_bytes() > room_bytes + block_bytes) {
+      const Reservation block = heap.reserve(block_bytes);
+      if (!block) break;
+      blocks_.push_back(block);
+    }
+  }
+  ~Ballast() {
+    for (Reservation& block : blocks_) heap_.cancel(block);
+  }
+  Ballast(const Ballast&) = delete;
+  Ballast& operator=(const Ballast&) = delete;
+
+ private:
+  Heap& heap_;
+  std::vector<Reservation> blocks_;
+};
+
+/// Thread t of n inserts the records t, t + n, t + 2 n ...
+template <class Keys>
+class Crowd {
+ public:
+  Crowd(OrderedIndex<Keys>& index, unsigned threads) : index_(index), held_(threads) {}
+
+  /// Each thread inserts until it is refused, many times in a row: which blocks are the first that
+  /// a heap lacks is chance.
+  Result<void> fill() {
+    constexpr unsigned most_refusals = 50;
+    return in_parallel([&](unsigned t) -> Result<void> {
+      unsigned refusals = 0;
+      for (std::uint64_t i = t; refusals < most_refusals; i += held_.size()) {
+        const Outcome outcome = index_.insert(key_at<Keys>(i), value_at<Keys>(i, 0));
+        if (outcome != Outcome::ok && outcome != Outcome::out_of_space)
+          return refused("an insert", i, outcome);
+        refusals = outcome == Outcome::ok ? 0 : refusals + 1;
+        if (outcome == Outcome::ok) held_[t].records.push_back(i);
+      }
+      return {};
+    });
+  }
+
+  /// Of all threads.
+  [[nodiscard]] std::vector<std::uint64_t> records() const {
+    std::vector<std::uint64_t> all;
+    for (const Held& held : held_) all.insert(all.end(), held.records.begin(), held.records.end());
+    return all;
+  }
+
+  /// Takes these records out, from a thread that ends then.
+  Result<void> take_out(const std::vector<std::uint64_t>& records) {
+    Result<void> done;
+    std::thread([&] {
+      for (const std::uint64_t i : records) {
+        const Outcome outcome = index_.remove(key_at<Keys>(i));
+        if (outcome == Outcome::ok) continue;
+        done = refused("a remove", i, outcome);
+        return;
+      }
+    }).join();
+    return done;
+  }
+
+  void forget() {
+    for (Held& held : held_) held.records.clear();
+  }
+
+  template <class Work>
+  Result<void> in_parallel(Work&& work) {
+    std::vector<Result<void>> results(held_.size());
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned t = 0; t < held_.size(); ++t)
+        threads.emplace_back([&, t] { results[t] = work(t); });
+    }
+    for (const Result<void>& result : results)
+      if (!result) return result;
+    return {};
+  }
+
+ private:
+  struct alignas(64) Held {
+    std::vector<std::uint64_t> records;
+  };
+  OrderedIndex<Keys>& index_;
+  std::vector<Held> held_;
+};
+
+template <class Keys>
+Result<void> fill_again_and_again(Bed<Keys>& bed, const Refill& refill) {
+  constexpr std::uint64_t percent = 99;
+  Crowd<Keys> crowd(bed.index(), refill.threads);
+  std::string counts;
+  std::uint64_t first = 0;
+  for (unsigned round = 0; round < refill.rounds; ++round) {
+    if (auto done = crowd.fill(); !done) return done;
+    const std::vector<std::uint64_t> records = crowd.records();
+    counts += (round == 0 ? "" : ", ") + std::to_string(records.size());
+    if (round == 0) first = records.size();
+    if (bed.index().size() != records.size()) return wrong("size() is wrong in round " + counts);
+    if (first < 500) return wrong("the pool was full after " + counts + " records");
+    if (records.size() * 100 < first * percent)
+      return wrong("a pool that was emptied takes less: " + counts + " records");
+    if (auto done = crowd.take_out(records); !done) return done;
+    if (bed.index().size() != 0) return wrong("an emptied index has records");
+    crowd.forget();
+  }
+  return {};
+}
+
+template <class Keys>
+Result<void> replace_values(Bed<Keys>& bed, const Refill& refill) {
+  OrderedIndex<Keys>& index = bed.index();
+  constexpr std::uint64_t passes = 2;
+  Crowd<Keys> loader(index, 1);
+  if (auto done = loader.fill(); !done) return done;
+  std::vector<std::uint64_t> kept;
+  std::vector<std::uint64_t> gone;
+  for (const std::uint64_t i : loader.records()) (i % 10 == 0 ? gone : kept).push_back(i);
+  if (auto done = loader.take_out(gone); !done) return done;
+  const auto replace = [&](std::uint64_t i, std::uint64_t version) -> Result<void> {
+    const Outcome outcome = (i + version) % 2 == 0
+                                ? index.update(key_at<Keys>(i), value_at<Keys>(i, version))
+                                : index.upsert(key_at<Keys>(i), value_at<Keys>(i, version));
+    return outcome == Outcome::ok ? Result<void>{} : refused("the replacement", i, outcome);
+  };
+  Crowd<Keys> writers(index, refill.threads);
+  const auto done = writers.in_parallel([&](unsigned t) -> Result<void> {
+    for (std::uint64_t version = 1; version <= passes; ++version)
+      for (std::size_t n = t; n < kept.size(); n += refill.threads)
+        if (auto replaced = replace(kept[n], version); !replaced) return replaced;
+    return {};
+  });
+  if (!done) return done;
+  for (std::size_t n = 0; n < kept.size() && n < 3000; ++n)
+    if (auto alone = replace(kept[n], passes); !alone) return alone;
+  typename Keys::ValueOut value{};
+  for (const std::uint64_t i : gone)
+    if (const Outcome outcome = index.lookup(key_at<Keys>(i), value); outcome != Outcome::not_found)
+      return refused("a lookup", i, outcome);
+  for (const std::uint64_t i : kept)
+    if (index.lookup(key_at<Keys>(i), value) != Outcome::ok || value != value_at<Keys>(i, passes))
+      return wrong("record " + std::to_string(i) + " is lost or has another value");
+  return {};
+}
+
+template <class Keys, class Work>
+Result<void> on_a_bed(const Target& target, const Refill& refill, Work&& work) {
+  BedOptions options;
+  options.pool_bytes = refill.pool_bytes;
+  auto bed = Bed<Keys>::create(target, options);
+  if (!bed) return bed.error();
+  Result<void> done;
+  {
+    const Ballast ballast(bed.value()->pool()->heap(), refill.room_bytes);
+    done = work(*bed.value(), refill);
+  }
+  if (done.ok()) done = bed.value()->index().check_invariants();
+  if (done.ok()) return done;
+  Error error = done.error();
+  error.where = target.name();
+  return error;
+}
+
+}  // namespace
+
+template <class Keys>
+Result<void> check_refill(const Target& target, const Refill& refill) {
+  return on_a_bed<Keys>(target, refill, fill_again_and_again<Keys>);
+}
+
+template <class Keys>
+Result<void> check_replacing(const Target& target, const Refill& refill) {
+  return on_a_bed<Keys>(target, refill, replace_values<Keys>);
+}
+
+template Result<void> check_refill<IntegerKeys>(const Target&, const Refill&);
+template Result<void> check_refill<ByteKeys>(const Target&, const Refill&);
+template Result<void> check_refill<SlotKeys>(const Target&, const Refill&);
+template Result<void> check_replacing<IntegerKeys>(const Target&, const Refill&);
+template Result<void> check_replacing<ByteKeys>(const Target&, const Refill&);
+template Result<void> check_replacing<SlotKeys>(const Target&, const Refill&);
+
+}  // namespace perdure::testing
