@@ -16,6 +16,7 @@ namespace {
 
 constexpr int status_refused = 40;
 constexpr int status_working = 41;
+constexpr int status_differing = 42;
 
 /// The used part of a pool file, to be damaged and put right again.
 class Image {
@@ -79,6 +80,22 @@ class Image {
   std::vector<std::uint64_t> used_lines_;
 };
 
+/// Which records a good pool holds.
+bool is_kept(std::uint64_t number) { return number % 5 != 0; }
+
+/// True when every lookup answers as it would have before the damage.
+template <class Keys>
+bool answers_as_before(OrderedIndex<Keys>& index, std::uint64_t records) {
+  typename Keys::ValueOut value{};
+  for (std::uint64_t i = 0; i < records; ++i) {
+    const Outcome outcome = index.lookup(Samples<Keys>::numbered(i), value);
+    if (is_kept(i) ? outcome != Outcome::ok || value != Samples<Keys>::stamped(i)
+                   : outcome != Outcome::not_found)
+      return false;
+  }
+  return true;
+}
+
 /// In the child: recovers and uses what it got.
 template <class Keys>
 int use(const Target& target, const BedOptions& options, const std::string& path,
@@ -93,6 +110,7 @@ int use(const Target& target, const BedOptions& options, const std::string& path
     if (const auto sound = index.check_invariants(); !sound)
       return sound.error().what.empty() ? 1 : status_refused;
   }
+  const bool same = answers_as_before<Keys>(index, records);
   typename Keys::ValueOut value{};
   typename Keys::Scan scan;
   for (std::uint64_t i = 0; i < records; ++i) {
@@ -110,7 +128,7 @@ int use(const Target& target, const BedOptions& options, const std::string& path
   const auto sound = index.check_invariants();
   index.quiesce();
   if (serves_early && !settle && !sound) return sound.error().what.empty() ? 1 : status_refused;
-  return status_working;
+  return same ? status_working : status_differing;
 }
 
 /// The child's wait status; SIGKILL after `seconds`.
@@ -129,8 +147,8 @@ Result<std::string> make_pool(Bed<Keys>& bed, std::uint64_t records) {
   for (std::uint64_t i = 0; i < records; ++i)
     if (bed.index().upsert(Samples<Keys>::numbered(i), Samples<Keys>::stamped(i)) != Outcome::ok)
       return wrong("cannot fill the pool");
-  for (std::uint64_t i = 0; i < records; i += 5)
-    if (bed.index().remove(Samples<Keys>::numbered(i)) != Outcome::ok)
+  for (std::uint64_t i = 0; i < records; ++i)
+    if (!is_kept(i) && bed.index().remove(Samples<Keys>::numbered(i)) != Outcome::ok)
       return wrong("cannot fill the pool");
   bed.index().quiesce();
   if (auto done = bed.close(); !done) return done.error();
@@ -164,13 +182,15 @@ Result<CorruptionReport> check_corruption(const Target& target, const Corruption
     const int status = wait_at_most(child, 30);
     image.restore();
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (code != status_refused && code != status_working)
+    if (code != status_refused && code != status_working && code != status_differing)
       return wrong(target.name() + ", seed " + std::to_string(plan.seed) + ", trial " +
                    std::to_string(trial) + ": damaged in " + what + ": the process " +
                    (WIFSIGNALED(status) ? "died of signal " + std::to_string(WTERMSIG(status))
                                         : "ended with " + std::to_string(code)));
     if (trial == 0 && code != status_working) return wrong("the undamaged pool was refused");
-    ++(code == status_refused ? report.refused : report.working);
+    ++(code == status_refused   ? report.refused
+       : code == status_working ? report.working
+                                : report.differing);
   }
   return report;
 }

@@ -13,7 +13,8 @@ struct CorruptionPlan {
 
 struct CorruptionReport {
   unsigned refused = 0;  ///< recovery said what is wrong
-  unsigned working = 0;  ///< the damage did not matter, or was in a value
+  unsigned working = 0;  ///< it recovered, and answered as before
+  unsigned differing = 0;  ///< it recovered, and answered otherwise: the damage was not noticed
 };
 
 /// Damages copies of one good pool in various ways; each is opened and used in a child process with
