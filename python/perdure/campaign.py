@@ -200,12 +200,20 @@ class Campaign:
         reason, record = _judge(ended)
         failed = self.results / "failed" / f"{task.key}.json"
         if reason is None:
-            _write(self._file(task), document | {"record": record})
+            self._keep(task, document | {"record": record})
             failed.unlink(missing_ok=True)
             return None
         document |= {"reason": reason, "exit_code": ended.code, "stderr": ended.stderr[-4000:]}
         _write(failed, document)
         return document
+
+    def _keep(self, task: Task, document: dict[str, Any]) -> None:
+        """Keeps a finished cell; on a full disk it is printed, before the campaign ends."""
+        try:
+            _write(self._file(task), document)
+        except PerdureError:
+            print(json.dumps(document), flush=True)
+            raise
 
     def _measure_probes(self, outcome: Outcome, progress: Progress) -> list[dict[str, Any]]:
         study = self.study

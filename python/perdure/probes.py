@@ -149,7 +149,7 @@ def run(tasks: Iterable[Task], cache: Path, progress: Progress, jobs: int = 0) -
             else:
                 answers.documents[one.key] = document
                 if one.target.startswith("sim:"):
-                    _keep(cache / f"{one.key}.json", document)
+                    _keep(cache / f"{one.key}.json", document, progress)
             advance.done(_title(one), reason or None)
 
         children.spread(pending, workers, lambda one: _ask(one, children), finish)
@@ -187,8 +187,11 @@ def _kept(file: Path) -> Json | None:
     return document
 
 
-def _keep(file: Path, document: Json) -> None:
-    outputs.write(file, json.dumps(document))
+def _keep(file: Path, document: Json, progress: Progress) -> None:
+    try:
+        outputs.write(file, json.dumps(document))
+    except PerdureError as error:  # it will be asked again; what is at hand goes on
+        progress.say(f"not kept: {error}")
 
 
 def _title(one: Task) -> str:

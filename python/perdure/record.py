@@ -196,6 +196,33 @@ def _run(document: Json, source: Path, quick: bool) -> Run:
             where=str(source),
             remedy="give what `perdure bench --json` printed, or a results directory",
         )
+    if lack := _lacking(record):
+        raise InputError(
+            f"not a whole run record: {lack}", where=str(source),
+            remedy="give what `perdure bench --json` printed, or a results directory",
+        )  # fmt: skip
     labels = document.get("labels") or labels_of(record)
     command = document.get("command", "")
     return Run(dict(labels), record, command, document.get("key", ""), quick)
+
+
+def _lacking(record: Json) -> str:
+    """What a record cannot do without, and does not have; empty where it is whole."""
+    kinds: dict[str, Any] = {
+        "index": str, "index_class": str, "key_kind": str, "target": str, "threads": int,
+        "records": int, "configuration": dict, "memory": dict, "load": dict,
+        "environment": (dict, type(None)), "repetitions": list,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        if name not in record:
+            return f"it has no '{name}'"
+        if not isinstance(record[name], kind):
+            return f"its '{name}' is of the wrong kind"
+    repetitions = record["repetitions"]
+    if not repetitions:
+        return "it has no repetition"
+    for one in repetitions:
+        rate = one.get("throughput_ops_s") if isinstance(one, dict) else None
+        if not isinstance(rate, int | float) or not isinstance(one.get("operations"), dict):
+            return "a repetition has no throughput or no operations"
+    return ""

@@ -5,11 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from conftest import Cli, alive, numbers_in, wait_for
+from perdure import campaign, native, outputs
+from perdure import study as studies
+from perdure.errors import PerdureError
+from perdure.progress import Progress
 
 CELLS = 12 * 2
 
@@ -221,6 +227,41 @@ def test_a_folder_stays_locked_while_a_process_of_a_killed_campaign_lives(
     assert done.returncode == 0, done.stderr
     assert holder.poll() is not None or time.monotonic() - began > 2
     holder.communicate(timeout=30)
+
+
+@pytest.fixture
+def within(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The stand-in for this process as well, which remembers its programs otherwise."""
+
+    def forget() -> None:
+        for cached in (native.program, native.build_id, native.indexes):
+            cached.cache_clear()
+
+    monkeypatch.setenv("PERDURE_NATIVE", str(stand_in))
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.usefixtures("within")
+def test_a_cell_that_cannot_be_kept_is_printed(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    written = outputs.write
+
+    def full(path: Path, text: str, *, durable: bool = False) -> None:
+        if path.parent.name == "cells":
+            raise PerdureError("No space left on device", where=str(path))
+        written(path, text, durable=durable)
+
+    monkeypatch.setattr(outputs, "write", full)
+    shared_pools(study, tmp_path)
+    run = campaign.Campaign(studies.load(study), tmp_path / "r")
+    with pytest.raises(PerdureError, match="No space left"):
+        run.run(Progress(Console(stderr=True), quiet=True))
+    kept = json.loads(capsys.readouterr().out)
+    assert kept["record"]["repetitions"] and kept["command"].startswith("./perdure bench ")
 
 
 def test_the_medium_tmpfs_leaves_nothing_behind(cli: Cli, study: Path, tmp_path: Path) -> None:

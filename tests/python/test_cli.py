@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import fake_native
 from conftest import Cli, alive, numbers_in, wait_for
+from perdure import record
+from perdure.errors import InputError
 
 # arguments, words in the one line on stderr
 MISTAKES = [
@@ -41,7 +44,12 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_2(
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("not json\n{}", "bad:1: not JSON"), ("{}", "not a run record"), ("[]", "no finished cells")],
+    [
+        ("not json\n{}", "bad:1: not JSON"),
+        ("{}", "not a run record"),
+        ("[]", "no finished cells"),
+        ('{"schema": "perdure-run/1"}', "not a whole run record: it has no 'index'"),
+    ],
 )
 def test_a_file_that_is_no_record_is_refused(
     cli: Cli, tmp_path: Path, content: str, words: str
@@ -51,6 +59,24 @@ def test_a_file_that_is_no_record_is_refused(
     done = cli("compare", bad, bad)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("name", ["index", "threads", "repetitions", "environment"])
+def test_a_record_that_lacks_something_is_one_line(tmp_path: Path, name: str) -> None:
+    document = fake_native.record({"index": "fptree"})
+    for broken in ({n: v for n, v in document.items() if n != name}, document | {name: 1.5}):
+        file = tmp_path / "one.json"
+        file.write_text(json.dumps(broken))
+        with pytest.raises(InputError, match=f"one.json: not a whole run record: .*'{name}'"):
+            record.load(file)
+
+
+def test_a_broken_manifest_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    for text in ("{", "[]", "{}"):
+        (tmp_path / "manifest.json").write_text(text)
+        done = cli("report", tmp_path)
+        assert done.returncode == 2
+        assert "manifest.json: not " in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_a_missing_program_says_how_to_get_it(cli: Cli) -> None:
