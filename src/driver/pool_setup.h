@@ -61,6 +61,7 @@ class PoolSite {
  private:
   PoolSite() = default;
   void take_back() const;
+  [[nodiscard]] static Result<std::unique_ptr<PoolSite>> use_folder(const BenchConfig& config);
 
   std::unique_ptr<Pool> pool_;
   std::vector<MadeFile> made_;      ///< the files of a pool that this run created
