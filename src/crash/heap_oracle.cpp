@@ -2,23 +2,22 @@
 
 #include <algorithm>
 
-#include "crash/map_model.h"
 #include "crash/report.h"
 
 namespace perdure::crash {
 namespace {
 
 constexpr unsigned operations_after_a_run = 4096;
-constexpr unsigned operations_at_a_time = 64;  // of which each has a budget of steps
+constexpr unsigned operations_at_a_time = 64;  // within the time that a recovery has
 constexpr std::size_t operations_kept = 16;    // for the counterexample
 constexpr std::uint64_t programs_between = 8;
 
-/// An index may hold this many times what a new one does.
+/// Where none was refused an index may hold this many times what a new one does.
 constexpr std::uint64_t most_times = 3;
-/// And, whatever a new one does, so much: a structure that grows doubles its largest part.
+/// Where room was refused, this many times what a new one does for a record.
+constexpr std::uint64_t most_times_a_record = 4;
+/// And so much whatever a new one does: a structure that grows doubles its largest part.
 constexpr std::uint64_t spare_bytes = 8192;
-/// It may be refused room where a new one holds this many times the records.
-constexpr std::uint64_t most_times_records = 4;
 
 bool stores(const Event& event) {
   return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
@@ -41,10 +40,15 @@ std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation 
 }  // namespace
 
 HeapOracle::HeapOracle(const Case& what, Bench& bench, const Vocabulary& vocabulary,
-                       Instance& instance, const Recorded& run)
-    : what_(what), bench_(bench), vocabulary_(vocabulary), instance_(instance), run_(run) {}
+                       std::unique_ptr<Instance> instance, const Recorded& run)
+    : what_(what),
+      bench_(bench),
+      vocabulary_(vocabulary),
+      instance_(std::move(instance)),
+      run_(run) {}
 
 std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
+  bench_.watch().mutate({});
   std::string wrong = ask_blocks(noted);
   if (wrong.empty() && is_asked_for_slots()) wrong = ask_slots();
   if (wrong.empty()) return std::nullopt;
@@ -56,47 +60,39 @@ std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
                    .blocks = std::move(blocks_)};
 }
 
-/// On the live pool, whose recorder finds out whether it ends. False: it does not.
-bool HeapOracle::alone(const std::function<void()>& work) {
-  const std::span<std::byte> memory = instance_.memory();
-  Recorder recorder(
-      memory.data(), memory.size(),
-      {.threads = 1, .schedule = {.software = what_.schedule.software}, .mutation = {}});
-  hung_ = recorder.run([&](unsigned) { work(); }).hung;
-  return !hung_;
+std::string HeapOracle::guarded(const std::function<void()>& work) {
+  const Ending ending = bench_.watch().run([&] { work(); });
+  if (ending == Ending::returned) return {};
+  static_cast<void>(instance_.release());
+  return name_of(ending);
 }
 
-// A recovery on a copy says what is reachable.
+// A recovery of the same pool, which has not been closed, says what is reachable.
 std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
-  if (!alone([&] { instance_.quiesce(); })) return "to wait for what is retired does not end";
-  const std::uint64_t live = instance_.usage().live_blocks;
+  std::uint64_t live = 0;
   std::uint64_t reached = 0;
-  std::string problem;
-  std::vector<Heap::Extent> extents;
-  Image& image = bench_.image();
-  image.load(instance_.memory().data());
-  bench_.watch().mutate({});
-  image.mark();
-  Recovered recovered;
-  const Ending ending = bench_.watch().run([&] {
-    recovered = recover(what_.subject, vocabulary_, image.memory());
-    problem = recovered.absent ? "the index is gone" : recovered.problem;
-    if (!recovered.instance) return;
-    if (recovered.instance->is_recovering()) recovered.instance->quiesce();
-    reached = recovered.instance->usage().live_blocks;
-    if (reached != live && noted != nullptr) extents = recovered.instance->live_extents();
-    recovered.instance.reset();
+  std::vector<Heap::Extent> live_extents;
+  std::string problem = guarded([&] {
+    instance_->quiesce();
+    live = instance_->usage().live_blocks;
+    if (noted != nullptr) live_extents = instance_->live_extents();
   });
-  image.undo();
-  if (ending != Ending::returned) {
-    static_cast<void>(recovered.instance.release());  // it cannot be destroyed: see Watch::run
-    problem = name_of(ending);
-  }
+  if (!problem.empty()) return "to wait for what is retired " + problem;
+  instance_.reset();
+  std::string ended = guarded([&] {
+    Recovered recovered = recover(what_.subject, vocabulary_, bench_.live());
+    problem = recovered.absent ? "the index is gone" : recovered.problem;
+    instance_ = std::move(recovered.instance);
+    if (!instance_) return;
+    if (instance_->is_recovering()) instance_->quiesce();
+    reached = instance_->usage().live_blocks;
+  });
+  if (!ended.empty()) problem = std::move(ended);
   if (!problem.empty()) return "a recovery of what the run left: " + problem;
   wants_history_ = reached != live && noted == nullptr;
   if (reached == live || noted == nullptr)
     return tell_difference(what_.subject, live, reached, {}, {});
-  blocks_ = differing_blocks(instance_.live_extents(), extents);
+  blocks_ = differing_blocks(live_extents, instance_->live_extents());
   for (FaultyBlock& faulty : blocks_) {
     faulty.reserved_by = noted->of(faulty.block.offset);
     faulty.first_store = first_store_to(faulty.block, faulty.reserved_by, run_.trace);
@@ -117,56 +113,58 @@ bool HeapOracle::is_asked_for_slots() const {
 std::string HeapOracle::ask_slots() {
   const Room fresh = room_of_a_new_one();
   if (fresh.records == 0) return {};
-  if (std::string wrong = go_on(fresh.records); !wrong.empty() || hung_) return wrong;
-  const std::uint64_t bytes = instance_.usage().live_bytes;
-  const std::uint64_t most = most_times * fresh.bytes + spare_bytes;
-  if (!fresh.all || bytes <= most) return {};
+  bool refused = false;
+  if (std::string wrong = go_on(refused); !wrong.empty())
+    return "many operations after the run, of which the last are shown: " + wrong;
+  continued_.clear();
+  if (!refused && !fresh.all) return {};
+  const std::uint64_t bytes = instance_->usage().live_bytes;
+  const std::uint64_t records = instance_->size();
+  const std::uint64_t for_records = (fresh.bytes - fresh.empty_bytes) * records / fresh.records;
+  const std::uint64_t most =
+      spare_bytes +
+      (refused ? fresh.empty_bytes + most_times_a_record * for_records : most_times * fresh.bytes);
+  if (bytes <= most) return {};
   return "slots are lost: it holds " + std::to_string(bytes) + " bytes for " +
-         std::to_string(instance_.size()) + " records after " +
-         std::to_string(operations_after_a_run) +
-         " more operations on the same keys; a new index " + "holds all " +
-         std::to_string(fresh.records) + " of them in " + std::to_string(fresh.bytes);
+         std::to_string(records) + " records after " + std::to_string(operations_after_a_run) +
+         " more operations on the same keys" + (refused ? ", some of which were refused" : "") +
+         "; a new index holds " + std::to_string(fresh.records) + " of them in " +
+         std::to_string(fresh.bytes);
 }
 
-std::string HeapOracle::go_on(std::uint64_t records_of_a_new_one) {
-  std::string wrong;
+std::string HeapOracle::go_on(bool& refused) {
   std::vector<std::uint64_t> stamps;
-  if (!alone([&] { wrong = instance_.contents(stamps); }) || !wrong.empty()) return wrong;
+  std::string wrong;
+  std::string ended = guarded([&] { wrong = instance_->contents(stamps); });
+  if (!ended.empty() || !wrong.empty()) return "to read all records " + ended + wrong;
   MapModel map(vocabulary_, std::move(stamps));
   Rng rng(what_.program.universe, 13);
-  const auto one = [&](unsigned number) {
-    if (continued_.size() == operations_kept) continued_.erase(continued_.begin());
-    const Operation operation = draw_operation(rng, vocabulary_.keys(), number);
-    continued_.push_back({operation, {}});
-    const Answer& answer = continued_.back().answer = instance_.perform(operation);
-    wrong = map.take(operation, answer);
-    if (wrong.empty() && answer.outcome == Outcome::out_of_space &&
-        most_times_records * map.records() < records_of_a_new_one)
-      wrong = show(operation, vocabulary_) + " is refused for want of room with " +
-              std::to_string(map.records()) + " records; a new index in such a pool holds " +
-              std::to_string(records_of_a_new_one);
-  };
-  for (unsigned number = 0; number < operations_after_a_run && wrong.empty();) {
+  for (unsigned number = 0; number < operations_after_a_run;) {
     const unsigned end = number + operations_at_a_time;
-    const auto some = [&] {
-      for (; number < end && wrong.empty(); ++number) one(number);
-    };
-    if (!alone(some)) return show(continued_.back().operation, vocabulary_) + " does not end";
+    ended = guarded([&] {
+      for (; number < end && wrong.empty(); ++number)
+        wrong = go_on_with(draw_operation(rng, vocabulary_.keys(), number), map, refused);
+    });
+    if (!ended.empty()) return show(continued_.back().operation, vocabulary_) + " " + ended;
+    if (!wrong.empty()) return wrong;
   }
-  if (wrong.empty()) {
-    if (!alone([&] {
-          instance_.quiesce();
-          wrong = instance_.contents(stamps);
-        }))
-      return "to wait for what is retired, or a scan, does not end";
-    if (wrong.empty()) wrong = map.compare(stamps);
-    if (wrong.empty()) continued_.clear();
-  }
-  return wrong.empty() ? wrong
-                       : "many operations after the run, of which the last are shown: " + wrong;
+  ended = guarded([&] {
+    instance_->quiesce();
+    wrong = instance_->contents(stamps);
+  });
+  if (!ended.empty()) return "to wait for what is retired, or to read all records, " + ended;
+  return wrong.empty() ? map.compare(stamps) : wrong;
 }
 
-HeapOracle::Room HeapOracle::room_of_a_new_one() const {
+std::string HeapOracle::go_on_with(const Operation& operation, MapModel& map, bool& refused) {
+  if (continued_.size() == operations_kept) continued_.erase(continued_.begin());
+  continued_.push_back({operation, {}});
+  const Answer& answer = continued_.back().answer = instance_->perform(operation);
+  refused = refused || answer.outcome == Outcome::out_of_space;
+  return map.take(operation, answer);
+}
+
+HeapOracle::Room HeapOracle::room_of_a_new_one() {
   Room room;
   const Memory memory(what_.subject.pool_bytes);
   std::unique_ptr<Instance> instance;
@@ -175,6 +173,7 @@ HeapOracle::Room HeapOracle::room_of_a_new_one() const {
     if (!made) return;
     instance = std::move(made).value();
     if (!instance->perform({.action = Action::create}).wrong.empty()) return;
+    room.empty_bytes = instance->usage().live_bytes;
     room.all = true;
     for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key) {
       const Answer answer = instance->perform(

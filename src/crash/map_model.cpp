@@ -1,7 +1,5 @@
 #include "crash/map_model.h"
 
-#include <algorithm>
-
 namespace perdure::crash {
 namespace {
 
@@ -42,11 +40,6 @@ std::string MapModel::compare(std::span<const std::uint64_t> stamps) const {
       return "key " + vocabulary_.show(key) + " is " + show_stamp(stamps[key]) + ", not " +
              show_stamp(stamps_[key]);
   return {};
-}
-
-std::uint64_t MapModel::records() const noexcept {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(stamps_, [](std::uint64_t stamp) { return stamp != absent; }));
 }
 
 Operation draw_operation(Rng& rng, std::uint16_t keys, std::uint64_t number) {

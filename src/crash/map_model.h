@@ -19,7 +19,6 @@ class MapModel {
   [[nodiscard]] std::string take(const Operation& operation, const Answer& answer);
   /// Empty, or a key that is not what the operations made it.
   [[nodiscard]] std::string compare(std::span<const std::uint64_t> stamps) const;
-  [[nodiscard]] std::uint64_t records() const noexcept;
 
  private:
   const Vocabulary& vocabulary_;

@@ -91,11 +91,11 @@ class Recording {
     if (what_.mutation.kind != Mutation::Kind::none) return;  // the original was asked
     const auto is_wrong = [](const Answer& answer) { return !answer.wrong.empty(); };
     if (std::ranges::any_of(verdict.run.answers, is_wrong)) return;  // which exploring tells
-    HeapOracle oracle(what_, bench_, vocabulary_, *instance_, verdict.run);
-    verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
-    if (oracle.hung()) static_cast<void>(instance_.release());
-    if (!oracle.wants_history()) return;
-    instance_.reset();
+    {  // the run is repeated in the memory that its recovered instance is in
+      HeapOracle oracle(what_, bench_, vocabulary_, std::move(instance_), verdict.run);
+      verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
+      if (!oracle.wants_history()) return;
+    }
     Recording again(what_, bench_);
     again.block_history_.emplace();
     Verdict named = again.run();
@@ -196,7 +196,13 @@ class Recording {
     recorder.called(operation);
     recorded().answers[operation] = instance_->perform(recorded().operations[operation]);
     recorder.returned(operation);
-    if (block_history_) block_history_->note(*instance_, operation);
+    if (block_history_) note_blocks_of(operation);
+  }
+  /// Unobserved, or the schedule would meet other steps than without.
+  void note_blocks_of(BlockHistory::Operation operation) {
+    platform::Observer* const observer = platform::Observer::install(nullptr);
+    block_history_->note(*instance_, operation);
+    platform::Observer::install(observer);
   }
 
   /// By one thread: creation and preload, or what was told before the cut and the recovery.
@@ -213,7 +219,7 @@ class Recording {
         recovers_from_ = recorder.events();
         // A structure may say that the pool is damaged, if that is in its contract.
         instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
-        if (instance_ && block_history_) block_history_->note(*instance_, std::nullopt);
+        if (instance_ && block_history_) note_blocks_of(std::nullopt);
         return;
       }
       for (std::uint32_t i = 0; i < first_explored(); ++i) {
