@@ -219,7 +219,7 @@ TEST_F(ExplanationTest, ReplaysOfVersionThreeAreRead) {
   const Finding finding = find(plan_for(Defect::missing_flush));
   Json old = write_replay(finding.small, finding.verdict);
   old["version"] = 3;
-  old.erase("program_cut");
+  old.erase("first_cut");
   EXPECT_TRUE(read_replay(old.dump(), "test").ok());
   Case cut = finding.small;
   cut.cut = 12;
