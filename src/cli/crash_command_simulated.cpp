@@ -306,7 +306,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
     verdict = crash::record(small, bench);
     verdict.violation = violation;
   }
-  const std::string repair = crash::find_repair(small, verdict, bench, places, 15);
+  const crash::Explanation why = crash::explain(small, verdict, bench, places, 15);
   const std::string path = flags.out.empty() ? "crash-" + plan.subject.info->full_name() + "-" +
                                                    crash::name_of(plan.domain) + "-" +
                                                    std::to_string(plan.seed) + ".json"
@@ -314,14 +314,16 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
   std::string safe = path;
   if (flags.out.empty()) std::ranges::replace(safe, ':', '-');
   const auto written = write_file(output, safe, crash::write_replay(small, verdict).dump(2) + "\n");
-  const std::string told = crash::tell(small, verdict, places, repair);
+  const std::string told = crash::tell(small, verdict, places, why);
   if (flags.json) {
     Json json = json_of(plan, summary);
     json["violation"] = {{"oracle", verdict.violation->oracle},
                          {"what", verdict.violation->what},
-                         {"operations", small.program.operations.size()},
+                         {"without_loss", verdict.violation->fails_without_loss},
+                         {"operations", crash::called_operations(verdict)},
                          {"threads", small.program.threads},
-                         {"repair", repair},
+                         {"explanation", crash::name_of(why.kind)},
+                         {"repair", why.text},
                          {"text", told},
                          {"replay", written ? Json(safe) : Json(nullptr)}};
     print_result(json_text(json));
@@ -422,11 +424,10 @@ int replay(const Flags& flags) {
   // The answers of the run itself, and hangs, show without a cut.
   if (!verdict.violation) verdict = crash::explore(read->what, bench, [] { return false; });
   const bool violated = verdict.violation.has_value();
-  const std::string repair =
-      violated ? crash::find_repair(read->what, verdict, bench, places, 15) : "";
+  const crash::Explanation why = crash::explain(read->what, verdict, bench, places, 15);
   std::string told = crash::tell_steps(read->what, verdict, places);
   told +=
-      violated ? "\n" + crash::tell(read->what, verdict, places, repair) : "no violation: mended\n";
+      violated ? "\n" + crash::tell(read->what, verdict, places, why) : "no violation: mended\n";
   if (flags.json)
     print_result(Json{{"violation", violated ? Json(verdict.violation->oracle) : Json(nullptr)},
                       {"what", violated ? verdict.violation->what : ""},

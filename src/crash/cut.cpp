@@ -42,6 +42,7 @@ CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& i
   Persistency model(image, image.lines(), domain, threads);
   const std::size_t cut = draw == Draw::any ? draw_any_place(run, rng) : draw_fence(run, rng);
   CutState state;
+  state.event = static_cast<std::uint32_t>(cut);
   unsigned running = 0;
   for (std::uint32_t i = 0; i < cut; ++i) {
     const Event& event = run.trace[i];
@@ -51,12 +52,25 @@ CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& i
   // All lines newest, most, or half of them; the others hold any prefix, the oldest most often.
   const std::uint64_t odds = std::uint64_t{2} << rng.below(3);
   const bool all_old = draw == Draw::torn && rng.below(2) == 0;
+  if (const auto waiting = model.buffered(); !waiting.empty()) {
+    LineState buffer{
+        LineState::store_buffer, 0, static_cast<std::uint32_t>(waiting.size() + 1), {}};
+    for (const Persistency::Buffered& each : waiting) buffer.lost.push_back(each.event);
+    state.lines.push_back(std::move(buffer));
+  }
   image.mark();
   for (const LineNumber line : model.open_lines()) {
     const std::span<const Choice> choices = model.choices(line);
     const std::size_t older = all_old || rng.below(2) == 0 ? 0 : rng.below(choices.size());
     const bool old = all_old || rng.below(odds) == 0;
-    image.write(line, old ? choices[older].content : choices.back().content);
+    const std::size_t chosen = old ? older : choices.size() - 1;
+    image.write(line, choices[chosen].content);
+    if (chosen + 1 == choices.size()) continue;
+    LineState lost{line, static_cast<std::uint32_t>(chosen),
+                   static_cast<std::uint32_t>(choices.size()), choices[chosen].content,
+                   choices.back().content};
+    divide(choices[chosen], model.steps(line), lost.lost, lost.kept);
+    state.lines.push_back(std::move(lost));
   }
   state.content.assign(image.base(), image.base() + image.bytes());
   image.undo();

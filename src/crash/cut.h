@@ -13,7 +13,9 @@ namespace perdure::crash {
 
 struct CutState {
   std::vector<std::byte> content;
-  Trace told;  ///< calls and returns before the cut
+  Trace told;                      ///< calls and returns before the cut
+  std::uint32_t event = 0;         ///< of the run: the cut is just before it
+  std::vector<LineState> lines{};  ///< that differ from the newest content
 };
 
 [[nodiscard]] inline bool is_told(const Event& event) noexcept {

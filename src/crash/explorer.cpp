@@ -267,8 +267,7 @@ Explorer::Found Explorer::buffered(bool& finished) {
     }
     if (kept > 0) image_.write(waiting[kept - 1].line, waiting[kept - 1].content);
     if (kept > 0 && waiting[kept - 1].torn) continue;
-    buffer_ = LineState{
-        LineState::store_buffer, kept, static_cast<std::uint32_t>(waiting.size() + 1), {}};
+    buffer_ = buffer_state(waiting, kept);
     const std::vector<Open> open = open_lines(*model_);
     const bool all = product_of(open, bounds_.product) <= bounds_.product;
     found = all ? all_products(open) : linearly(open);
@@ -352,21 +351,33 @@ Explorer::Found Explorer::judge_newest() {
 void Explorer::describe(Violation& violation, const std::vector<Open>& open,
                         const std::vector<std::uint32_t>& chosen) const {
   if (buffer_ && buffer_->choice + 1 < buffer_->choices) violation.lines.push_back(*buffer_);
+  std::ranges::move(older_lines(*model_, open, chosen), std::back_inserter(violation.lines));
+}
+
+LineState Explorer::buffer_state(std::span<const Persistency::Buffered> waiting, std::size_t kept) {
+  LineState state{LineState::store_buffer,
+                  static_cast<std::uint32_t>(kept),
+                  static_cast<std::uint32_t>(waiting.size() + 1),
+                  {}};
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    (i < kept ? state.kept : state.lost).push_back(waiting[i].event);
+  return state;
+}
+
+std::vector<LineState> Explorer::older_lines(const Persistency& model,
+                                             const std::vector<Open>& open,
+                                             const std::vector<std::uint32_t>& chosen) {
+  std::vector<LineState> lines;
   for (std::size_t i = 0; i < open.size(); ++i) {
     const std::span<const Choice> choices = open[i].choices;
     if (chosen[i] + 1 == choices.size()) continue;
     const Choice& choice = choices[chosen[i]];
     LineState line{open[i].line, chosen[i], static_cast<std::uint32_t>(choices.size()),
                    choice.content, choices.back().content};
-    std::uint32_t seen = 0;
-    unsigned stream = 0;
-    for (const Step& step : model_->steps(open[i].line)) {
-      const bool there = step.streamed ? step.durable || (choice.kept_streams >> stream++ & 1) != 0
-                                       : is_kept(choice, seen++);
-      (there ? line.kept : line.lost).push_back(step.event);
-    }
-    violation.lines.push_back(std::move(line));
+    divide(choice, model.steps(open[i].line), line.lost, line.kept);
+    lines.push_back(std::move(line));
   }
+  return lines;
 }
 
 std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threads,
@@ -389,11 +400,7 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
   for (const LineState& line : lines)
     if (line.line == LineState::store_buffer) kept = std::min<std::size_t>(line.choice, kept);
   for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].line, waiting[i].content);
-  if (domain_ == Domain::eadr)
-    buffer_ = LineState{LineState::store_buffer,
-                        static_cast<std::uint32_t>(kept),
-                        static_cast<std::uint32_t>(waiting.size() + 1),
-                        {}};
+  if (domain_ == Domain::eadr) buffer_ = buffer_state(waiting, kept);
   const std::vector<Open> open = open_lines(*model_);
   std::vector<std::uint32_t> chosen;
   for (const Open& of : open) {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,19 +45,6 @@ struct Bounds {
   bool lookups = true;           ///< ask for the keys in flight by lookup, too
 };
 
-/// A crash-free run, as it was recorded.
-struct Recorded {
-  std::vector<std::byte> before;  ///< the pool when the trace began
-  Trace trace;
-  std::vector<Operation> operations;  ///< as numbered in the trace
-  std::vector<Answer> answers;
-  Blocks blocks{};                  ///< that the stores went to
-  std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
-  std::uint32_t in_use_from = ~0U;  ///< event: at cuts from here on the pool is not closed
-  std::vector<bool> telling{};      ///< by event: other points are passed over; empty: none is
-  bool hung = false;
-};
-
 /// One line of a crash state; or, with line `store_buffer` (eADR), how many stores left the buffer.
 struct LineState {
   static constexpr LineNumber store_buffer = ~LineNumber{0};
@@ -68,6 +56,33 @@ struct LineState {
   LineContent newest{};               ///< what the line held in the run
   std::vector<std::uint32_t> lost{};  ///< events whose stores are missing
   std::vector<std::uint32_t> kept{};  ///< events since the floor whose stores are there
+};
+
+/// The cut before a run that begins with a recovery.
+struct FirstCut {
+  Trace trace;                     ///< of the run that was cut
+  std::uint32_t event = 0;         ///< of it: the cut is just before it
+  std::vector<LineState> lines{};  ///< that differ from the newest content
+  bool closed = false;             ///< the pool was closed instead
+};
+
+/// A crash-free run, as it was recorded.
+struct Recorded {
+  std::vector<std::byte> before;  ///< the pool when the trace began
+  Trace trace;
+  std::vector<Operation> operations;  ///< as numbered in the trace
+  std::vector<Answer> answers;
+  Blocks blocks{};                  ///< that the stores went to
+  std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
+  std::uint32_t in_use_from = ~0U;  ///< event: at cuts from here on the pool is not closed
+  std::vector<bool> telling{};      ///< by event: other points are passed over; empty: none is
+  /// By event: the number that oracles draw by, which a trace that was changed has from the
+  /// original one, so that both are asked the same; empty: its own.
+  std::vector<std::uint32_t> numbers{};
+  bool hung = false;
+  std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
+  std::uint32_t recovers_from = 0;              ///< event: the recovery begins
+  std::uint32_t recovers_to = 0;                ///< event: it has ended
 };
 
 /// One operation of the continued workload.
@@ -88,6 +103,8 @@ struct Violation {
   bool fails_without_loss = false;
   std::vector<Continued> continued{};  ///< in order, after the recovery or the run
   std::vector<FaultyBlock> blocks{};   ///< that leak, or were freed too early
+  Trace recovery{};                    ///< that was cut; empty: it was not
+  std::uint32_t recovery_event = 0;    ///< of its trace: the second cut is just before it
 };
 
 struct Coverage {
@@ -135,7 +152,6 @@ class Explorer {
   [[nodiscard]] Found buffered(bool& finished);
   [[nodiscard]] Found all_products(const std::vector<Open>& open);
   [[nodiscard]] Found recent_products(const std::vector<Open>& open);
-  /// Makes the state of these choices, judges it unless it was seen, and takes it back.
   /// Of the content that these choices make: the same whatever the trace has flushed before.
   [[nodiscard]] std::uint64_t content_digest(const std::vector<Open>& open,
                                              const std::vector<std::uint32_t>& chosen) const;
@@ -143,6 +159,7 @@ class Explorer {
   [[nodiscard]] bool is_deep(std::uint64_t content_digest) const {
     return mix64(content_digest + 1) % bounds_.deep_every == 0;
   }
+  /// Makes the state of these choices, judges it unless it was seen, and takes it back.
   [[nodiscard]] Found state(const std::vector<Open>& open,
                             const std::vector<std::uint32_t>& chosen);
   [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
@@ -174,6 +191,17 @@ class Explorer {
   [[nodiscard]] Found judge_newest();
   void describe(Violation& violation, const std::vector<Open>& open,
                 const std::vector<std::uint32_t>& chosen) const;
+  /// What of the model's open lines is not their newest content.
+  [[nodiscard]] static std::vector<LineState> older_lines(const Persistency& model,
+                                                          const std::vector<Open>& open,
+                                                          const std::vector<std::uint32_t>& chosen);
+  /// The first `kept` stores of the buffer have left it.
+  [[nodiscard]] static LineState buffer_state(std::span<const Persistency::Buffered> waiting,
+                                              std::size_t kept);
+  /// What oracles draw by at this event.
+  [[nodiscard]] std::uint32_t number() const {
+    return run_->numbers.empty() ? now_ : run_->numbers[now_];
+  }
 
   const Subject& subject_;
   const Vocabulary& vocabulary_;

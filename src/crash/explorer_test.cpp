@@ -101,24 +101,24 @@ TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
   find(Defect::missing_flush);
   EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 3U);
   EXPECT_EQ(small_.program.threads, 1U);
-  EXPECT_NE(find_repair(small_, verdict_, bench_, places_, 30).find("flush"), std::string::npos);
+  EXPECT_NE(explain(small_, verdict_, bench_, places_, 30).text.find("flush"), std::string::npos);
 }
 
 TEST_F(FindingTest, AMissingFenceIsRepairedByAFence) {
   find(Defect::missing_fence);
-  EXPECT_EQ(find_repair(small_, verdict_, bench_, places_, 30).rfind("a fence", 0), 0U);
+  EXPECT_EQ(explain(small_, verdict_, bench_, places_, 30).text.rfind("a fence", 0), 0U);
 }
 
 TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {
   find(Defect::missing_flush);
-  const std::string text = tell(small_, verdict_, places_, "");
+  const std::string text = tell(small_, verdict_, places_, {});
   for (const char* word : {"violation: ", "insert key", "power cut", "lost", "table.cpp:"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
 }
 
 TEST_F(FindingTest, ACounterexampleNamesTheFieldsThatWereLost) {
   find(Defect::missing_flush);
-  const std::string text = tell(small_, verdict_, places_, "");
+  const std::string text = tell(small_, verdict_, places_, {});
   for (const char* words :
        {"table@", ".record[0].check = ", " in the run", ".record[0].check, line "})
     EXPECT_NE(text.find(words), std::string::npos) << words << " in\n" << text;
@@ -129,7 +129,7 @@ TEST_F(FindingTest, ACounterexampleWithoutALayoutShowsBytes) {
   IndexInfo unknown = *small_.subject.info;
   unknown.media = nullptr;
   small_.subject.info = &unknown;
-  const std::string text = tell(small_, verdict_, places_, "");
+  const std::string text = tell(small_, verdict_, places_, {});
   EXPECT_EQ(text.find("table@"), std::string::npos) << text;
   EXPECT_NE(text.find("    bytes "), std::string::npos) << text;
 }

@@ -18,7 +18,7 @@ Explorer::Found Explorer::judge(bool deep) {
     recovered = recover(subject_, vocabulary_, image_.memory());
     // What recovers beside the operations does so here at once half of the time, so that cuts fall
     // into it; else the operations of `go_on` run into it.
-    if (deep && now_ % 2 == 0 && recovered.instance && recovered.instance->is_recovering())
+    if (deep && number() % 2 == 0 && recovered.instance && recovered.instance->is_recovering())
       recovered.instance->quiesce();
     if (deep) {
       recovery_trace_ = watch_.take_trace();
@@ -115,7 +115,7 @@ void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what,
   }
   if (!(deep && instance.is_recovering()) && failed("invariants", instance.check())) return;
   if (!deep) return;
-  if (failed("continued workload", go_on(instance, now_))) return;
+  if (failed("continued workload", go_on(instance, number()))) return;
   instance.quiesce();
   if (failed("invariants", instance.check())) return;
   live_blocks_ = instance.usage().live_blocks;
@@ -228,26 +228,33 @@ Explorer::Found Explorer::cut_recovery() {
         break;
       case Event::Kind::flush:
         if (model.flush_raises(event.at / line_bytes, flush)) found = cut_here(model, known, left);
+        if (found) found->recovery_event = i;
         model.flush(0, event.at / line_bytes, flush);
         break;
       case Event::Kind::fence:
       case Event::Kind::locked:
         // A fence of nobody: libpmemobj has opened the pool, and what it did for that is trusted.
         if (event.pc != nullptr && model.fence_raises(0)) found = cut_here(model, known, left);
+        if (found) found->recovery_event = i;
         model.fence(0);
         break;
       default:
         break;
     }
   }
-  if (!found && left > 0) found = cut_here(model, known, left);
+  if (!found && left > 0) {
+    found = cut_here(model, known, left);
+    if (found) found->recovery_event = static_cast<std::uint32_t>(trace.size());
+  }
+  if (found) found->recovery = trace;
   image_.undo();
   return found;
 }
 
 Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& left) {
   Found found;
-  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes) {
+  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes,
+                       const std::vector<LineState>& lost) {
     if (left == 0) return;
     ++coverage_.recovery_cuts;
     const std::uint64_t alike = coverage_.alike;
@@ -258,14 +265,16 @@ Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& l
     if (coverage_.alike == alike) --left;
     if (!found) return;
     found->what = "after a second cut, inside recovery: " + found->what;
-    for (const auto& [line, content] : changes)
-      found->recovery_lines.push_back({line, 0, 0, content});
+    found->recovery_lines = lost;
   };
   std::vector<std::pair<LineNumber, LineContent>> prefix;
-  for (const Persistency::Buffered& change : model.buffered()) {
+  const std::vector<Persistency::Buffered> waiting = model.buffered();
+  for (const Persistency::Buffered& change : waiting) {
     prefix.emplace_back(change.line, change.content);
     if (change.torn) continue;
-    one(prefix);
+    std::vector<LineState> lost;
+    if (prefix.size() < waiting.size()) lost.push_back(buffer_state(waiting, prefix.size()));
+    one(prefix, lost);
     if (found) return found;
   }
   // Each line's prefixes with the other lines at their oldest, and at their newest.
@@ -275,7 +284,9 @@ Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& l
     std::vector<std::pair<LineNumber, LineContent>> changes;
     for (std::size_t i = 0; i < open.size(); ++i)
       if (chosen[i] != 0) changes.emplace_back(open[i].line, open[i].choices[chosen[i]].content);
-    one(changes);
+    std::vector<LineState> lost = older_lines(model, open, chosen);
+    if (!waiting.empty()) lost.push_back(buffer_state(waiting, 0));
+    one(changes, lost);
   };
   std::vector<std::uint32_t> oldest(open.size(), 0);
   std::vector<std::uint32_t> newest;

@@ -79,6 +79,17 @@ bool is_kept(const Choice& choice, std::uint32_t number) noexcept {
   return behind < 64 && (choice.kept_early >> behind & 1) != 0;
 }
 
+void divide(const Choice& choice, std::span<const Step> steps, std::vector<std::uint32_t>& lost,
+            std::vector<std::uint32_t>& kept) {
+  std::uint32_t cached = 0;
+  unsigned stream = 0;
+  for (const Step& step : steps) {
+    const bool there = step.streamed ? step.durable || (choice.kept_streams >> stream++ & 1) != 0
+                                     : is_kept(choice, cached++);
+    (there ? kept : lost).push_back(step.event);
+  }
+}
+
 void Persistency::store(unsigned thread, std::uint64_t at, unsigned size, std::uint64_t value,
                         std::uint32_t event, std::uint32_t group, bool plain) {
   const auto shift = static_cast<unsigned>(at % word_bytes * 8);
@@ -293,7 +304,7 @@ std::vector<Persistency::Buffered> Persistency::buffered() const {
       apply(waiting.step, at->second);
       const bool torn = waiting.step.group != 0 && i + 1 < thread.buffer.size() &&
                         thread.buffer[i + 1].step.group == waiting.step.group;
-      states.push_back({at->first, at->second, torn});
+      states.push_back({at->first, at->second, torn, waiting.step.event});
     }
   }
   return states;

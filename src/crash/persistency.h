@@ -54,6 +54,10 @@ struct Step {
 /// True when the choice holds the line's cached step of this number.
 [[nodiscard]] bool is_kept(const Choice& choice, std::uint32_t number) noexcept;
 
+/// Which of the line's steps the choice leaves out, and which it holds, by their events.
+void divide(const Choice& choice, std::span<const Step> steps, std::vector<std::uint32_t>& lost,
+            std::vector<std::uint32_t>& kept);
+
 class Persistency {
  public:
   enum class Flush : std::uint8_t { clflush, clflushopt, clwb };
@@ -110,6 +114,7 @@ class Persistency {
     LineNumber line;
     LineContent content;  ///< after it
     bool torn;            ///< the next one leaves the buffer with it (M3)
+    std::uint32_t event;  ///< place in the trace
   };
   /// Oldest first.
   [[nodiscard]] std::vector<Buffered> buffered() const;

@@ -36,6 +36,12 @@ bool is_carrier(const Frame& frame) {
          frame.file.find("src/platform/") != std::string::npos;
 }
 
+/// A lock of the facade: its words mean nothing after a restart.
+bool is_lock(const Frame& frame) {
+  const std::size_t at = frame.file.find("src/pm/");
+  return at != std::string::npos && frame.file.find("lock", at) != std::string::npos;
+}
+
 std::string without_arguments(std::string function) {
   int depth = 0;
   for (std::size_t i = 0; i < function.size(); ++i) {
@@ -129,6 +135,10 @@ std::string Place::show() const {
   return file + ":" + std::to_string(line) + (function.empty() ? "" : " in " + function);
 }
 
+std::string Place::show_line() const {
+  return line == 0 ? show() : file + ":" + std::to_string(line);
+}
+
 const Place& Places::of(const void* pc) {
   const auto at = known_.find(pc);
   if (at != known_.end()) return at->second;
@@ -162,7 +172,8 @@ void Places::prepare(const std::vector<const void*>& pcs) {
         const auto found =
             std::ranges::find_if(frames, [](const Frame& f) { return !is_carrier(f); });
         if (found == frames.end() || found->line == 0) continue;
-        known_[list[i].first] = {found->function, short_path(found->file), found->line};
+        const bool lock = std::any_of(frames.begin(), found, is_lock);
+        known_[list[i].first] = {found->function, short_path(found->file), found->line, lock};
       }
     }
 }

@@ -12,7 +12,11 @@ struct Place {
   std::string function;  ///< empty: unknown
   std::string file;  ///< as the compiler was given it, cut to begin at src/, examples/ or tests/
   unsigned line = 0;
+  bool lock = false;  ///< it takes or releases a lock of the facade
+  /// "FILE:LINE in FUNCTION".
   [[nodiscard]] std::string show() const;
+  /// "FILE:LINE", or as above where that is not known.
+  [[nodiscard]] std::string show_line() const;
 };
 
 /// Looks many addresses up at once, through addr2line; without it, or without debug information,

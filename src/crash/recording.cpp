@@ -150,6 +150,8 @@ class Recording {
     cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_cut_to_mend(first.run);
     if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
     Recorded& run = recorded();
+    run.first_cut.reset(new FirstCut{first.run.trace, cut_->event, cut_->lines, closes});
+    run.blocks = std::move(first.run.blocks);
     run.operations = number(what_.program);
     run.answers.resize(run.operations.size());
     for (const Event& event : cut_->told)
@@ -280,6 +282,10 @@ class Recording {
     if (run.hung) {
       static_cast<void>(instance_.release());  // locks are held for ever: it cannot be destroyed
       if (is_foreign()) close_copy(memory_.data());
+    }
+    if (cut_) {
+      run.recovers_from = static_cast<std::uint32_t>(recovers_from_);
+      run.recovers_to = static_cast<std::uint32_t>(prologue_.trace.size());
     }
     run.explored_from = cut_ ? static_cast<std::uint32_t>(recovers_from_)
                              : first_explored_event(what_.program, prologue_, main);

@@ -103,6 +103,7 @@ void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& w
   constexpr const char* heaps[] = {"pmdk", "slab"};
   static_assert(static_cast<std::size_t>(HeapKind::slab) == 1);
   if (version >= 3) what.transactions = reader.number("transactions", 0, 1) != 0;
+  if (version >= 4) what.cut = reader.number("first_cut", 0, ~std::uint64_t{0});
   if (version >= 3) what.subject.heap = static_cast<HeapKind>(reader.one_of("heap", heaps));
   program.key_kind = static_cast<KeyKind>(reader.one_of("key_kind", kinds));
   what.domain = static_cast<Domain>(reader.one_of("domain", domains));
@@ -163,6 +164,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"threads", program.threads},
           {"keys", program.keys},
           {"universe", program.universe},
+          {"first_cut", what.cut},
           {"preload", preload},
           {"operations", operations},
           {"schedule",

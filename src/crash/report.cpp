@@ -3,57 +3,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "crash/names.h"
+#include "crash/probe.h"
+
 namespace perdure::crash {
 namespace {
 
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string stamp_text(std::uint64_t stamp) {
-  return stamp == absent ? "nothing" : "value " + std::to_string(stamp);
-}
-
-std::string answer_text(const Operation& operation, const Answer& answer) {
-  if (!answer.returned) return "in flight";
-  std::string text = perdure::name_of(answer.outcome);
-  if (operation.action == Action::lookup && answer.outcome == Outcome::ok)
-    text += ", " + stamp_text(answer.stamp);
-  if (operation.action == Action::scan) text = std::to_string(answer.found.size()) + " records";
-  return text;
-}
-
-Layout layout_of(const Case& what, const Recorded& run) {
-  const IndexInfo& info = *what.subject.info;
-  return {info.media == nullptr ? std::vector<MediaStruct>{} : info.media(what.subject.options),
-          run.blocks};
-}
-
-/// How texts name places: of code, and of the pool.
-struct Names {
-  Places& places;
-  Layout layout;
-};
-
-/// One store as a line of text: where in the pool, what, and from which source line.
-std::string store_text(const Event& event, Names& names) {
-  const std::string name = names.layout.name_of(event.at);
-  return (name.empty() ? "" : name + ", ") + "line " + std::to_string(event.at / line_bytes) +
-         " + " + std::to_string(event.at % line_bytes) + ", " + std::to_string(event.size) +
-         (event.size == 1 ? " byte = " : " bytes = ") + hex(event.value) + "  at " +
-         names.places.of(event.pc).show();
-}
-
-/// The place of stores in the trace, one text per source line.
-void tell_stores(std::string& text, const char* head, const std::vector<std::uint32_t>& events,
-                 const Recorded& run, Names& names) {
+/// The places of stores in a trace, one line each.
+void tell_stores(std::string& text, const char* head, const Events& events, const Trace& trace,
+                 const Names& names) {
   constexpr std::size_t most = 6;
   if (events.empty()) return;
   text += std::string("    ") + head + ":\n";
   for (std::size_t i = 0; i < std::min(events.size(), most); ++i)
-    text += "      " + store_text(run.trace[events[i]], names) + "\n";
+    text += "      " + names.store(trace[events[i]]) + "\n";
   if (events.size() > most) text += "      and " + std::to_string(events.size() - most) + " more\n";
 }
 
@@ -79,10 +42,10 @@ std::uint64_t value_at(const LineContent& content, std::uint64_t at, std::uint32
 }
 
 /// The fields whose old and newest content differ.
-void tell_fields(std::string& text, const LineState& line, Names& names) {
+void tell_fields(std::string& text, const LineState& line, const Names& names) {
   constexpr std::size_t most = 8;
   std::size_t told = 0;
-  for (const Layout::Field& field : names.layout.fields_of(line.line)) {
+  for (const Layout::Field& field : names.layout().fields_of(line.line)) {
     const std::uint64_t at = field.offset % line_bytes;
     const auto bytes = std::min<std::uint32_t>(field.bytes, word_bytes);
     const std::uint64_t old = value_at(line.content, at, bytes);
@@ -93,138 +56,213 @@ void tell_fields(std::string& text, const LineState& line, Names& names) {
   if (told > most) text += "    and " + std::to_string(told - most) + " more fields\n";
 }
 
-/// The last stores before the cut that were made after the oldest lost one and are on media: what
-/// overtook it.
-std::vector<std::uint32_t> overtakers(const Verdict& verdict) {
-  const Violation& violation = *verdict.violation;
-  std::uint32_t oldest_lost = violation.event;
-  std::vector<bool> lost(verdict.run.trace.size(), false);
-  for (const LineState& line : violation.lines)
-    for (const std::uint32_t event : line.lost) {
-      lost[event] = true;
-      oldest_lost = std::min(oldest_lost, event);
-    }
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t i = oldest_lost; i < violation.event && i < verdict.run.trace.size(); ++i) {
-    const Event& event = verdict.run.trace[i];
-    const bool store = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-    if (store && !lost[i]) found.push_back(i);
-  }
-  return found;
-}
-
-std::vector<const void*> all_places(const Verdict& verdict) {
-  std::vector<const void*> pcs;
-  for (const Event& event : verdict.run.trace)
-    if (event.pc != nullptr) pcs.push_back(event.pc);
-  return pcs;
-}
-
-}  // namespace
-
-std::string show(const Operation& operation, const Vocabulary& vocabulary) {
-  std::string text = name_of(operation.action);
-  if (operation.action == Action::create) return text;
-  if (operation.action == Action::load)
-    return text + " " + std::to_string(operation.count) + " keys from " + vocabulary.show(0) +
-           " on";
-  text += " key " + vocabulary.show(operation.key);
-  if (operation.action == Action::scan) return text + ", " + std::to_string(operation.count);
-  if (operation.action != Action::lookup && operation.action != Action::remove)
-    text += " := value " + std::to_string(operation.stamp);
-  return text;
-}
-
-std::string tell(const Case& what, const Verdict& verdict, Places& places,
-                 const std::string& repair) {
-  const Violation& violation = *verdict.violation;
-  const Recorded& run = verdict.run;
-  const Vocabulary vocabulary(what.program);
-  places.prepare(all_places(verdict));
-  Names names{places, layout_of(what, run)};
-  std::string text = "violation: " + violation.oracle + ": " + violation.what + "\n\noperations\n";
-  std::vector<bool> called(run.operations.size(), false);
-  for (std::uint32_t i = 0; i < violation.event && i < run.trace.size(); ++i)
-    if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
-  for (std::uint32_t i = 0; i < run.operations.size(); ++i) {
-    if (!called[i]) continue;
-    const bool open = std::ranges::find(violation.open, i) != violation.open.end();
-    text += "  thread " + std::to_string(run.operations[i].thread) + "  " +
-            show(run.operations[i], vocabulary) + "  -> " +
-            (open ? "in flight" : answer_text(run.operations[i], run.answers[i])) + "\n";
-  }
-  text += "\npower cut";
-  if (violation.event > 0 && violation.event <= run.trace.size() &&
-      run.trace[violation.event - 1].kind == Event::Kind::ret) {
-    text += " after the return of " +
-            show(run.operations[run.trace[violation.event - 1].at], vocabulary);
-  } else if (violation.event < run.trace.size()) {
-    const Event& next = run.trace[violation.event];
-    text += std::string(" just before the next ") + name_of(next.kind);
-    if (next.pc != nullptr) text += " at " + places.of(next.pc).show();
-  } else {
-    text += " after the last operation";
-  }
-  text += " (event " + std::to_string(violation.event) + ")\n";
-  for (const LineState& line : violation.lines) {
+/// What of a cut's lines is lost and what is kept; the trace is the one that was cut.
+void tell_lines(std::string& text, const std::vector<LineState>& lines, const Trace& trace,
+                const Names& names) {
+  constexpr std::size_t most = 8;
+  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) {
+    const LineState& line = lines[i];
     if (line.line == LineState::store_buffer) {
       text += "  store buffer: the last " + std::to_string(line.choices - 1 - line.choice) +
               " stores are lost\n";
+      tell_stores(text, "lost", line.lost, trace, names);
       continue;
     }
     text += "  line " + std::to_string(line.line) + " (pool offset " +
             std::to_string(std::uint64_t{line.line} * line_bytes) + ") keeps an older content\n";
     tell_fields(text, line, names);
     text += "    bytes " + bytes_text(line.content) + "\n";
-    tell_stores(text, "lost", line.lost, run, names);
-    tell_stores(text, "kept", line.kept, run, names);
+    tell_stores(text, "lost", line.lost, trace, names);
+    tell_stores(text, "kept", line.kept, trace, names);
   }
-  const std::vector<std::uint32_t> later = overtakers(verdict);
-  if (!violation.lines.empty() && !later.empty())
-    text += "  on media although stored after the first loss:\n      " +
-            store_text(run.trace[later.back()], names) + "\n";
-  for (const LineState& line : violation.recovery_lines)
-    text += "  second cut: recovery's line " + std::to_string(line.line) + " is " +
-            bytes_text(line.content) + "\n";
-  text += "\nrepair: " +
-          (repair.empty() ? std::string("no single flush or fence makes this trace pass; the order "
-                                        "of the stores, or recovery, is at fault")
-                          : repair + " makes this trace pass") +
-          "\n";
-  return text;
+  if (lines.size() > most)
+    text += "  and " + std::to_string(lines.size() - most) + " more lines with an older content\n";
+}
+
+const char* nothing_lost(Domain domain) {
+  return domain == Domain::adr
+             ? "  nothing is lost: all that was stored before the cut is on media\n"
+             : "  nothing is lost: all that was stored before the cut is durable, the store "
+               "buffers' "
+               "content, too\n";
+}
+
+/// The stores before the cut that were made after the oldest lost one and are there: the last of
+/// them overtook it.
+std::optional<std::uint32_t> overtaker(const std::vector<LineState>& lines, std::uint32_t cut,
+                                       const Trace& trace) {
+  const Events lost = lost_in(lines);
+  if (lost.empty()) return std::nullopt;
+  for (auto i = std::min(cut, static_cast<std::uint32_t>(trace.size())); i-- > lost.front();)
+    if (is_store(trace[i]) && !std::ranges::binary_search(lost, i)) return i;
+  return std::nullopt;
+}
+
+/// Operations in the order in which they were called in [from, to) of a trace.
+Events called_in(const Trace& trace, std::size_t from, std::size_t to) {
+  Events called;
+  for (std::size_t i = from; i < std::min(to, trace.size()); ++i)
+    if (trace[i].kind == Event::Kind::call) called.push_back(trace[i].at);
+  return called;
+}
+
+/// Of many operations the last ones, as the cut is near them. `open`: in flight.
+void tell_operations(std::string& text, const Events& called, const Events& open,
+                     const Recorded& run, const Names& names) {
+  constexpr std::size_t most = 40;
+  const std::size_t first = called.size() > most ? called.size() - most : 0;
+  if (first > 0) text += "  " + std::to_string(first) + " operations before these\n";
+  for (std::size_t i = first; i < called.size(); ++i) {
+    const std::uint32_t number = called[i];
+    const bool is_open = std::ranges::find(open, number) != open.end();
+    text += "  thread " + std::to_string(run.operations[number].thread) + "  " +
+            names.operation(run, number) + "  -> " +
+            (is_open ? "in flight" : show(run.operations[number], run.answers[number])) + "\n";
+  }
+}
+
+/// Where a cut is: in the trace that it cut, `operations` of which are those of `run`.
+std::string cut_text(std::uint32_t event, const Trace& trace, const Recorded& run,
+                     const Names& names) {
+  std::string text;
+  if (event > 0 && event <= trace.size() && trace[event - 1].kind == Event::Kind::ret) {
+    text = " after the return of " + names.operation(run, trace[event - 1].at);
+  } else if (event < trace.size()) {
+    const Event& next = trace[event];
+    text = std::string(" just before the next ") + name_of(next.kind);
+    if (next.pc != nullptr) text += " at " + names.place(next).show();
+  } else {
+    text = " after the last operation";
+  }
+  return text + " (event " + std::to_string(event) + ")\n";
+}
+
+Names names_of(const Case& what, const Verdict& verdict, Places& places) {
+  std::vector<const void*> more;
+  const auto add = [&](const Trace& trace) {
+    for (const Event& event : trace)
+      if (event.pc != nullptr) more.push_back(event.pc);
+  };
+  if (verdict.violation) add(verdict.violation->recovery);
+  if (verdict.run.first_cut) add(verdict.run.first_cut->trace);
+  places.prepare(more);
+  return {what, verdict.run, places};
+}
+
+/// What came before a run that begins with a recovery.
+void tell_first_cut(std::string& text, const Case& what, const Recorded& run, const Names& names) {
+  const FirstCut& cut = *run.first_cut;
+  text += "\noperations before the first cut\n";
+  Events open;
+  const Events called = called_in(run.trace, 0, run.recovers_from);
+  for (const std::uint32_t number : called)
+    if (std::none_of(run.trace.begin(), run.trace.begin() + run.recovers_from,
+                     [&](const Event& event) {
+                       return event.kind == Event::Kind::ret && event.at == number;
+                     }))
+      open.push_back(number);
+  tell_operations(text, called, open, run, names);
+  if (cut.closed) {
+    text += "\nthere the pool is closed, and opened again: recovery\n";
+    return;
+  }
+  text += "\nfirst power cut" + cut_text(cut.event, cut.trace, run, names);
+  if (cut.lines.empty()) text += nothing_lost(what.domain);
+  tell_lines(text, cut.lines, cut.trace, names);
+  text += "recovery of what that left\n";
+}
+
+void tell_cut(std::string& text, const Case& what, const Verdict& verdict, const Names& names) {
+  const Violation& violation = *verdict.violation;
+  const Recorded& run = verdict.run;
+  const bool again = run.first_cut && !run.first_cut->closed;
+  text += std::string("\n") + (again ? "next power cut" : "power cut") +
+          cut_text(violation.event, run.trace, run, names);
+  const bool shows_lines = !violation.fails_without_loss && !violation.lines.empty();
+  if (shows_lines) tell_lines(text, violation.lines, run.trace, names);
+  if (!shows_lines) text += nothing_lost(what.domain);
+  const auto later = overtaker(violation.lines, violation.event, run.trace);
+  if (shows_lines && later)
+    text += "  there although stored after the first loss:\n      " +
+            names.store(run.trace[*later]) + "\n";
+  if (violation.recovery.empty()) return;
+  const Trace& recovery = violation.recovery;
+  text += "\nanother power cut, in the recovery of that";
+  text += violation.recovery_event < recovery.size()
+              ? cut_text(violation.recovery_event, recovery, run, names)
+              : std::string(" when it has ended\n");
+  if (violation.recovery_lines.empty()) text += nothing_lost(what.domain);
+  tell_lines(text, violation.recovery_lines, recovery, names);
+  if (const auto overtook = overtaker(violation.recovery_lines, violation.recovery_event, recovery))
+    text += "  there although stored after the first loss:\n      " +
+            names.store(recovery[*overtook]) + "\n";
+}
+
+}  // namespace
+
+std::size_t called_operations(const Verdict& verdict) {
+  const std::size_t end = verdict.violation ? verdict.violation->event : verdict.run.trace.size();
+  return called_in(verdict.run.trace, 0, end).size();
+}
+
+std::string tell(const Case& what, const Verdict& verdict, Places& places,
+                 const Explanation& explanation) {
+  const Violation& violation = *verdict.violation;
+  const Recorded& run = verdict.run;
+  const Names names = names_of(what, verdict, places);
+  const bool lives = is_of_run(verdict);
+  std::string text = "violation: " + violation.oracle + ": " + violation.what + "\n";
+  if (lives)
+    text += "no power cut is needed: the run itself is wrong\n";
+  else if (violation.fails_without_loss)
+    text +=
+        "no power cut is needed: with nothing lost, as after a kill of the process, it fails, "
+        "too\n";
+  if (run.first_cut) tell_first_cut(text, what, run, names);
+  text += run.first_cut ? "\noperations after it\n" : "\noperations\n";
+  const std::size_t from = run.first_cut ? run.recovers_from : 0;
+  tell_operations(text, called_in(run.trace, from, violation.event), violation.open, run, names);
+  if (!lives) tell_cut(text, what, verdict, names);
+  if (!violation.continued.empty()) {
+    text += lives ? "\nafter the run\n" : "\non the recovered index\n";
+    for (const Continued& each : violation.continued)
+      text += "  " + show(each.operation, names.vocabulary()) + "  -> " +
+              show(each.operation, each.answer) + "\n";
+  }
+  const bool repairs = explanation.kind == Explanation::Kind::fixes;
+  return text + (repairs ? "\nrepair: " : "\nexplanation: ") + explanation.text + "\n";
 }
 
 std::string tell_steps(const Case& what, const Verdict& verdict, Places& places) {
   const Recorded& run = verdict.run;
-  const Vocabulary vocabulary(what.program);
-  places.prepare(all_places(verdict));
-  Names names{places, layout_of(what, run)};
+  const Names names = names_of(what, verdict, places);
   const std::uint32_t end =
       verdict.violation ? verdict.violation->event : static_cast<std::uint32_t>(run.trace.size());
   std::string text;
   for (std::uint32_t i = 0; i < end && i < run.trace.size(); ++i) {
     const Event& event = run.trace[i];
+    if (run.first_cut && i == run.recovers_from) text += "first power cut, recovery\n";
     text +=
         std::to_string(i) + "  thread " + std::to_string(event.thread) + "  " + name_of(event.kind);
     switch (event.kind) {
       case Event::Kind::store:
       case Event::Kind::stream:
-        text += " " + store_text(event, names);
+        text += " " + names.store(event);
         break;
       case Event::Kind::flush:
         text += " of line " + std::to_string(event.at / line_bytes) + "  at " +
-                places.of(event.pc).show();
+                names.place(event).show();
         break;
       case Event::Kind::fence:
       case Event::Kind::locked:
-        text += "  at " + places.of(event.pc).show();
+        text += "  at " + names.place(event).show();
         break;
       case Event::Kind::call:
-        text += " " + show(run.operations[event.at], vocabulary);
+        text += " " + names.operation(run, event.at);
         break;
       case Event::Kind::ret:
-        text += " " + show(run.operations[event.at], vocabulary) + "  -> " +
-                answer_text(run.operations[event.at], run.answers[event.at]);
+        text += " " + names.operation(run, event.at) + "  -> " +
+                show(run.operations[event.at], run.answers[event.at]);
         break;
       case Event::Kind::run:
         break;

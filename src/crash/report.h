@@ -4,6 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "crash/explanation.h"
+#include "crash/names.h"
 #include "crash/places.h"
 #include "crash/session.h"
 
@@ -12,19 +14,21 @@ namespace perdure::crash {
 using Json = nlohmann::ordered_json;
 
 /// A counterexample as a person reads it: operations, the cut, the stores that were lost and those
-/// that were not, the verdict, and the smallest repair, if `repair` names one.
+/// that were not, what came after, the verdict, and the explanation.
 [[nodiscard]] std::string tell(const Case& what, const Verdict& verdict, Places& places,
-                               const std::string& repair);
+                               const Explanation& explanation);
 
 /// The run event by event up to the cut, as `--replay` shows it.
 [[nodiscard]] std::string tell_steps(const Case& what, const Verdict& verdict, Places& places);
 
+/// Operations that were called before the cut, creation and preload among them.
+[[nodiscard]] std::size_t called_operations(const Verdict& verdict);
+
 [[nodiscard]] Json json_of(const Coverage& coverage);
-[[nodiscard]] std::string show(const Operation& operation, const Vocabulary& vocabulary);
 
 // Replay files: a case and the cut of its violation.
 
-inline constexpr unsigned replay_version = 3;
+inline constexpr unsigned replay_version = 4;
 
 struct Replay {
   Case what;

@@ -2,57 +2,121 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+
+#include "crash/probe.h"
 
 namespace perdure::crash {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// Whether only the oracles that are asked of some states found it.
+bool is_deep(const Violation& violation) {
+  return !violation.recovery.empty() || !violation.continued.empty() ||
+         violation.oracle == "continued workload";
+}
 
-/// Explores `what` with a bounded effort and accepts it if the same oracle objects.
+/// The first operation that was in flight at the cut, or the one that had just returned. Exploring
+/// begins where it is called, so a program of thousands of operations is judged at its end only.
+std::optional<Operation> culprit_of(const Verdict& verdict) {
+  const Violation& violation = *verdict.violation;
+  const Trace& trace = verdict.run.trace;
+  if (!violation.open.empty()) return verdict.run.operations[std::ranges::min(violation.open)];
+  for (std::size_t i = std::min<std::size_t>(violation.event, trace.size()); i-- > 0;)
+    if (trace[i].kind == Event::Kind::ret) return verdict.run.operations[trace[i].at];
+  return std::nullopt;
+}
+
+/// Explores cases with a bounded effort and accepts one in which the same oracle objects.
 class Trial {
  public:
-  Trial(std::string oracle, Bench& bench, Clock::time_point end)
-      : oracle_(std::move(oracle)), bench_(bench), end_(end) {}
+  Trial(const Violation& violation, Bench& bench, Deadline end)
+      : oracle_(violation.oracle), deep_(is_deep(violation)), bench_(bench), end_(end) {}
+
+  /// From now on states before this operation are passed over.
+  void begin_at(std::optional<Operation> culprit) { culprit_ = culprit; }
 
   [[nodiscard]] bool fails(const Case& what, Verdict& verdict) {
     return fails_until(what, verdict, std::chrono::seconds(2));
   }
-  /// As above, under the schedule of `what` or another one, which is then put there: what is left
-  /// out of a program moves its steps, and preemptions with them.
+  /// As above, under the schedule of `what` or another one, or cut in another state first, which is
+  /// then put there: what is left out of a program moves its steps, and preemptions and cuts with
+  /// them.
   [[nodiscard]] bool fails_somehow(Case& what, Verdict& verdict) {
     if (fails(what, verdict)) return true;
+    if (what.cut != 0 && fails_after_another_cut(what, verdict)) return true;
     if (what.program.threads == 1) return false;
     constexpr unsigned most_schedules = 200;
     constexpr auto most_time = std::chrono::seconds(1);
-    const auto stop_at = Clock::now() + most_time;
+    const auto stop_at = std::chrono::steady_clock::now() + most_time;
     Case candidate = what;
     candidate.schedule = {};
     Rng rng(1, 9);
     const Verdict undisturbed = record(candidate, bench_);
     if (undisturbed.violation) return false;
-    DepthFirst schedules(undisturbed.steps, what.program.threads, 1, rng);
-    for (unsigned i = 0; i < most_schedules && !schedules.done() && Clock::now() < stop_at; ++i) {
+    const unsigned bound = what.schedule.preemptions.size() > 1 ? 2 : 1;
+    DepthFirst schedules(undisturbed.steps, what.program.threads, bound, rng);
+    for (unsigned i = 0; i < most_schedules && !schedules.done(); ++i) {
+      const auto left = stop_at - std::chrono::steady_clock::now();
+      if (left.count() <= 0) return false;
       candidate.schedule = schedules.next();
-      if (!fails_until(candidate, verdict, stop_at - Clock::now())) continue;
+      Steps steps;
+      if (fails_until(candidate, verdict, left, &steps)) {
+        what = candidate;
+        return true;
+      }
+      schedules.ran(candidate.schedule, steps);
+    }
+    return false;
+  }
+  [[nodiscard]] bool time_up() const { return std::chrono::steady_clock::now() > end_; }
+
+ private:
+  [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
+    constexpr std::uint64_t most_cuts = 6;
+    Case candidate = what;
+    for (std::uint64_t i = 1; i <= most_cuts && !time_up(); ++i) {
+      candidate.cut = 2 * i + what.cut % 2;
+      if (!fails(candidate, verdict)) continue;
       what = candidate;
       return true;
     }
     return false;
   }
-  [[nodiscard]] bool time_up() const { return Clock::now() > end_; }
 
- private:
-  [[nodiscard]] bool fails_until(const Case& what, Verdict& verdict, Clock::duration most) {
-    const auto stop_at = std::min(end_, Clock::now() + most);
-    Verdict tried = explore(what, bench_, [stop_at] { return Clock::now() > stop_at; });
+  /// `steps`: becomes what the run met.
+  [[nodiscard]] bool fails_until(const Case& what, Verdict& verdict, Deadline::duration most,
+                                 Steps* steps = nullptr) {
+    const Deadline stop_at = std::min(end_, std::chrono::steady_clock::now() + most);
+    Verdict tried = record(what, bench_);
+    if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
+      tried.violation = Probe(what, bench_, stop_at, true).judge_all(tried.run, deep_);
+    if (steps != nullptr) *steps = tried.steps;
     if (!tried.violation || tried.violation->oracle != oracle_) return false;
     verdict = std::move(tried);
     return true;
   }
 
+  /// False where the operation is not called.
+  [[nodiscard]] bool starts_at_culprit(Recorded& run) const {
+    if (!culprit_) return true;
+    for (std::uint32_t i = 0; i < run.trace.size(); ++i)
+      if (run.trace[i].kind == Event::Kind::call && is_culprit(run.operations[run.trace[i].at])) {
+        run.explored_from = std::max(run.explored_from, i);
+        return true;
+      }
+    return false;
+  }
+  /// Of whichever thread: operations move to others when threads are dropped.
+  [[nodiscard]] bool is_culprit(Operation operation) const {
+    operation.thread = culprit_->thread;
+    return operation == *culprit_;
+  }
+
   std::string oracle_;
+  bool deep_;
   Bench& bench_;
-  Clock::time_point end_;
+  Deadline end_;
+  std::optional<Operation> culprit_;
 };
 
 /// Removes ever smaller runs of elements while the case still fails.
@@ -104,17 +168,48 @@ void drop_preemptions(Case& best, Verdict& verdict, Trial& trial) {
   }
 }
 
-/// Brings lines back to their newest content while the same state still violates.
-void drop_lines(const Case& best, Verdict& verdict, Bench& bench, const std::string& oracle) {
-  for (std::size_t i = 0; i < verdict.violation->lines.size();) {
-    std::vector<LineState> lines = verdict.violation->lines;
-    lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
-    Verdict tried = try_state(best, bench, verdict.violation->event, lines);
-    if (tried.violation && tried.violation->oracle == oracle)
-      verdict = std::move(tried);
-    else
-      ++i;
+void drop_cut(Case& best, Verdict& verdict, Trial& trial) {
+  if (best.cut == 0 || trial.time_up()) return;
+  Case candidate = best;
+  candidate.cut = 0;
+  if (trial.fails_somehow(candidate, verdict)) best = std::move(candidate);
+}
+
+/// Leaves out what is called after the cut.
+void drop_the_rest(Case& best, Verdict& verdict, Trial& trial) {
+  Case candidate = best;
+  const Trace& trace = verdict.run.trace;
+  std::vector<bool> called(verdict.run.operations.size(), false);
+  for (std::size_t i = 0; i < std::min<std::size_t>(verdict.violation->event, trace.size()); ++i)
+    if (trace[i].kind == Event::Kind::call) called[trace[i].at] = true;
+  std::size_t number = 1 + best.program.preload.size();
+  std::erase_if(candidate.program.operations, [&](const Operation&) { return !called[number++]; });
+  if (candidate.program.operations.size() == best.program.operations.size()) return;
+  if (trial.fails_somehow(candidate, verdict)) best = std::move(candidate);
+}
+
+/// Brings lost lines and stores back while the same state still violates.
+void drop_lines(const Case& best, Verdict& verdict, Bench& bench, double seconds) {
+  const Recorded& run = verdict.run;
+  Violation& violation = *verdict.violation;
+  Probe probe(best, bench, deadline_after(seconds), !violation.recovery.empty());
+  if (run.trace.empty()) return;
+  if (const Events lost = lost_in(violation.lines); !lost.empty()) {
+    const Events fewer = probe.fewest(run, violation.event, lost);
+    auto smaller = probe.judge(run, violation.event, fewer);
+    if (smaller) violation = std::move(*smaller);
   }
+  if (violation.recovery.empty()) return;
+  std::uint32_t event = 0;
+  Events lost;
+  const Recorded recovery = probe.recovery_of(run, violation, event, lost);
+  const std::uint32_t told = event - violation.recovery_event;
+  auto smaller = probe.judge(recovery, event, probe.fewest(recovery, event, lost));
+  if (!smaller || !smaller->recovery.empty()) return;
+  for (LineState& line : smaller->lines)
+    for (Events* const events : {&line.lost, &line.kept})
+      for (std::uint32_t& each : *events) each -= told;
+  violation.recovery_lines = std::move(smaller->lines);
 }
 
 }  // namespace
@@ -122,143 +217,32 @@ void drop_lines(const Case& best, Verdict& verdict, Bench& bench, const std::str
 Case shrink(const Case& failed, Verdict& verdict, Bench& bench, double seconds) {
   Case best = failed;
   if (!verdict.violation) return best;
-  const std::string oracle = verdict.violation->oracle;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(seconds));
-  Trial trial(oracle, bench, end);
-  Verdict first;
-  if (!trial.fails(best, first)) return best;  // found too deep for a bounded trial: keep it whole
-  verdict = std::move(first);
-  // What follows the cut goes first: most of the operations.
+  Trial trial(*verdict.violation, bench, deadline_after(seconds));
+  // The state that was found, without exploring; it may be of a large program.
+  const Violation found = *verdict.violation;
+  Verdict first = try_state(best, bench, found.event, found.lines);
+  const bool repeated = first.violation.has_value();
+  if (repeated)
+    verdict = std::move(first);
+  else if (!trial.fails(best, verdict))
+    return best;
+  trial.begin_at(culprit_of(verdict));
+  drop_the_rest(best, verdict, trial);
   for (bool smaller = true; smaller && !trial.time_up();) {
     const auto size = [&] {
       return best.program.operations.size() + best.program.preload.size() +
-             best.schedule.preemptions.size() + best.program.threads;
+             best.schedule.preemptions.size() + best.program.threads + (best.cut != 0 ? 1 : 0);
     };
     const std::size_t before = size();
+    drop_cut(best, verdict, trial);
     drop_threads(best, verdict, trial);
     drop_elements(best, verdict, &Program::operations, trial);
     drop_elements(best, verdict, &Program::preload, trial);
     drop_preemptions(best, verdict, trial);
     smaller = size() < before;
   }
-  drop_lines(best, verdict, bench, oracle);
+  drop_lines(best, verdict, bench, seconds);
   return best;
-}
-
-namespace {
-
-/// What a repair adds: after every store or flush of one source line, or before every fence of one.
-enum class Repair : std::uint8_t { fence, flush, flush_and_fence, flush_all_before };
-
-/// Lines that `thread` stored to since its last fence before `end` and did not flush since.
-std::vector<std::uint32_t> unflushed_lines(const Trace& trace, std::size_t end, unsigned thread,
-                                           std::vector<const void*>& stores) {
-  std::vector<std::uint32_t> lines;
-  std::size_t begin = end;
-  while (begin > 0 &&
-         !(trace[begin - 1].thread == thread && (trace[begin - 1].kind == Event::Kind::fence ||
-                                                 trace[begin - 1].kind == Event::Kind::call)))
-    --begin;
-  for (std::size_t i = begin; i < end; ++i) {
-    const Event& event = trace[i];
-    if (event.thread != thread) continue;
-    const auto line = static_cast<std::uint32_t>(event.at / line_bytes);
-    if (event.kind == Event::Kind::flush) std::erase(lines, line);
-    if (event.kind != Event::Kind::store) continue;
-    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
-    stores.push_back(event.pc);
-  }
-  return lines;
-}
-
-Event added_flush(const Event& like, std::uint64_t line) {
-  return {Event::Kind::flush,
-          like.thread,
-          static_cast<std::uint8_t>(Persistency::Flush::clwb),
-          static_cast<std::uint32_t>(line * line_bytes),
-          0,
-          nullptr};
-}
-
-Recorded repaired(const Recorded& run, const Event& site, Repair repair,
-                  std::vector<const void*>& stores) {
-  Recorded changed = run;
-  changed.trace.clear();
-  for (std::size_t k = 0; k < run.trace.size(); ++k) {
-    if (k == run.explored_from)
-      changed.explored_from = static_cast<std::uint32_t>(changed.trace.size());
-    const Event& each = run.trace[k];
-    const bool here = each.pc == site.pc && each.kind == site.kind;
-    if (here && repair == Repair::flush_all_before)
-      for (const std::uint32_t line : unflushed_lines(run.trace, k, each.thread, stores))
-        changed.trace.push_back(added_flush(each, line));
-    changed.trace.push_back(each);
-    if (!here || repair == Repair::flush_all_before) continue;
-    // A fence comes after the last piece of a store that spans several words.
-    const bool last = k + 1 == run.trace.size() || run.trace[k + 1].pc != each.pc ||
-                      run.trace[k + 1].kind != each.kind;
-    if (repair != Repair::fence) changed.trace.push_back(added_flush(each, each.at / line_bytes));
-    if (repair != Repair::flush && last)
-      changed.trace.push_back({Event::Kind::fence, each.thread, 0, 0, 0, nullptr});
-  }
-  return changed;
-}
-
-std::string tell_repair(const Event& site, Repair repair, std::vector<const void*> stores,
-                        Places& places) {
-  const std::string place = places.of(site.pc).show();
-  const char* const what = site.kind == Event::Kind::flush ? "flush" : "store";
-  if (repair == Repair::fence) return std::string("a fence after the ") + what + " at " + place;
-  if (repair == Repair::flush) return "a flush of what is stored at " + place;
-  if (repair == Repair::flush_and_fence) return "a flush and a fence after the store at " + place;
-  std::string text = "a flush of what is stored at";
-  std::vector<std::string> lines;
-  for (const void* const pc : stores) {
-    const Place& of = places.of(pc);
-    std::string line = of.file + ":" + std::to_string(of.line);
-    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
-  }
-  constexpr std::size_t most = 6;
-  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i)
-    text += (i == 0 ? " " : ", ") + lines[i];
-  return text + (lines.size() > most ? ", ..." : "") + " before the fence at " + place;
-}
-
-}  // namespace
-
-std::string find_repair(const Case& what, const Verdict& verdict, Bench& bench, Places& places,
-                        double seconds) {
-  if (!verdict.violation) return {};
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(seconds));
-  const Recorded& run = verdict.run;
-  const Vocabulary vocabulary(what.program);
-  const Stop stop = [end] { return Clock::now() > end; };
-  const auto passes = [&](const Recorded& changed) {
-    Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
-                      what.bounds);
-    return !explorer.explore(changed, what.program.threads, stop).has_value() && !stop();
-  };
-  // The smallest kind first. A place is a source line: a program cannot flush only sometimes.
-  const auto cut = std::min<std::size_t>(verdict.violation->event, run.trace.size());
-  for (const Repair repair :
-       {Repair::fence, Repair::flush, Repair::flush_and_fence, Repair::flush_all_before}) {
-    std::vector<const void*> tried;
-    for (std::size_t i = cut; i-- > 0 && !stop();) {
-      const Event& site = run.trace[i];
-      const bool store = site.kind == Event::Kind::store || site.kind == Event::Kind::stream;
-      const bool fits = repair == Repair::flush_all_before ? site.kind == Event::Kind::fence
-                        : repair == Repair::fence ? store || site.kind == Event::Kind::flush
-                                                  : store;
-      if (!fits || std::ranges::find(tried, site.pc) != tried.end()) continue;
-      tried.push_back(site.pc);
-      std::vector<const void*> stores;
-      if (passes(repaired(run, site, repair, stores)))
-        return tell_repair(site, repair, std::move(stores), places);
-    }
-  }
-  return {};
 }
 
 }  // namespace perdure::crash

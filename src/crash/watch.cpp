@@ -148,40 +148,44 @@ void Watch::write(const void* address, std::size_t bytes, const void* pc) {
   if (recording_) source_.settle();
   if (asking_) meet_lines(at, bytes, true);
   change(at, bytes);
-  if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::Access::plain);
+  if (recording_)
+    source_.begin_store(0, address, bytes, callers_.of(pc), EventSource::Access::plain);
 }
 
 void Watch::atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) {
   count();
   if (recording_) {
     source_.settle();
-    if (kind == Atomic::update) source_.add(Event::Kind::locked, 0, 0, 0, pc);
+    if (kind == Atomic::update) source_.add(Event::Kind::locked, 0, 0, 0, callers_.of(pc));
   }
   if (!source_.holds(address)) return;
   const std::uint32_t at = source_.offset_of(address);
   if (asking_) meet_lines(at, bytes, kind == Atomic::store);
   if (kind == Atomic::load) return hush();
   change(at, bytes);
-  if (recording_) source_.begin_store(0, address, bytes, pc, EventSource::access_of(kind));
+  if (recording_)
+    source_.begin_store(0, address, bytes, callers_.of(pc), EventSource::access_of(kind));
 }
 
-void Watch::flush(const void* line, Flush kind, const void* pc) {
+void Watch::flush(const void* line, Flush kind, const void* hook) {
   count();
   if (!recording_ || !source_.holds(line)) return;
+  const void* const pc = callers_.of(hook);
   source_.settle();
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) {
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) {
     if (mutation_.kind != Mutation::Kind::retarget) return;
     at = at >= line_bytes ? at - 64U : at + 64U;
   }
   source_.add(Event::Kind::flush, 0, at, static_cast<unsigned>(kind), pc);
 }
 
-void Watch::fence(const void* pc) {
+void Watch::fence(const void* hook) {
   count();
   if (!recording_) return;
+  const void* const pc = callers_.of(hook);
   source_.settle();
-  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == callers_.of(pc)) return;
+  if (mutation_.kind != Mutation::Kind::none && mutation_.pc == pc) return;
   source_.add(Event::Kind::fence, 0, 0, 0, pc);
 }
 
@@ -192,7 +196,7 @@ void Watch::stream(const void* address, std::size_t bytes, const void* pc) {
   if (recording_) source_.settle();
   if (asking_) meet_lines(at, bytes, true);
   change(at, bytes);
-  if (recording_) source_.begin_stream(0, address, bytes, pc);
+  if (recording_) source_.begin_stream(0, address, bytes, callers_.of(pc));
 }
 
 void Watch::foreign_flush(const void* address, std::size_t bytes, const void* pc) {

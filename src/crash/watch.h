@@ -65,8 +65,8 @@ class Watch final : public platform::Observer {
   void read(const void* address, std::size_t bytes, const void* pc) override;
   void write(const void* address, std::size_t bytes, const void* pc) override;
   void atomic(const void* address, std::size_t bytes, Atomic kind, const void* pc) override;
-  void flush(const void* line, Flush kind, const void* pc) override;
-  void fence(const void* pc) override;
+  void flush(const void* line, Flush kind, const void* hook) override;
+  void fence(const void* hook) override;
   void stream(const void* address, std::size_t bytes, const void* pc) override;
   void pause(const void* pc) override;
   void foreign_flush(const void* address, std::size_t bytes, const void* pc) override;

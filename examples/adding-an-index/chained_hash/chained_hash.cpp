@@ -255,6 +255,16 @@ std::uint64_t ChainedHash::dram_bytes() const {
   return sizeof *this + locks_.size() * sizeof(pm::VersionLock) + epochs_.retired_bytes();
 }
 
+std::vector<MediaStruct> ChainedHash::media(const IndexOptions& options) {
+  const auto buckets = static_cast<std::uint32_t>(options.get("buckets"));
+  return {{"node",
+           sizeof(Node),
+           {{"key", offsetof(Node, key), 8},
+            {"value", offsetof(Node, value), 8},
+            {"next", offsetof(Node, next), 8}}},
+          {"table", buckets * sizeof(Word), {{"head", 0, sizeof(Word), buckets}}}};
+}
+
 PERDURE_REGISTER_INDEX(chained_hash, IndexInfo{.name = "chained_hash",
                                                .title = "Chained hash table (the worked example)",
                                                .index_class = IndexClass::persistent,
@@ -265,6 +275,7 @@ PERDURE_REGISTER_INDEX(chained_hash, IndexInfo{.name = "chained_hash",
                                                             .least = 4,
                                                             .most = 131072}},
                                                .create_integer = ChainedHash::create,
-                                               .recover_integer = ChainedHash::recover});
+                                               .recover_integer = ChainedHash::recover,
+                                               .media = ChainedHash::media});
 
 }  // namespace perdure

@@ -30,6 +30,8 @@ class ChainedHash final : public IntegerIndex {
  public:
   [[nodiscard]] static Result<std::unique_ptr<IntegerIndex>> create(const IndexPlace& place);
   [[nodiscard]] static Result<std::unique_ptr<IntegerIndex>> recover(const IndexPlace& place);
+  /// Names for counterexamples. The root is of a node's size class and goes without.
+  [[nodiscard]] static std::vector<MediaStruct> media(const IndexOptions& options);
 
   Outcome insert(std::uint64_t key, std::uint64_t value) override;
   Outcome upsert(std::uint64_t key, std::uint64_t value) override;

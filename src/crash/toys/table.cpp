@@ -3,13 +3,17 @@
 //
 //   byte 0        64          128              192
 //        | commit | allocated | log of updates | record[64] of 128
-//   record: 48 bytes unused, then key, value, check: key and value in one line, check in the next.
+//   record: 48 bytes unused, then key, value, check, copy: key and value in one line, the others in
+//   the next.
 //
 // T1  record i exists <=> bit i of `commit` is set; then its check matches its key.
 // T2  a live record's key and check are never rewritten.
 // T3  at rest, `allocated` has the bits of `commit`.
 // T4  `lock` means nothing after a restart.
+// T5  where the defect is in recovery, a live record's copy is its value: the log says what both
+// are.
 #include <bit>
+#include <cstring>
 
 #include "core/rng.h"
 #include "crash/toys/toy.h"
@@ -22,7 +26,8 @@ struct Entry {
   Word key;
   Word value;
   Word check;
-  std::array<std::uint64_t, 7> unused_end;
+  Word copy;  ///< of the value, where the defect is in recovery
+  std::array<std::uint64_t, 6> unused_end;
 };
 static_assert(sizeof(Entry) == 128);
 
@@ -32,6 +37,11 @@ struct Table {
   pm::VersionLock lock;
   alignas(64) Word allocated;
   Word second;  ///< of two tokens
+  struct Pair {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+  alignas(16) Pair pair;
   struct alignas(64) Log {
     Word valid;
     Word slot;
@@ -91,6 +101,12 @@ class TableToy final : public Toy {
       if ((table_.commit.load(relaxed) & bit(slot)) != 0 &&
           table_.record[slot].check.load(relaxed) != mix64(table_.record[slot].key.load(relaxed)))
         return damaged("T1: a record does not match its check");
+    for (std::uint64_t left = table_.commit.load(relaxed); has_copies() && left != 0;
+         left &= left - 1) {
+      const Entry& record = table_.record[std::countr_zero(left)];
+      if (record.value.load(relaxed) != record.copy.load(relaxed))
+        return damaged("T5: a record's copy is not its value");
+    }
     if (is(Defect::leak_in_allocation) &&
         table_.allocated.load(relaxed) != table_.commit.load(relaxed))
       return damaged("T3: a record is allocated and not reachable: it leaks");
@@ -101,6 +117,7 @@ class TableToy final : public Toy {
     table_.commit.store(0, relaxed);
     table_.allocated.store(0, relaxed);
     table_.second.store(0, relaxed);
+    table_.pair = {0, 0};
     table_.log.valid.store(0, relaxed);
     table_.lock.reset();
     pm::persist(&table_, offsetof(Table, record));
@@ -112,10 +129,12 @@ class TableToy final : public Toy {
     if (is(Defect::two_tokens) && has(Defect::two_tokens) &&
         table_.second.load(relaxed) != table_.commit.load(relaxed))
       return damaged("the two tokens disagree");
+    if (has(Defect::torn_pair) && table_.pair.first != table_.pair.second)
+      return damaged("the pair is torn");
     if (table_.log.valid.load(relaxed) == 1) {
-      apply_log();
-      table_.log.valid.store(0, relaxed);
-      pm::persist(&table_.log, sizeof table_.log);
+      if (has(Defect::recovery_clears_first)) clear_log();
+      apply_log(!has(Defect::recovery_unflushed));
+      clear_log();
     }
     if (is(Defect::leak_in_allocation) && !has(Defect::leak_in_allocation))
       pm::store_persist(table_.allocated, table_.commit.load(relaxed));  // T3
@@ -164,6 +183,11 @@ class TableToy final : public Toy {
       table_.second.store(bits, relaxed);
       pm::flush(&table_.second, sizeof table_.second);
     }
+    if (has(Defect::torn_pair)) {
+      const Table::Pair pair{bits, bits};
+      std::memcpy(&table_.pair, &pair, sizeof pair);
+      pm::flush(&table_.pair, sizeof pair);
+    }
     if (has(Defect::unlock_before_flush)) return;  // see drop_lock
     pm::persist(&table_.commit, sizeof table_.commit);
     if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, bits);
@@ -191,10 +215,15 @@ class TableToy final : public Toy {
     return Outcome::ok;
   }
 
-  static void fill(Entry& record, std::uint64_t key, std::uint64_t value) {
+  [[nodiscard]] bool has_copies() const {
+    return is(Defect::recovery_unflushed) || is(Defect::recovery_clears_first);
+  }
+
+  void fill(Entry& record, std::uint64_t key, std::uint64_t value) const {
     record.key.store(key, relaxed);
     record.value.store(value, relaxed);
     record.check.store(mix64(key), relaxed);
+    if (has_copies()) record.copy.store(value, relaxed);
   }
 
   /// The defect: readers see record and bit together, but they lie in different lines.
@@ -236,7 +265,8 @@ class TableToy final : public Toy {
   }
 
   Outcome change(unsigned slot, std::uint64_t key, std::uint64_t value) {
-    const bool logged = is(Defect::log_reset_unflushed) || is(Defect::replay_not_idempotent);
+    const bool logged =
+        is(Defect::log_reset_unflushed) || is(Defect::replay_not_idempotent) || has_copies();
     if (!logged) return add(key, value, bit(slot));
     table_.log.slot.store(slot, relaxed);
     table_.log.value.store(has(Defect::replay_not_idempotent)
@@ -245,19 +275,27 @@ class TableToy final : public Toy {
                            relaxed);
     pm::persist(&table_.log, sizeof table_.log);
     pm::store_persist(table_.log.valid, 1);
-    apply_log();
+    apply_log(true);
     table_.log.valid.store(0, relaxed);
     if (!has(Defect::log_reset_unflushed)) pm::persist(&table_.log, sizeof table_.log);
     return Outcome::ok;
   }
 
-  void apply_log() {
+  void clear_log() {
+    table_.log.valid.store(0, relaxed);
+    pm::persist(&table_.log, sizeof table_.log);
+  }
+
+  void apply_log(bool flushes) {
     const auto slot = static_cast<unsigned>(table_.log.slot.load(relaxed)) % Table::records;
     Entry& record = table_.record[slot];
     const std::uint64_t value = table_.log.value.load(relaxed);
     record.value.store(
         has(Defect::replay_not_idempotent) ? record.value.load(relaxed) + value : value, relaxed);
-    pm::persist(&record.value, sizeof record.value);
+    if (flushes) pm::persist(&record.value, sizeof record.value);
+    if (!has_copies()) return;
+    record.copy.store(value, relaxed);
+    pm::persist(&record.copy, sizeof record.copy);
   }
 
   Table& table_;
@@ -277,12 +315,15 @@ std::vector<MediaStruct> table_media(const IndexOptions&) {
             {"lock", offsetof(Table, lock), 8},
             {"allocated", offsetof(Table, allocated), 8},
             {"second", offsetof(Table, second), 8},
+            {"pair.first", offsetof(Table, pair) + offsetof(Table::Pair, first), 8},
+            {"pair.second", offsetof(Table, pair) + offsetof(Table::Pair, second), 8},
             {"log.valid", offsetof(Table, log) + offsetof(Table::Log, valid), 8},
             {"log.slot", offsetof(Table, log) + offsetof(Table::Log, slot), 8},
             {"log.value", offsetof(Table, log) + offsetof(Table::Log, value), 8},
             {"record[].key", records + offsetof(Entry, key), 8, Table::records, record},
             {"record[].value", records + offsetof(Entry, value), 8, Table::records, record},
-            {"record[].check", records + offsetof(Entry, check), 8, Table::records, record}}}};
+            {"record[].check", records + offsetof(Entry, check), 8, Table::records, record},
+            {"record[].copy", records + offsetof(Entry, copy), 8, Table::records, record}}}};
 }
 
 Result<std::unique_ptr<IntegerIndex>> open_table(const IndexPlace& place, Defect defect,

@@ -41,13 +41,30 @@ std::array<IndexInfo, 2 * defects> describe_all(std::index_sequence<number...>) 
 }  // namespace
 
 const char* name_of(Defect defect) noexcept {
-  static constexpr const char* names[] = {
-      "missing_flush",         "missing_fence",        "wrong_address",      "flush_of_a_temporary",
-      "last_line_missed",      "valid_before_payload", "two_tokens",         "non_atomic_move",
-      "unlock_before_flush",   "publish_before_init",  "free_before_unlink", "log_reset_unflushed",
-      "replay_not_idempotent", "lock_survives",        "leak_in_allocation", "read_of_unflushed",
-      "elided_publish",        "slots_used_once",      "slots_not_counted",  "dead_nodes_stay",
-      "old_node_not_freed"};
+  static constexpr const char* names[] = {"missing_flush",
+                                          "missing_fence",
+                                          "wrong_address",
+                                          "flush_of_a_temporary",
+                                          "last_line_missed",
+                                          "valid_before_payload",
+                                          "two_tokens",
+                                          "non_atomic_move",
+                                          "unlock_before_flush",
+                                          "publish_before_init",
+                                          "free_before_unlink",
+                                          "log_reset_unflushed",
+                                          "replay_not_idempotent",
+                                          "lock_survives",
+                                          "leak_in_allocation",
+                                          "read_of_unflushed",
+                                          "elided_publish",
+                                          "slots_used_once",
+                                          "slots_not_counted",
+                                          "dead_nodes_stay",
+                                          "old_node_not_freed",
+                                          "recovery_unflushed",
+                                          "recovery_clears_first",
+                                          "torn_pair"};
   static_assert(std::size(names) == defects);
   return names[static_cast<std::size_t>(defect)];
 }

@@ -26,12 +26,15 @@ enum class Defect : std::uint8_t {
   leak_in_allocation,
   read_of_unflushed,
   elided_publish,  ///< payload and valid bit in one hardware transaction; sound with the lock alone
-  slots_used_once,     ///< a table that is full of slots whose records are gone
-  slots_not_counted,   ///< a recovery that forgets to count the free ones, and refuses
-  dead_nodes_stay,     ///< removed records keep their blocks, which recovery reaches
-  old_node_not_freed,  ///< by an update that other threads wait for
+  slots_used_once,        ///< a table that is full of slots whose records are gone
+  slots_not_counted,      ///< a recovery that forgets to count the free ones, and refuses
+  dead_nodes_stay,        ///< removed records keep their blocks, which recovery reaches
+  old_node_not_freed,     ///< by an update that other threads wait for
+  recovery_unflushed,     ///< what recovery applies of a log is lost, and the log is gone
+  recovery_clears_first,  ///< the log, before it applies it
+  torn_pair,              ///< two words that are stored as one
 };
-inline constexpr std::size_t defects = 21;
+inline constexpr std::size_t defects = 24;
 [[nodiscard]] const char* name_of(Defect defect) noexcept;
 
 /// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
