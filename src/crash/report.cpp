@@ -135,6 +135,19 @@ std::string show(const Operation& operation, const Vocabulary& vocabulary) {
   return text;
 }
 
+namespace {
+
+/// By number, the operations of a run that was cut once before: those that it began before that.
+std::vector<bool> called_before_first_cut(const Recorded& run) {
+  std::vector<bool> called(run.operations.size(), false);
+  for (std::uint32_t i = 0; i < run.trace.size() && run.recovers_from != ~0U; ++i)
+    if (i < run.recovers_from && run.trace[i].kind == Event::Kind::call)
+      called[run.trace[i].at] = true;
+  return called;
+}
+
+}  // namespace
+
 std::string tell(const Case& what, const Verdict& verdict, Places& places,
                  const std::string& repair) {
   const Violation& violation = *verdict.violation;
@@ -146,13 +159,22 @@ std::string tell(const Case& what, const Verdict& verdict, Places& places,
   std::vector<bool> called(run.operations.size(), false);
   for (std::uint32_t i = 0; i < violation.event && i < run.trace.size(); ++i)
     if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
-  for (std::uint32_t i = 0; i < run.operations.size(); ++i) {
-    if (!called[i]) continue;
-    const bool open = std::ranges::find(violation.open, i) != violation.open.end();
-    text += "  thread " + std::to_string(run.operations[i].thread) + "  " +
-            show(run.operations[i], vocabulary) + "  -> " +
-            (open ? "in flight" : answer_text(run.operations[i], run.answers[i])) + "\n";
+  const std::vector<bool> early = called_before_first_cut(run);
+  const auto tell_operations = [&](bool before) {
+    for (std::uint32_t i = 0; i < run.operations.size(); ++i) {
+      if (!called[i] || early[i] != before) continue;
+      const bool open = std::ranges::find(violation.open, i) != violation.open.end() ||
+                        (before && !run.answers[i].returned);
+      text += "  thread " + std::to_string(run.operations[i].thread) + "  " +
+              show(run.operations[i], vocabulary) + "  -> " +
+              (open ? "in flight" : answer_text(run.operations[i], run.answers[i])) + "\n";
+    }
+  };
+  if (what.cut != 0) {
+    tell_operations(true);
+    text += "\nfirst power cut, or the pool is closed; recovery, which then goes on with\n";
   }
+  tell_operations(false);
   text += "\npower cut";
   if (violation.event > 0 && violation.event <= run.trace.size() &&
       run.trace[violation.event - 1].kind == Event::Kind::ret) {
@@ -204,6 +226,7 @@ std::string tell_steps(const Case& what, const Verdict& verdict, Places& places)
   std::string text;
   for (std::uint32_t i = 0; i < end && i < run.trace.size(); ++i) {
     const Event& event = run.trace[i];
+    if (i == run.recovers_from) text += "first power cut, or the pool is closed; recovery\n";
     text +=
         std::to_string(i) + "  thread " + std::to_string(event.thread) + "  " + name_of(event.kind);
     switch (event.kind) {

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 // Replay files: a case and the cut of its violation.
 
-inline constexpr unsigned replay_version = 3;
+inline constexpr unsigned replay_version = 4;
 
 struct Replay {
   Case what;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "crash/live.h"
+
 namespace perdure::crash {
 namespace {
 
@@ -21,18 +23,21 @@ class Trial {
   /// out of a program moves its steps, and preemptions with them.
   [[nodiscard]] bool fails_somehow(Case& what, Verdict& verdict) {
     if (fails(what, verdict)) return true;
+    if (what.cut != 0 && fails_after_another_cut(what, verdict)) return true;
     if (what.program.threads == 1) return false;
     constexpr unsigned most_schedules = 200;
     constexpr auto most_time = std::chrono::seconds(1);
     const auto stop_at = Clock::now() + most_time;
     Case candidate = what;
-    candidate.schedule = {};
+    candidate.schedule = {.software = what.schedule.software, .pauses = what.schedule.pauses};
     Rng rng(1, 9);
     const Verdict undisturbed = record(candidate, bench_);
     if (undisturbed.violation) return false;
     DepthFirst schedules(undisturbed.steps, what.program.threads, 1, rng);
     for (unsigned i = 0; i < most_schedules && !schedules.done() && Clock::now() < stop_at; ++i) {
       candidate.schedule = schedules.next();
+      candidate.schedule.software = what.schedule.software;
+      candidate.schedule.pauses = what.schedule.pauses;
       if (!fails_until(candidate, verdict, stop_at - Clock::now())) continue;
       what = candidate;
       return true;
@@ -42,6 +47,21 @@ class Trial {
   [[nodiscard]] bool time_up() const { return Clock::now() > end_; }
 
  private:
+  /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
+  [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
+    constexpr unsigned most_cuts = 24;
+    constexpr auto most_time = std::chrono::seconds(1);
+    const auto stop_at = Clock::now() + most_time;
+    Case candidate = what;
+    Rng rng(what.cut, 16);
+    for (unsigned i = 0; i < most_cuts && Clock::now() < stop_at; ++i) {
+      candidate.cut = draw_cut_number(rng, i);
+      if (!fails_until(candidate, verdict, stop_at - Clock::now())) continue;
+      what = candidate;
+      return true;
+    }
+    return false;
+  }
   [[nodiscard]] bool fails_until(const Case& what, Verdict& verdict, Clock::duration most) {
     const auto stop_at = std::min(end_, Clock::now() + most);
     Verdict tried = explore(what, bench_, [stop_at] { return Clock::now() > stop_at; });
@@ -229,7 +249,8 @@ std::string tell_repair(const Event& site, Repair repair, std::vector<const void
 
 std::string find_repair(const Case& what, const Verdict& verdict, Bench& bench, Places& places,
                         double seconds) {
-  if (!verdict.violation) return {};
+  // Without a cut nothing is lost that a flush would keep.
+  if (!verdict.violation || verdict.violation->oracle == live_oracle) return {};
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(seconds));
   const Recorded& run = verdict.run;
