@@ -26,8 +26,14 @@ enum class Defect : std::uint8_t {
   leak_in_allocation,
   read_of_unflushed,
   elided_publish,  ///< payload and valid bit in one hardware transaction; sound with the lock alone
+  recovery_unlink,     ///< recovery unlinks a node and does not flush the link
+  recovery_duplicate,  ///< recovery removes one of two copies and does not flush that
+  recovery_half_move,  ///< recovery does a move again and does not flush that it is done
+  bounded_retries,     ///< goes on without the lock after 16 tries
+  early_growth,        ///< a table that grows is published before its records are in it
+  stale_parent,        ///< a separator goes to a node that was split since the search came by
 };
-inline constexpr std::size_t defects = 17;
+inline constexpr std::size_t defects = 23;
 [[nodiscard]] const char* name_of(Defect defect) noexcept;
 
 /// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
