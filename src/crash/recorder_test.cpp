@@ -330,9 +330,9 @@ class WaitingTest : public testing::Test {
 };
 
 TEST_F(WaitingTest, AThreadThatWaitsPausesAsOftenAsItsScheduleSays) {
-  for (const std::uint16_t pauses : {1, 16, 64}) {
+  for (const unsigned pauses : {1U, 16U, 64U}) {
     unsigned paused = 0;
-    EXPECT_FALSE(wait(pauses, paused).hung);
+    EXPECT_FALSE(wait(static_cast<std::uint16_t>(pauses), paused).hung);
     EXPECT_EQ(paused, pauses);
   }
 }
