@@ -6,6 +6,9 @@
 //   publish   the block is durably allocated, and a word that links to it is durably set
 //   free      after a grace period (see pool/epoch.h), once no reader can hold it
 //
+// A heap refuses where it has no room, although blocks may wait for their grace period: whoever can
+// let go of its pin asks Epochs for them and tries again (index/record/with_room.h).
+//
 // What a crash can leave behind, an allocated block that nothing links to, recovery takes back:
 //   the owner of each root marks every block it can reach (`mark`), then the pool calls `sweep`.
 // No leak can survive that, so no index needs an allocation log.

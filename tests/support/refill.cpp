@@ -61,13 +61,14 @@ class Crowd {
  public:
   Crowd(OrderedIndex<Keys>& index, unsigned threads) : index_(index), held_(threads) {}
 
-  /// Each thread inserts until it is refused, many times in a row: which blocks are the first that
-  /// a heap lacks is chance.
-  Result<void> fill() {
+  /// Each thread inserts until it has inserted `most`, or is refused many times in a row: which
+  /// blocks are the first that a heap lacks is chance.
+  Result<void> fill(std::size_t most = ~std::size_t{0}) {
     constexpr unsigned most_refusals = 50;
     return in_parallel([&](unsigned t) -> Result<void> {
       unsigned refusals = 0;
-      for (std::uint64_t i = t; refusals < most_refusals; i += held_.size()) {
+      for (std::uint64_t i = t; refusals < most_refusals && held_[t].records.size() < most;
+           i += held_.size()) {
         const Outcome outcome = index_.insert(key_at<Keys>(i), value_at<Keys>(i, 0));
         if (outcome != Outcome::ok && outcome != Outcome::out_of_space)
           return refused("an insert", i, outcome);
@@ -126,7 +127,6 @@ class Crowd {
 
 template <class Keys>
 Result<void> fill_again_and_again(Bed<Keys>& bed, const Refill& refill) {
-  constexpr std::uint64_t percent = 99;
   Crowd<Keys> crowd(bed.index(), refill.threads);
   std::string counts;
   std::uint64_t first = 0;
@@ -137,7 +137,7 @@ Result<void> fill_again_and_again(Bed<Keys>& bed, const Refill& refill) {
     if (round == 0) first = records.size();
     if (bed.index().size() != records.size()) return wrong("size() is wrong in round " + counts);
     if (first < 500) return wrong("the pool was full after " + counts + " records");
-    if (records.size() * 100 < first * percent)
+    if (records.size() * 100 < first * refill.percent)
       return wrong("a pool that was emptied takes less: " + counts + " records");
     if (auto done = crowd.take_out(records); !done) return done;
     if (bed.index().size() != 0) return wrong("an emptied index has records");
@@ -146,15 +146,17 @@ Result<void> fill_again_and_again(Bed<Keys>& bed, const Refill& refill) {
   return {};
 }
 
+/// `full`: how many records fit; 0: fills the pool and takes a tenth of them out.
 template <class Keys>
-Result<void> replace_values(Bed<Keys>& bed, const Refill& refill) {
+Result<void> replace_values(Bed<Keys>& bed, const Refill& refill, std::uint64_t full) {
   OrderedIndex<Keys>& index = bed.index();
   constexpr std::uint64_t passes = 2;
   Crowd<Keys> loader(index, 1);
-  if (auto done = loader.fill(); !done) return done;
+  if (auto done = full == 0 ? loader.fill() : loader.fill(full * 9 / 10); !done) return done;
   std::vector<std::uint64_t> kept;
   std::vector<std::uint64_t> gone;
-  for (const std::uint64_t i : loader.records()) (i % 10 == 0 ? gone : kept).push_back(i);
+  for (const std::uint64_t i : loader.records())
+    (full == 0 && i % 10 == 0 ? gone : kept).push_back(i);
   if (auto done = loader.take_out(gone); !done) return done;
   const auto replace = [&](std::uint64_t i, std::uint64_t version) -> Result<void> {
     const Outcome outcome = (i + version) % 2 == 0
@@ -191,7 +193,7 @@ Result<void> on_a_bed(const Target& target, const Refill& refill, Work&& work) {
   Result<void> done;
   {
     const Ballast ballast(bed.value()->pool()->heap(), refill.room_bytes);
-    done = work(*bed.value(), refill);
+    done = work(*bed.value());
   }
   if (done.ok()) done = bed.value()->index().check_invariants();
   if (done.ok()) return done;
@@ -204,19 +206,31 @@ Result<void> on_a_bed(const Target& target, const Refill& refill, Work&& work) {
 
 template <class Keys>
 Result<void> check_refill(const Target& target, const Refill& refill) {
-  return on_a_bed<Keys>(target, refill, fill_again_and_again<Keys>);
+  return on_a_bed<Keys>(target, refill,
+                        [&](Bed<Keys>& bed) { return fill_again_and_again(bed, refill); });
 }
 
 template <class Keys>
-Result<void> check_replacing(const Target& target, const Refill& refill) {
-  return on_a_bed<Keys>(target, refill, replace_values<Keys>);
+Result<void> check_replacing(const Target& target, const Refill& refill, Left left) {
+  std::uint64_t full = 0;
+  if (left == Left::untouched) {
+    const auto counted = on_a_bed<Keys>(target, refill, [&](Bed<Keys>& bed) {
+      Crowd<Keys> crowd(bed.index(), 1);
+      const Result<void> done = crowd.fill();
+      full = crowd.records().size();
+      return done;
+    });
+    if (!counted) return counted;
+  }
+  return on_a_bed<Keys>(target, refill,
+                        [&](Bed<Keys>& bed) { return replace_values(bed, refill, full); });
 }
 
 template Result<void> check_refill<IntegerKeys>(const Target&, const Refill&);
 template Result<void> check_refill<ByteKeys>(const Target&, const Refill&);
 template Result<void> check_refill<SlotKeys>(const Target&, const Refill&);
-template Result<void> check_replacing<IntegerKeys>(const Target&, const Refill&);
-template Result<void> check_replacing<ByteKeys>(const Target&, const Refill&);
-template Result<void> check_replacing<SlotKeys>(const Target&, const Refill&);
+template Result<void> check_replacing<IntegerKeys>(const Target&, const Refill&, Left);
+template Result<void> check_replacing<ByteKeys>(const Target&, const Refill&, Left);
+template Result<void> check_replacing<SlotKeys>(const Target&, const Refill&, Left);
 
 }  // namespace perdure::testing
