@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from perdure import advise as advising
-from perdure import metrics, record, tables
+from perdure import metrics, probes, record, tables
 from perdure.campaign import Campaign
 from perdure.errors import ExitCode, InputError
 from perdure.flags import COUNT, count_of
@@ -55,6 +55,8 @@ def advise(
         value_bytes=value_bytes, threads=threads, scan_count=scan_count,
         distribution=distribution, needs=tuple(n.strip() for n in needs.split(",") if n.strip()),
     )  # fmt: skip
+    for one in target:
+        probes.check_target(one)
     plan = advising.plan(case, target, _count(most_records, "--most-records"), quick=quick)
     campaign = Campaign(plan.study, results)
     if dry_run:

@@ -69,12 +69,10 @@ def probe(context: typer.Context) -> None:
     """Measure a memory, native or simulated: probe I1 ... I7, bandwidth, latency, chase, ..."""
     arguments = list(context.args)
     target = profile.value_of(arguments, "--target") or "native"
-    plot = profile.value_of(arguments, "--plot")
     command = [str(simulator.program_for(target)), "probe"]
-    if plot is None or "--help" in arguments:
+    path = None if "--help" in arguments else profile.output_of(arguments, "--plot")
+    if path is None:
         child.become([*command, *arguments], native.environment())
-    path = Path(plot)
-    outputs.check(path, "--plot")
     drawing = _drawing()
     plain = profile.without(arguments, "--plot")
     # The program prints its result itself, so that it is there whatever becomes of the figure.

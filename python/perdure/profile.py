@@ -39,17 +39,24 @@ def without(arguments: list[str], flag: str) -> list[str]:
     return kept
 
 
+def output_of(arguments: list[str], flag: str) -> Path | None:
+    """The file that `flag` names, tried before the work; None without the flag."""
+    wanted = value_of(arguments, flag)
+    if wanted is None:
+        return None
+    if not wanted or wanted.startswith("--"):
+        raise InputError("needs a file", where=flag, remedy=f"write {flag} out.svg")
+    outputs.check(Path(wanted), flag)
+    return Path(wanted)
+
+
 @contextmanager
 def recorded(command: list[str], target: str) -> Iterator[list[str]]:
     """Yields the command to run in place of `command`; draws the graph when it went well."""
-    wanted = value_of(command, FLAG)
-    if wanted is None:
+    path = output_of(command, FLAG)
+    if path is None:
         yield command
         return
-    if not wanted or wanted.startswith("--"):
-        raise InputError("needs a file", where=FLAG, remedy=f"write {FLAG} out.svg")
-    path = Path(wanted)
-    outputs.check(path, FLAG)
     plain = without(command, FLAG)
     with tempfile.TemporaryDirectory(prefix="perdure-") as folder:
         if native.kind_of(target) == "sim":

@@ -168,7 +168,12 @@ def samples_of(runs: Iterable[Run]) -> list[float]:
 
 
 def _parse(file: Path) -> Iterator[Json]:
-    text = file.read_text()
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "is not UTF-8 text", where=str(file), remedy="give a run record or a results directory"
+        ) from error
     try:
         whole = json.loads(text)
         yield from whole if isinstance(whole, list) else [whole]

@@ -163,6 +163,8 @@ def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None 
         text = path.read_text()
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8 text", where=str(path), remedy="give a study") from error
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

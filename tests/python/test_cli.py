@@ -28,6 +28,14 @@ MISTAKES = [
     (["list", "idexes"], "unknown list 'idexes'; did you mean 'indexes'?"),
     (["list", "xyz"], "use one of indexes, workloads, heaps, options"),
     (["bench", "--index", "fptre"], "unknown index; did you mean 'fptree'?"),
+    (["bench", "--flamegraph"], "--flamegraph: needs a file; write --flamegraph out.svg"),
+    (["probe", "--plot"], "--plot: needs a file; write --plot out.svg"),
+    (["study", "run", sys.executable], "is not UTF-8 text"),
+    (["report", sys.executable], "is not UTF-8 text"),
+    (
+        ["advise", "--records", "1", "--mix", "lookup=1", "--target", "moon"],
+        "--target: unknown target 'moon'",
+    ),
 ]
 
 
