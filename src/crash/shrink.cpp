@@ -45,6 +45,8 @@ class Trial {
     return false;
   }
   [[nodiscard]] bool time_up() const { return Clock::now() > end_; }
+  /// The case itself does not fail where few states of a point are tried.
+  void try_all_states() { needs_all_ = true; }
 
  private:
   /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
@@ -64,7 +66,14 @@ class Trial {
   }
   [[nodiscard]] bool fails_until(const Case& what, Verdict& verdict, Clock::duration most) {
     const auto stop_at = std::min(end_, Clock::now() + most);
-    Verdict tried = explore(what, bench_, [stop_at] { return Clock::now() > stop_at; });
+    Case bounded = what;
+    // What recovery has not flushed is open from there to the end: few lines at a point tell.
+    if (what.cut != 0 && !needs_all_) {
+      bounded.bounds.product = std::min<std::uint64_t>(what.bounds.product, 8);
+      bounded.bounds.lazy = 0;
+      bounded.bounds.recrash_states = std::min(what.bounds.recrash_states, 4U);
+    }
+    Verdict tried = explore(bounded, bench_, [stop_at] { return Clock::now() > stop_at; });
     if (!tried.violation || tried.violation->oracle != oracle_) return false;
     verdict = std::move(tried);
     return true;
@@ -73,6 +82,7 @@ class Trial {
   std::string oracle_;
   Bench& bench_;
   Clock::time_point end_;
+  bool needs_all_ = false;
 };
 
 /// Removes ever smaller runs of elements while the case still fails.
@@ -94,6 +104,22 @@ void drop_elements(Case& best, Verdict& verdict, std::vector<Element> Program::*
     }
     if (run == 1) break;
   }
+}
+
+/// Removes the operations that none of the threads had come to when the power was cut.
+void drop_uncalled(Case& best, Verdict& verdict, Trial& trial) {
+  const Recorded& run = verdict.run;
+  std::vector<bool> called(run.operations.size(), false);
+  for (std::size_t i = 0; i < std::min<std::size_t>(run.trace.size(), verdict.violation->event);
+       ++i)
+    if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
+  Case candidate = best;
+  std::vector<Operation>& left = candidate.program.operations;
+  const std::size_t first = run.operations.size() - left.size();
+  std::size_t number = first;
+  std::erase_if(left, [&](const Operation&) { return !called[number++]; });
+  if (left.size() < best.program.operations.size() && trial.fails(candidate, verdict))
+    best = std::move(candidate);
 }
 
 void drop_threads(Case& best, Verdict& verdict, Trial& trial) {
@@ -147,8 +173,13 @@ Case shrink(const Case& failed, Verdict& verdict, Bench& bench, double seconds) 
                                       std::chrono::duration<double>(seconds));
   Trial trial(oracle, bench, end);
   Verdict first;
-  if (!trial.fails(best, first)) return best;  // found too deep for a bounded trial: keep it whole
+  if (!trial.fails(best, first)) {
+    trial.try_all_states();
+    if (!trial.fails(best, first))
+      return best;  // found too deep for a bounded trial: keep it whole
+  }
   verdict = std::move(first);
+  drop_uncalled(best, verdict, trial);
   // What follows the cut goes first: most of the operations.
   for (bool smaller = true; smaller && !trial.time_up();) {
     const auto size = [&] {
