@@ -95,17 +95,15 @@ class Replayed {
   unsigned running_ = 0;
 };
 
-/// Fences of the explored part, about so many, evenly spread. Not of its end: enough operations
-/// must be left to go on with.
-std::vector<std::size_t> draw_fences(const Recorded& run, std::size_t most, Rng& rng) {
+/// Fences of the explored part, about so many, evenly spread.
+std::vector<std::size_t> some_fences(const Recorded& run, std::size_t most) {
   std::vector<std::size_t> fences;
-  const std::size_t end = run.trace.size() - (run.trace.size() - run.explored_from) / 3;
-  for (std::size_t i = run.explored_from; i < end; ++i)
+  for (std::size_t i = run.explored_from; i < run.trace.size(); ++i)
     if (run.trace[i].kind == Event::Kind::fence) fences.push_back(i);
   const std::size_t apart = std::max<std::size_t>(1, fences.size() / most);
-  std::vector<std::size_t> drawn;
-  for (std::size_t i = rng.below(apart); i < fences.size(); i += apart) drawn.push_back(fences[i]);
-  return drawn;
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < fences.size(); i += apart) some.push_back(fences[i]);
+  return some;
 }
 
 }  // namespace
@@ -117,17 +115,23 @@ CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& i
   return replayed.state(draw_lines(replayed.model(), rng));
 }
 
+// Each draw hangs on the event that it is about, and whoever has the highest lot is chosen: so what
+// is left out of a program behind the cut, when it is shrunk, leaves the cut where it is.
 CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads, Image& image,
-                          unsigned most_states, const RecoverHere& recover_here, Rng& rng) {
+                          unsigned most_states, const RecoverHere& recover_here,
+                          std::uint64_t seed) {
   struct Repair {
+    std::uint64_t lot;  ///< among the kinds
     std::uint64_t states = 0;
-    Drawn drawn;  ///< one of them, each with the same chance
+    std::uint64_t highest = 0;  ///< lot of one of its states
+    Drawn drawn{};              ///< that one
   };
   std::map<std::set<const void*>, std::size_t> known;
   std::vector<Repair> repairs;  // in the order in which they were met: code may lie anywhere
   Replayed replayed(run, domain, threads, image);
-  for (const std::size_t event : draw_fences(run, std::max(1U, most_states / 2), rng)) {
+  for (const std::size_t event : some_fences(run, std::max(1U, most_states / 2))) {
     replayed.go_to(event);
+    Rng rng(mix64(seed) ^ event, 17);
     for (const bool oldest : {true, false}) {
       Drawn drawn{event,
                   oldest ? oldest_lines(replayed.model()) : draw_lines(replayed.model(), rng)};
@@ -139,15 +143,22 @@ CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads, 
           places.insert(each.pc);
       image.undo();
       const auto [at, is_new] = known.try_emplace(std::move(places), repairs.size());
-      if (is_new) repairs.emplace_back();
+      if (is_new) repairs.push_back({rng()});
       Repair& repair = repairs[at->second];
-      if (rng.below(++repair.states) == 0) repair.drawn = std::move(drawn);
+      ++repair.states;
+      const std::uint64_t lot = rng();
+      if (repair.states > 1 && lot <= repair.highest) continue;
+      repair.highest = lot;
+      repair.drawn = std::move(drawn);
     }
   }
-  if (repairs.empty()) return draw_cut(run, domain, threads, image, rng);
+  if (repairs.empty()) {
+    Rng rng(seed, 18);
+    return draw_cut(run, domain, threads, image, rng);
+  }
   // What most states come to is no repair.
   if (repairs.size() > 1) repairs.erase(std::ranges::max_element(repairs, {}, &Repair::states));
-  const Drawn& drawn = repairs[rng.below(repairs.size())].drawn;
+  const Drawn& drawn = std::ranges::max_element(repairs, {}, &Repair::lot)->drawn;
   Replayed again(run, domain, threads, image);
   again.go_to(drawn.event);
   return again.state(drawn.choices);

@@ -35,6 +35,6 @@ using RecoverHere = std::function<Trace()>;
 /// few states need is not left out. A state of any kind where recovery does the same for all.
 [[nodiscard]] CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads,
                                         Image& image, unsigned most_states,
-                                        const RecoverHere& recover_here, Rng& rng);
+                                        const RecoverHere& recover_here, std::uint64_t seed);
 
 }  // namespace perdure::crash

@@ -173,7 +173,7 @@ class Recording {
       return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), rng);
     return draw_cut_to_mend(
         run, what_.domain, what_.program.threads, bench_.image(), most_states,
-        [&] { return recover_in_image(); }, rng);
+        [&] { return recover_in_image(); }, what_.cut);
   }
   /// What a recovery of the sound program from the state in the image stores.
   [[nodiscard]] Trace recover_in_image() {
@@ -263,7 +263,9 @@ class Recording {
   void skip_some(std::vector<bool>& begun) const {
     Rng rng(what_.cut, 12);
     const auto rest = static_cast<std::uint64_t>(std::ranges::count(begun, false));
-    std::uint64_t skipped = rest == 0 || rng.below(2) == 0 ? 0 : rng.below(rest);
+    constexpr std::uint64_t most = 32;
+    std::uint64_t skipped =
+        rest == 0 || rng.below(2) == 0 ? 0 : std::min(rest - 1, rng.below(most));
     for (std::size_t i = first_explored(); i < begun.size() && skipped > 0; ++i)
       if (!begun[i]) {
         begun[i] = true;

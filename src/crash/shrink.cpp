@@ -71,6 +71,8 @@ class Trial {
     return false;
   }
   [[nodiscard]] bool time_up() const { return std::chrono::steady_clock::now() > end_; }
+  /// The case itself does not fail where few states of a point are tried.
+  void try_all_states() { needs_all_ = true; }
 
  private:
   /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
@@ -96,8 +98,15 @@ class Trial {
                                  Steps* steps = nullptr) {
     const Deadline stop_at = std::min(end_, std::chrono::steady_clock::now() + most);
     Verdict tried = record(what, bench_);
+    Case bounded = what;
+    // What recovery has not flushed is open from there to the end: few lines at a point tell.
+    if (what.cut != 0 && !needs_all_) {
+      bounded.bounds.product = std::min<std::uint64_t>(what.bounds.product, 8);
+      bounded.bounds.lazy = 0;
+      bounded.bounds.recrash_states = std::min(what.bounds.recrash_states, 4U);
+    }
     if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
-      tried.violation = Probe(what, bench_, stop_at, true).judge_all(tried.run, deep_);
+      tried.violation = Probe(bounded, bench_, stop_at, true).judge_all(tried.run, deep_);
     if (steps != nullptr) *steps = tried.steps;
     if (!tried.violation || tried.violation->oracle != oracle_) return false;
     verdict = std::move(tried);
@@ -125,6 +134,7 @@ class Trial {
   Bench& bench_;
   Deadline end_;
   std::optional<Operation> culprit_;
+  bool needs_all_ = false;
 };
 
 /// Removes ever smaller runs of elements while the case still fails.
@@ -146,6 +156,22 @@ void drop_elements(Case& best, Verdict& verdict, std::vector<Element> Program::*
     }
     if (run == 1) break;
   }
+}
+
+/// Removes the operations that none of the threads had come to when the power was cut.
+void drop_uncalled(Case& best, Verdict& verdict, Trial& trial) {
+  const Recorded& run = verdict.run;
+  std::vector<bool> called(run.operations.size(), false);
+  for (std::size_t i = 0; i < std::min<std::size_t>(run.trace.size(), verdict.violation->event);
+       ++i)
+    if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
+  Case candidate = best;
+  std::vector<Operation>& left = candidate.program.operations;
+  const std::size_t first = run.operations.size() - left.size();
+  std::size_t number = first;
+  std::erase_if(left, [&](const Operation&) { return !called[number++]; });
+  if (left.size() < best.program.operations.size() && trial.fails(candidate, verdict))
+    best = std::move(candidate);
 }
 
 void drop_threads(Case& best, Verdict& verdict, Trial& trial) {
@@ -232,8 +258,10 @@ Case shrink(const Case& failed, Verdict& verdict, Bench& bench, double seconds) 
   const bool repeated = first.violation.has_value();
   if (repeated)
     verdict = std::move(first);
-  else if (!trial.fails(best, verdict))
-    return best;
+  else if (!trial.fails(best, verdict)) {
+    trial.try_all_states();
+    if (!trial.fails(best, verdict)) return best;
+  }
   trial.begin_at(culprit_of(verdict));
   drop_the_rest(best, verdict, trial);
   for (bool smaller = true; smaller && !trial.time_up();) {
