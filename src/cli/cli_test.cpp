@@ -263,7 +263,7 @@ TEST_F(Cli, WhatAWrapperPrintsIsNoPartOfTheResult) {
   EXPECT_TRUE(nlohmann::json::accept(json.out)) << json.out;
   EXPECT_THAT(table.out, Not(HasSubstr("chat")));
   for (const char* says : {"while it is made", "of printf", "of cout", "of write", "of a child",
-                           "still in the buffer at the end"})
+                           "that is still in the buffer at the end"})
     for (const Finished& finished : {json, table})
       EXPECT_THAT(finished.err, HasSubstr(std::string("chat ") + says));
 }

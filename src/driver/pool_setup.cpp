@@ -33,6 +33,11 @@ fs::path parent_of(const std::string& path) {
   return parent.empty() ? fs::path(".") : parent;
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 bool is_tmpfs(const fs::path& folder) {
   struct statfs system {};
   return statfs(folder.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
@@ -163,6 +168,7 @@ Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config) {
 Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   std::unique_ptr<PoolSite> site(new PoolSite);
   if (!config.uses_pool() && !config.uses_path()) return site;
+  if (!config.plugin.empty() && is_folder(config.pool_path)) return use_folder(config);
   const bool has_path = config.uses_path();
   site->directory_ = has_path && !config.uses_pool();
   const std::vector<unsigned> nodes = pool_nodes(config);
@@ -217,6 +223,18 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
     for (const std::string& path : paths) fs::remove(path, ignored);
     site->keep();
   }
+  return site;
+}
+
+// A wrapper's files in a directory that the user made for it: neither it nor they are ours to
+// remove. Whether it is empty, load_plugin asks.
+Result<std::unique_ptr<PoolSite>> PoolSite::use_folder(const BenchConfig& config) {
+  const auto bytes = choose_pool_bytes(config);
+  if (!bytes) return bytes.error();
+  auto site = std::unique_ptr<PoolSite>(new PoolSite);
+  site->bytes_ = *bytes;
+  site->directory_ = true;
+  site->paths_.push_back(config.pool_path);
   return site;
 }
 

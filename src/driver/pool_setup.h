@@ -57,6 +57,7 @@ class PoolSite {
 
  private:
   PoolSite() = default;
+  [[nodiscard]] static Result<std::unique_ptr<PoolSite>> use_folder(const BenchConfig& config);
 
   std::unique_ptr<Pool> pool_;
   std::vector<std::string> paths_;  ///< the directory, or the files of the pool's parts

@@ -101,9 +101,15 @@ TEST(Plugin, DoesNotAnswerAFalseHitWithTheLastValue) {
 TEST(Plugin, ToleratesAScanThatHandsOutNothing) {
   const auto index = load_lying("null_scan");
   IntegerScan scan;
-  EXPECT_EQ(index->scan(1, 5, scan), 0U);
+  EXPECT_EQ(index->scan(1, 5, scan), 5U);  // what it claims
+  EXPECT_EQ(scan.size(), 0U);
   EXPECT_EQ(plugin_violations(*index).scans_without_records, 1U);
   EXPECT_TRUE(index->check_invariants().ok());
+
+  const auto without = load_lying("no_scan");
+  EXPECT_EQ(without->scan(1, 5, scan), 0U);
+  EXPECT_EQ(plugin_violations(*without).scans_of_nothing, 1U);
+  EXPECT_TRUE(without->check_invariants().ok());
 }
 
 // U1

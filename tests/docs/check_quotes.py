@@ -3,7 +3,10 @@
 
 `<!-- file: PATH -->` before a fenced block: the block is the whole file.
 `<!-- quote: PATH -->`: the block stands in the file as it is.
-Every C++ or C block needs one of the two. Usage: check_quotes.py ROOT
+Every C++ or C block needs one of the two. Blocks marked `<!-- run: ... -->` are checked by
+tests/python/test_quoted_runs.py. A command in a block must be one that a reader can type in a fresh
+clone: our programs are on no PATH, and what is built lies in build/release.
+Usage: check_quotes.py ROOT
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ import sys
 from pathlib import Path
 
 MARK = re.compile(r"<!-- (file|quote): (\S+) -->")
+UNTYPEABLE = (
+    (re.compile(r"^(\$ )?perdure(-native|-sim)?\s"), "is on no PATH: write ./perdure, or its path"),
+    (re.compile(r"cmake --install build(\s|$)"), "is not what was built: write build/release"),
+)
 MUST_HAVE = {"README.md": "file", "docs/adding-an-index.md": "quote"}
 
 
@@ -35,6 +42,11 @@ def check(root: Path, page: Path) -> list[str]:
                 number += 1
             number += 1
             where = f"{page.relative_to(root)}:{start}"
+            problems += [
+                f"{page.relative_to(root)}:{start + i + 1}: {text!r} {why}"
+                for i, text in enumerate(body) for pattern, why in UNTYPEABLE
+                if pattern.search(text)
+            ]  # fmt: skip
             if mark is not None:
                 kinds.add(mark[0])
                 problems += compare(root, where, mark, "\n".join(body).strip("\n"))
@@ -43,6 +55,11 @@ def check(root: Path, page: Path) -> list[str]:
             mark = None
         elif line.strip():
             mark = None
+            problems += [
+                f"{page.relative_to(root)}:{number}: {code!r} {why}"
+                for code in re.findall(r"`([^`]+)`", line) for pattern, why in UNTYPEABLE[1:]
+                if pattern.search(code)
+            ]  # fmt: skip
     wanted = MUST_HAVE.get(page.relative_to(root).as_posix())
     if wanted is not None and wanted not in kinds:
         problems.append(f"{page.relative_to(root)}: holds no `<!-- {wanted}: PATH -->` block")
