@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NoReturn
 
 # A parent that died before the request is noticed by its number.
@@ -29,12 +28,12 @@ def leashed(command: Sequence[str]) -> list[str]:
     The signal comes when the thread that started it ends, so that thread has to wait for it. Where
     there is no setpriv the command is returned as it is.
     """
-    if not leash():
+    start = leash()
+    if not start:
         return list(command)
-    return [*leash(), "/bin/sh", "-c", _CHECKED, "perdure", str(os.getpid()), *command]
+    return [*start, "/bin/sh", "-c", _CHECKED, "perdure", str(os.getpid()), *command]
 
 
-@cache
 def leash() -> tuple[str, ...]:
     """What to write before a command that another program starts for us, so that it dies with
     that program; nothing where the system has no such tool."""

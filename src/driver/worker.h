@@ -88,8 +88,8 @@ class Worker {
         codec_(instance.workload),
         stream_(instance.workload, instance.place(thread)),
         buffer_(instance.workload),
-        keeps_answers_(!config.answers_path.empty()),
-        samples_(config, thread) {
+        keeps_answers_(!config.answers_path.empty()) {
+    if (config.latency == Latency::sampled) samples_ = std::make_unique<Samples>(config, thread);
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     scan_.reserve(config.workload.scan.max);
     if constexpr (has_text_values<Keys>) {
@@ -121,7 +121,7 @@ class Worker {
     size_ = buffer_.fill(stream_);
     executed_ = counted_ = 0;
     if (schedule_) schedule_->prepare(executed, size_);
-    samples_.skip(executed);
+    if (samples_) samples_->skip(executed);
     return size_ != 0;
   }
 
@@ -137,7 +137,7 @@ class Worker {
     const Unmeasured free;
     count();
     if (executed_ < size_) stream_.settle(executed_);
-    samples_.skip(executed_);
+    if (samples_) samples_->skip(executed_);
     executed_ = counted_ = size_ = 0;
   }
 
@@ -227,11 +227,11 @@ class Worker {
     const std::size_t size = size_;
     std::size_t i = executed_;
     while (i < size && !rounds.round_over()) {
-      const std::size_t sample = std::min(size, samples_.next());
+      const std::size_t sample = std::min(size, samples_->next());
       for (; i < sample && !rounds.round_over(); ++i) untimed<Verify>(i, counter);
       if (i != sample || i == size || rounds.round_over()) break;
       timed<Verify>(i++, counter);
-      samples_.draw();
+      samples_->draw();
     }
     executed_ = i;
   }
@@ -368,11 +368,11 @@ class Worker {
   bool keeps_answers_;
   std::string answers_;
 
-  std::size_t size_ = 0;           ///< steps in the buffer
-  std::size_t executed_ = 0;       ///< of them
-  std::size_t counted_ = 0;        ///< of those, in tally.attempted
-  std::uint64_t done_before_ = 0;  ///< operations of earlier blocks
-  Samples samples_;
+  std::size_t size_ = 0;              ///< steps in the buffer
+  std::size_t executed_ = 0;          ///< of them
+  std::size_t counted_ = 0;           ///< of those, in tally.attempted
+  std::uint64_t done_before_ = 0;     ///< operations of earlier blocks
+  std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
 };
 
 }  // namespace perdure::driver

@@ -188,7 +188,7 @@ def test_probe_is_passed_on_and_drawn(sim_cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out.svg"
     drawn = sim_cli(*arguments, "--plot", out)
     assert drawn.returncode == 0, drawn.stderr
-    assert drawn.stdout.strip() == str(out)
+    assert drawn.stdout == f"table of bandwidth\n{out}\n"
     assert "<svg" in out.read_text() and "bytes per access" in out.read_text()
     failed = sim_cli(*arguments, "--plot", out, FAKE_SIM_FAIL="load")
     assert failed.returncode == 1 and "load broke" in failed.stderr
