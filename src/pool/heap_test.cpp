@@ -183,7 +183,7 @@ TEST_P(HeapTest, CountsItsRefusals) {
   }
   EXPECT_EQ(heap.refusals(), 1U);
   EXPECT_EQ(heap.usage().free_bytes(), heap.usage().capacity_bytes - heap.usage().live_bytes);
-  EXPECT_LT(heap.usage().free_bytes(), heap.usage().capacity_bytes / 10);
+  EXPECT_LT(heap.usage().free_bytes(), heap.usage().capacity_bytes / 5);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(heap.reserve(4096));
   EXPECT_EQ(heap.refusals(), 4U);
   for (Reservation& block : held) heap.cancel(block);
