@@ -247,6 +247,7 @@ Explorer::Found Explorer::cut_recovery() {
 
 Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& left) {
   Found found;
+  if (is_late()) left = 0;
   const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes) {
     if (left == 0) return;
     ++coverage_.recovery_cuts;
