@@ -102,9 +102,10 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   });
 }
 
-/// Where the heap has refused, and of every so many programs.
+/// Where the heap has refused, and of every so many programs; once for all schedules of one.
 bool HeapOracle::is_asked_for_slots() const {
-  if (what_.program.universe % programs_between == 5) return !what_.only_threads;
+  if (what_.only_threads) return false;
+  if (what_.program.universe % programs_between == 5) return true;
   return std::ranges::any_of(run_.answers, [](const Answer& answer) {
     return answer.returned && answer.outcome == Outcome::out_of_space;
   });

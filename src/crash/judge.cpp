@@ -253,6 +253,7 @@ Explorer::Found Explorer::cut_recovery() {
 
 Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& left) {
   Found found;
+  if (is_late()) left = 0;
   const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes,
                        const std::vector<LineState>& lost) {
     if (left == 0) return;

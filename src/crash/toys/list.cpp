@@ -17,7 +17,7 @@ struct Root {
   Word head;
 };
 
-constexpr std::uint64_t dead = ~std::uint64_t{0};
+constexpr std::uint64_t no_value = ~std::uint64_t{0};
 
 class ListToy final : public Toy {
  public:
@@ -48,7 +48,7 @@ class ListToy final : public Toy {
       const std::uint64_t gone = link->load(relaxed);
       if (!is_present(*link)) return Outcome::not_found;
       if (is(Defect::dead_nodes_stay)) {
-        pm::store_persist(node(gone).value, dead);
+        pm::store_persist(node(gone).value, no_value);
         return Outcome::ok;
       }
       pm::store_persist(*link, node(gone).next.load(relaxed));
@@ -100,7 +100,7 @@ class ListToy final : public Toy {
   [[nodiscard]] Node& node(std::uint64_t at) const { return *pool_.at<Node>(at); }
 
   [[nodiscard]] bool is_present(std::uint64_t at) const {
-    return at != null_offset && node(at).value.load(relaxed) != dead;
+    return at != null_offset && node(at).value.load(relaxed) != no_value;
   }
 
   /// The link to the key's node, or to a dead one in which it may be put, or the last.
