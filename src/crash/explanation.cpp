@@ -14,6 +14,7 @@ namespace {
 using Kind = Explanation::Kind;
 
 constexpr const char* nothing_mends = "no single flush or fence mends it";
+constexpr const char* out_of_time = "what would mend it was not found in the time for trying";
 
 /// "A, B and C", each once, at most six.
 std::string listed(const std::vector<std::string>& all) {
@@ -176,7 +177,8 @@ class Explainer {
       return {Kind::lock, names_.at(store.at) + ", a lock that " + names_.place(store).show() +
                               " stores to, keeps an older content: a lock on media means nothing "
                               "after a restart, and recovery has to release it"};
-    if (needed >= run.trace.size() || probe_.time_up()) return {Kind::none, text};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
+    if (needed >= run.trace.size()) return {Kind::none, text};
     const Event& by = run.trace[needed];
     if (is_store(by) && by.group != 0 && by.group == store.group)
       return {Kind::several_steps,
@@ -207,7 +209,7 @@ class Explainer {
         opener = i;
         break;
       }
-    if (probe_.time_up()) return {Kind::none, nothing_mends};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
     if (!opener)
       return {
           Kind::recovery,
@@ -219,7 +221,7 @@ class Explainer {
         closer = i;
         break;
       }
-    if (probe_.time_up()) return {Kind::none, nothing_mends};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
     return tell_window(run, *opener, closer);
   }
 
