@@ -271,6 +271,12 @@ def crash(stage: Stage) -> None:
             ])  # fmt: skip
         if index["heaps"] and "slab" not in index["heaps"]:
             continue
+        for kind in index["key_kinds"]:  # one thread, two, and six in a large pool
+            found = BUILD / "log" / f"crash-{name}-{kind}-ways.json"
+            commands.append([
+                program, "crash", "--index", name, "--key-kind", kind,
+                "--quiet", "--budget", str(2 * CRASH_SECONDS), "--out", found,
+            ])  # fmt: skip
         for kind, room in product(index["key_kinds"], ("0", "3")):  # in pools that run full
             found = BUILD / "log" / f"crash-{name}-{kind}-room-{room}.json"
             commands.append([

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "cli/commands.h"
@@ -28,16 +29,16 @@ struct Flags {
   std::vector<std::string> options;
   std::string heap = "slab";
   std::string domain = "adr";
-  std::string key_kind;
-  std::string threads = "1";
-  std::string operations = "24";
-  std::string keys = "32";
-  std::string preload = "12";
+  std::optional<std::string> key_kind;
+  std::optional<std::string> threads;
+  std::optional<std::string> operations;
+  std::optional<std::string> keys;
+  std::optional<std::string> preload;
   std::string seed = "1";
-  std::string budget = "10";
+  std::optional<std::string> budget;
   std::string transactions = "off";
-  std::string states;
-  std::string room;
+  std::optional<std::string> states;
+  std::optional<std::string> room;
   std::string out;
   std::string replay;
   std::string mutate;
@@ -57,13 +58,16 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--domain", flags.domain, "adr (default) or eadr");
   app.add_option("--key-kind", flags.key_kind,
                  "integer (default), bytes or slots (a structure has only these)");
-  app.add_option("--threads", flags.threads, "1 to 8 (1)");
+  app.add_option("--threads", flags.threads,
+                 "1 to 8 (one; without the flag some programs have two or six)");
   app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
   app.add_option("--keys", flags.keys, "keys of one program (32)");
   app.add_option("--preload", flags.preload, "keys inserted before the explored part (12)");
   app.add_option("--seed", flags.seed, "the same seed gives the same programs and schedules (1)");
-  app.add_option("--budget", flags.budget, "seconds (10)");
-  app.add_option("--states", flags.states, "stop after so many states");
+  app.add_option("--budget", flags.budget,
+                 "seconds (10; with --states alone there is no such end)");
+  app.add_option("--states", flags.states,
+                 "stop after so many states, or when the budget is spent");
   app.add_option("--transactions", flags.transactions,
                  "off (default) or on: hardware transactions, the elided paths of the index");
   app.add_option("--room", flags.room,
@@ -106,18 +110,59 @@ Result<double> seconds(const std::string& text) {
 Result<void> check_choices(const Flags& flags) {
   struct Choice {
     const char* flag;
-    const std::string& given;
+    std::string given;
     std::vector<std::string> known;
   };
-  const Choice choices[] = {{"--heap", flags.heap, {"slab", "pmdk"}},
-                            {"--domain", flags.domain, {"adr", "eadr"}},
-                            {"--transactions", flags.transactions, {"on", "off"}},
-                            {"--key-kind", flags.key_kind, {"integer", "bytes", "slots"}}};
-  for (const auto& [flag, given, known] : choices) {
-    const bool by_default = given.empty() && &given == &flags.key_kind;
-    if (!by_default && std::ranges::find(known, given) == known.end())
-      return not_one_of(given, flag, known);
+  const Choice choices[] = {
+      {"--heap", flags.heap, {"slab", "pmdk"}},
+      {"--domain", flags.domain, {"adr", "eadr"}},
+      {"--transactions", flags.transactions, {"on", "off"}},
+      {"--key-kind", flags.key_kind.value_or("integer"), {"integer", "bytes", "slots"}}};
+  for (const auto& [flag, given, known] : choices)
+    if (std::ranges::find(known, given) == known.end()) return not_one_of(given, flag, known);
+  return {};
+}
+
+/// Reads a number if it is given, and says so.
+template <class Number>
+Result<void> take(const std::optional<std::string>& given, const char* flag, std::uint64_t least,
+                  std::uint64_t most, Number& into, bool* chosen = nullptr) {
+  if (!given) return {};
+  const auto read = number(*given, flag, least, most);
+  if (!read) return read.error();
+  into = static_cast<Number>(*read);
+  if (chosen != nullptr) *chosen = true;
+  return {};
+}
+
+/// Numbers of threads, operations and keys, the pool, and what ends the exploration: the budget,
+/// the states, or whichever comes first.
+Result<void> set_sizes(const Flags& flags, crash::Plan& plan) {
+  crash::Chosen& chosen = plan.chosen;
+  unsigned room = 0;
+  for (const Result<void>& taken :
+       {take(flags.threads, "--threads", 1, 8, plan.threads, &chosen.threads),
+        take(flags.operations, "--ops", 1, 10'000, plan.operations, &chosen.operations),
+        take(flags.keys, "--keys", 1, 4096, plan.keys, &chosen.keys),
+        take(flags.preload, "--preload", 0, 4096, plan.preload, &chosen.preload),
+        take(flags.states, "--states", 1, ~std::uint64_t{0}, plan.most_states),
+        take(flags.room, "--room", 0, 2048, room, &chosen.pool),
+        take(std::optional(flags.seed), "--seed", 0, ~std::uint64_t{0}, plan.seed)})
+    if (!taken) return taken.error();
+  if (flags.budget) {
+    const auto budget = seconds(*flags.budget);
+    if (!budget) return budget.error();
+    plan.seconds = *budget;
+  } else if (flags.states) {
+    constexpr double endless = 1e7;
+    plan.seconds = endless;
   }
+  if (!flags.room) return {};
+  if (plan.subject.heap != HeapKind::slab)
+    return Error{ErrorCode::usage, "only the slab heap's chunks can be few", "--room",
+                 "give --heap slab"};
+  plan.subject.pool_bytes =
+      crash::least_pool_bytes(plan.subject, plan.key_kind) + room * SlabHeap::chunk_bytes;
   return {};
 }
 
@@ -136,7 +181,7 @@ Result<crash::Plan> plan_of(const Flags& flags) {
   plan.key_kind = flags.key_kind == "bytes"   ? KeyKind::bytes
                   : flags.key_kind == "slots" ? KeyKind::slots
                                               : KeyKind::integer;
-  if (flags.key_kind.empty() && !(*found)->recovers(plan.key_kind)) plan.key_kind = KeyKind::slots;
+  if (!flags.key_kind && !(*found)->recovers(plan.key_kind)) plan.key_kind = KeyKind::slots;
   if (!(*found)->recovers(plan.key_kind))
     return Error{ErrorCode::usage, "'" + name + "' has no " + name_of(plan.key_kind) + " keys",
                  "--key-kind", "give another, see `list indexes`"};
@@ -156,44 +201,13 @@ Result<crash::Plan> plan_of(const Flags& flags) {
   for (const std::string& pair : flags.options) {
     const std::string option = pair.substr(0, pair.find('='));
     plan.subject.options.set(option, checked->get(option));
+    plan.chosen.options.push_back(option);
   }
   if (plan.subject.heap == HeapKind::pmdk && plan.subject.options.pool_parts() > 1)
     return Error{ErrorCode::unsupported, "libpmemobj's heap lies in one pool",
                  "--option node_pools", "give --heap slab"};
-  const auto threads = number(flags.threads, "--threads", 1, 8);
-  if (!threads) return threads.error();
-  const auto operations = number(flags.operations, "--ops", 1, 10'000);
-  if (!operations) return operations.error();
-  const auto keys = number(flags.keys, "--keys", 1, 4096);
-  if (!keys) return keys.error();
-  const auto preload = number(flags.preload, "--preload", 0, 4096);
-  if (!preload) return preload.error();
-  const auto seed = number(flags.seed, "--seed", 0, ~std::uint64_t{0});
-  if (!seed) return seed.error();
-  const auto budget = seconds(flags.budget);
-  if (!budget) return budget.error();
-  if (!flags.room.empty()) {
-    if (plan.subject.heap != HeapKind::slab)
-      return Error{ErrorCode::usage, "only the slab heap's chunks can be few", "--room",
-                   "give --heap slab"};
-    const auto room = number(flags.room, "--room", 0, 2048);
-    if (!room) return room.error();
-    plan.subject.pool_bytes =
-        crash::least_pool_bytes(plan.subject, plan.key_kind) + *room * SlabHeap::chunk_bytes;
-  }
-  plan.threads = static_cast<unsigned>(*threads);
-  plan.operations = static_cast<unsigned>(*operations);
-  plan.keys = static_cast<std::uint16_t>(*keys);
-  plan.preload = static_cast<unsigned>(*preload);
-  plan.seed = *seed;
+  if (Result<void> set = set_sizes(flags, plan); !set) return set.error();
   plan.bounds.reorder = flags.reorder;
-  plan.seconds = *budget;
-  if (!flags.states.empty()) {
-    const auto states = number(flags.states, "--states", 1, ~std::uint64_t{0});
-    if (!states) return states.error();
-    plan.most_states = *states;
-    if (flags.budget == "10") plan.seconds = 1e6;  // the states alone decide when to stop
-  }
   return plan;
 }
 
@@ -224,15 +238,21 @@ double recoveries_per_second(const crash::Summary& summary) {
   return per_second(summary, coverage.states + coverage.recovery_cuts - coverage.alike);
 }
 
+std::string threads_text(const crash::Plan& plan) {
+  const bool some_more = !plan.chosen.threads && plan.subject.heap == HeapKind::slab;
+  if (some_more) return "1, 2 and 6 threads";
+  return std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads");
+}
+
 std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary) {
   const crash::Coverage& c = summary.coverage;
   const double share =
       c.points == 0 ? 0 : 100.0 * static_cast<double>(c.exhausted) / static_cast<double>(c.points);
-  std::string text =
-      plan.subject.info->full_name() + ", " + crash::name_of(plan.domain) + ", " +
-      perdure::name_of(plan.key_kind) + " keys, " + perdure::name_of(plan.subject.heap) +
-      " heap, " + (plan.transactions ? "transactions, " : "") + std::to_string(plan.threads) +
-      (plan.threads == 1 ? " thread" : " threads") + ", seed " + std::to_string(plan.seed) + "\n";
+  std::string text = plan.subject.info->full_name() + ", " + crash::name_of(plan.domain) + ", " +
+                     perdure::name_of(plan.key_kind) + " keys, " +
+                     perdure::name_of(plan.subject.heap) + " heap, " +
+                     (plan.transactions ? "transactions, " : "") + threads_text(plan) + ", seed " +
+                     std::to_string(plan.seed) + "\n";
   text += print("  programs %llu, runs (schedules) %llu\n",
                 static_cast<unsigned long long>(summary.programs),
                 static_cast<unsigned long long>(summary.runs));
@@ -319,18 +339,21 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
 }
 
 int explore(const Flags& flags, const crash::Plan& plan) {
-  crash::Bench bench(plan.subject.pool_bytes, plan.subject.heap);
+  crash::Benches benches(plan.subject.heap);
+  crash::Bench& bench = benches.of(plan.subject.pool_bytes);
   if (!bench.ready()) return report(bench.ready().error());
   double told = 0;
-  crash::Summary summary = crash::explore_many(plan, bench, [&](const crash::Summary& now) {
-    if (flags.quiet || now.seconds < told + 2) return;
-    told = now.seconds;
-    std::fprintf(stderr, "perdure: %.0f s, %llu programs, %llu points, %llu states\n", now.seconds,
-                 static_cast<unsigned long long>(now.programs),
-                 static_cast<unsigned long long>(now.coverage.points),
-                 static_cast<unsigned long long>(now.coverage.states));
-  });
-  if (summary.violation) return found_violation(flags, plan, summary, bench);
+  crash::Summary summary =
+      crash::explore_in_all_ways(plan, benches, [&](const crash::Summary& now) {
+        if (flags.quiet || now.seconds < told + 2) return;
+        told = now.seconds;
+        std::fprintf(stderr, "perdure: %.0f s, %llu programs, %llu points, %llu states\n",
+                     now.seconds, static_cast<unsigned long long>(now.programs),
+                     static_cast<unsigned long long>(now.coverage.points),
+                     static_cast<unsigned long long>(now.coverage.states));
+      });
+  if (summary.violation)
+    return found_violation(flags, plan, summary, benches.of(summary.failed->subject.pool_bytes));
   crash::Places places;
   const auto smells =
       flags.smells ? crash::find_smells(plan, bench, places) : std::vector<crash::Smell>{};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/rng.h"
@@ -22,13 +23,18 @@ struct CutState {
   return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
 }
 
-enum class Draw : std::uint8_t {
-  any,   ///< cut anywhere, with any lines
-  torn,  ///< cut before a fence of a long operation; half of the time all lines are old
-};
-
-/// `image` is scratch memory of the run's pool size.
+/// Cut anywhere, with any lines. `image` is scratch memory of the run's pool size.
 [[nodiscard]] CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& image,
-                                Draw draw, Rng& rng);
+                                Rng& rng);
+
+/// Recovers from what `image` holds, which is then as it was, and tells what that stored.
+using RecoverHere = std::function<Trace()>;
+
+/// Of many states, each before a fence, one that recovery mends. Whatever different places of its
+/// code have stored there is a kind of repair; all kinds are drawn equally often, so that one that
+/// few states need is not left out. A state of any kind where recovery does the same for all.
+[[nodiscard]] CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads,
+                                        Image& image, unsigned most_states,
+                                        const RecoverHere& recover_here, Rng& rng);
 
 }  // namespace perdure::crash

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "crash/heap_oracle.h"
+#include "crash/live.h"
 #include "crash/names.h"
 #include "crash/probe.h"
 #include "crash/repair.h"
@@ -343,7 +344,7 @@ const char* name_of(Explanation::Kind kind) noexcept {
 bool is_of_run(const Verdict& verdict) {
   const std::string& oracle = verdict.violation->oracle;
   return verdict.run.trace.empty() || verdict.run.hung || oracle == "answers of the run itself" ||
-         oracle == "completeness of the hooks" || oracle == heap_oracle;
+         oracle == "completeness of the hooks" || oracle == heap_oracle || oracle == live_oracle;
 }
 
 Explanation explain(const Case& what, const Verdict& verdict, Bench& bench, Places& places,

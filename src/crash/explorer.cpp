@@ -51,7 +51,9 @@ Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& 
       watch_(watch),
       domain_(domain),
       bounds_(bounds),
-      known_(image) {}
+      known_(image) {
+  watch_.expect_keys(vocabulary.keys());
+}
 
 bool Explorer::begin(const Recorded& run, unsigned threads) {
   PERDURE_ASSERT(run.before.size() == image_.bytes());
@@ -68,23 +70,32 @@ bool Explorer::begin(const Recorded& run, unsigned threads) {
   return true;
 }
 
+/// Every so many of the run's points are tried.
+std::size_t Explorer::points_apart(const Recorded& run) const {
+  const std::size_t events =
+      run.trace.size() - std::min<std::size_t>(run.explored_from, run.trace.size());
+  std::size_t apart = 1;
+  if (bounds_.points != 0) {
+    constexpr std::size_t events_a_point = 4;  // of most indexes
+    apart = std::max<std::size_t>(1, events / (events_a_point * bounds_.points));
+  }
+  if (subject_.heap != HeapKind::pmdk) return apart;
+  // To open a pool of libpmemobj takes milliseconds: few points of many programs.
+  constexpr std::size_t events_a_point = 64;
+  constexpr std::size_t farthest_apart = 32;
+  return std::max(apart, std::clamp<std::size_t>(events / events_a_point, 1, farthest_apart));
+}
+
 std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads,
                                            const std::function<bool()>& deadline_passed) {
   begin(run, threads);
   deadline_passed_ = deadline_passed;
-  // To open a pool of libpmemobj takes milliseconds: few points of many programs.
-  constexpr std::size_t events_a_point = 64;
-  constexpr std::size_t farthest_apart = 32;
-  const std::size_t points_apart =
-      subject_.heap == HeapKind::pmdk
-          ? std::clamp<std::size_t>((run.trace.size() - run.explored_from) / events_a_point, 1,
-                                    farthest_apart)
-          : 1;
-  std::size_t points = run.trace.size();
+  const std::size_t apart = points_apart(run);
+  std::size_t points = mix64(run.trace.size());  // which of them are tried changes from run to run
   for (std::uint32_t event = 0; event <= run.trace.size(); ++event) {
     now_ = event;
     const bool tells = event >= run.explored_from && (run.telling.empty() || run.telling[event]);
-    if (tells && is_point(event) && points++ % points_apart == 0) {
+    if (tells && is_point(event) && points++ % apart == 0) {
       if (event >= window_end_) open_window(event);
       if (Found found = point(event)) return with_loss_told(std::move(found));
       if (is_late()) break;
@@ -115,6 +126,7 @@ bool Explorer::is_point(std::uint32_t event) const {
 }
 
 Explorer::Found Explorer::step(std::uint32_t number) {
+  if (number == run_->recovers_from) history_->cut();
   const Event& event = run_->trace[number];
   model_->replay(event, number, running_);
   if (event.kind == Event::Kind::call) {

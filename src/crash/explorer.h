@@ -38,6 +38,7 @@ struct Bounds {
   std::uint64_t product = 128;               ///< states of one point tried by product
   std::uint64_t lazy = 512;                  ///< recoveries of one point tried lazily
   std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins behind these
+  unsigned points = 0;                       ///< of one run, about so many, evenly spread; 0: all
   unsigned deep_every = 4;       ///< of the states: re-crash, continued workload, leak check
   unsigned recrash_states = 32;  ///< nested states of one deep state
   unsigned continued = 16;       ///< operations after a recovery
@@ -81,7 +82,7 @@ struct Recorded {
   std::vector<std::uint32_t> numbers{};
   bool hung = false;
   std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
-  std::uint32_t recovers_from = 0;              ///< event: the recovery begins
+  std::uint32_t recovers_from = ~0U;            ///< event: the recovery begins, after that cut
   std::uint32_t recovers_to = 0;                ///< event: it has ended
 };
 
@@ -145,6 +146,7 @@ class Explorer {
   bool begin(const Recorded& run, unsigned threads);
   /// Applies one event to model and history; a violation of the live run itself ends it.
   [[nodiscard]] Found step(std::uint32_t event);
+  [[nodiscard]] std::size_t points_apart(const Recorded& run) const;
   [[nodiscard]] bool is_point(std::uint32_t event) const;
   [[nodiscard]] Found point(std::uint32_t event);
   [[nodiscard]] Found lazily(const std::vector<Open>& open, bool& finished);

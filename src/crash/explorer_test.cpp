@@ -6,6 +6,7 @@
 #include "crash/report.h"
 #include "crash/shrink.h"
 #include "crash/toys/toys.h"
+#include "crash/ways.h"
 #include "pm/pm.h"
 #include "pool/slab_heap.h"
 
@@ -30,26 +31,34 @@ Summary run(const Plan& plan, Bench& bench) {
   return explore_many(plan, bench, [](const Summary&) {});
 }
 
+/// As the command line does by default.
+Summary run_in_all_ways(const Plan& plan, Benches& benches) {
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  return explore_in_all_ways(plan, benches, [](const Summary&) {});
+}
+
 class ToyTest : public testing::TestWithParam<std::size_t> {
  protected:
-  Bench bench_{toy_bytes};
+  Benches benches_{HeapKind::slab};
+  Bench& bench_ = benches_.of(toy_bytes);
   [[nodiscard]] Defect defect() const { return static_cast<Defect>(GetParam()); }
   [[nodiscard]] Plan plan(bool repaired) const {
     Plan made = plan_for(toys()[GetParam() + (repaired ? defects : 0)], threads_of(defect()),
                          repaired ? 12'000 : 60'000);
     made.subject.pool_bytes = toy_bytes;
     made.transactions = is_elided(defect());
+    made.chosen.threads = true;
     return made;
   }
 };
 
 TEST_P(ToyTest, ThePlantedDefectIsFound) {
-  const Summary summary = run(plan(false), bench_);
+  const Summary summary = run_in_all_ways(plan(false), benches_);
   EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
 }
 
 TEST_P(ToyTest, TheRepairedTwinIsNotObjectedTo) {
-  const Summary summary = run(plan(true), bench_);
+  const Summary summary = run_in_all_ways(plan(true), benches_);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
   EXPECT_GT(summary.coverage.states, 1000U);
@@ -61,10 +70,10 @@ TEST_P(ToyTest, ContentsChosenLateSayTheSame) {
   sound.most_states /= 4;
   Plan broken = plan(false);
   sound.bounds.product = broken.bounds.product = 0;
-  const Summary summary = run(sound, bench_);
+  const Summary summary = run_in_all_ways(sound, benches_);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
-  EXPECT_TRUE(run(broken, bench_).violation.has_value());
+  EXPECT_TRUE(run_in_all_ways(broken, benches_).violation.has_value());
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
@@ -82,7 +91,8 @@ TEST(ElisionTest, WhatIsWrongInATransactionIsSoundUnderTheLockAlone) {
 
 class FindingTest : public testing::Test {
  protected:
-  Bench bench_{toy_bytes};
+  Benches benches_{HeapKind::slab};
+  Bench& bench_ = benches_.of(toy_bytes);
   Places places_;
   Case small_;
   Verdict verdict_;
@@ -95,7 +105,54 @@ class FindingTest : public testing::Test {
     verdict_.violation = summary.violation;
     small_ = shrink(*summary.failed, verdict_, bench_, 30);
   }
+  void find_in_all_ways(Defect defect) {
+    Plan plan = plan_for(toys()[static_cast<std::size_t>(defect)], threads_of(defect), 200'000);
+    plan.subject.pool_bytes = toy_bytes;
+    plan.chosen.threads = true;
+    const Summary summary = run_in_all_ways(plan, benches_);
+    ASSERT_TRUE(summary.violation.has_value());
+    verdict_.violation = summary.violation;
+    bytes_ = summary.failed->subject.pool_bytes;
+    small_ = shrink(*summary.failed, verdict_, benches_.of(bytes_), 30);
+  }
+  /// The replay file of the finding shows it again.
+  void expect_replay() {
+    const auto replay = read_replay(write_replay(small_, verdict_).dump(), "test");
+    ASSERT_TRUE(replay.ok()) << replay.error().line();
+    EXPECT_EQ(replay->what.cut, small_.cut);
+    EXPECT_EQ(replay->what.schedule.pauses, small_.schedule.pauses);
+    EXPECT_EQ(replay->what.subject.pool_bytes, bytes_);
+    const Verdict again =
+        try_state(replay->what, benches_.of(bytes_), replay->event, replay->lines);
+    EXPECT_EQ(again.trace_digest, replay->trace_digest);
+    ASSERT_TRUE(again.violation.has_value());
+    EXPECT_EQ(again.violation->what, verdict_.violation->what);
+  }
+  std::size_t bytes_ = toy_bytes;
 };
+
+TEST_F(FindingTest, WhatShowsOnlyAfterARecoveryIsShrunkAndReplayed) {
+  for (const Defect defect :
+       {Defect::recovery_unlink, Defect::recovery_duplicate, Defect::recovery_half_move}) {
+    find_in_all_ways(defect);
+    EXPECT_NE(small_.cut, 0U) << name_of(defect);
+    EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 24U);
+    expect_replay();
+  }
+}
+
+TEST_F(FindingTest, WhoGivesUpAfterSomeTriesIsReplayedWithItsPauses) {
+  find_in_all_ways(Defect::bounded_retries);
+  EXPECT_GT(small_.schedule.pauses, 1U);
+  expect_replay();
+}
+
+TEST_F(FindingTest, WhatIsLostInTheLiveInstanceNeedsNoCutAndNoRepair) {
+  find_in_all_ways(Defect::stale_parent);
+  EXPECT_EQ(small_.program.threads, 2U);
+  EXPECT_EQ(find_repair(small_, verdict_, benches_.of(bytes_), places_, 5), "");
+  expect_replay();
+}
 
 TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
   find(Defect::missing_flush);
@@ -436,6 +493,19 @@ TEST(ThreadsTest, EightThreadsAreExplored) {
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
   EXPECT_GE(summary.coverage.states, 3'000U);
+}
+
+TEST(DeterminismTest, TheSameSeedGivesTheSameInAllWays) {
+  const IndexInfo& info = **IndexRegistry::find("fptree");
+  Benches first(HeapKind::slab);
+  Benches second(HeapKind::slab);
+  const Plan plan = plan_for(info, 1, 6'000);  // and of two and six threads
+  const Summary a = run_in_all_ways(plan, first);
+  const Summary b = run_in_all_ways(plan, second);
+  EXPECT_EQ(a.trace_digest, b.trace_digest);
+  EXPECT_EQ(a.programs, b.programs);
+  EXPECT_EQ(a.coverage.states, b.coverage.states);
+  EXPECT_EQ(a.coverage.recovery_cuts, b.coverage.recovery_cuts);
 }
 
 TEST(DeterminismTest, TheSameSeedGivesTheSameTraceAndStates) {

@@ -127,6 +127,19 @@ std::string History::ret(std::uint32_t operation) {
   return {};
 }
 
+void History::cut() {
+  open_.clear();
+  for (std::uint16_t key = 0; key < keys(); ++key) {
+    Key& of = keys_[key];
+    if (of.open.empty()) continue;
+    of.open.clear();
+    for (State& state : of.states) state.done.clear();
+    std::ranges::sort(of.states);
+    of.states.erase(std::unique(of.states.begin(), of.states.end()), of.states.end());
+    settle(key);
+  }
+}
+
 void History::open_on(std::uint16_t key, std::uint32_t operation) {
   Key& of = keys_[key];
   of.open.push_back(operation);

@@ -29,6 +29,10 @@ class History {
   /// Empty, or why no order of the operations explains the answer.
   [[nodiscard]] std::string ret(std::uint32_t operation);
 
+  /// The power is cut here, and what goes on is another process: operations in flight have taken
+  /// effect, or never will.
+  void cut();
+
   /// The stamps the key may hold now, or `absent`; never empty.
   [[nodiscard]] std::span<const std::uint64_t> allowed(std::uint16_t key) const;
   [[nodiscard]] bool allows(std::uint16_t key, std::uint64_t stamp) const {

@@ -68,6 +68,31 @@ TEST_F(HistoryTest, TwoWritersLeaveEitherOrder) {
   EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
 }
 
+TEST_F(HistoryTest, AfterACutWhatWasInFlightTakesEffectNoMore) {
+  const auto first = add(Action::insert, 5);
+  const auto in_flight = add(Action::upsert, 6);
+  answers_[in_flight].returned = false;
+  const auto later = add(Action::upsert, 7);
+  const auto call_both = [&](History& history) {
+    history.call(first);
+    EXPECT_EQ(history.ret(first), "");
+    history.call(in_flight);
+  };
+  History uncut(operations_, answers_, 1);
+  call_both(uncut);
+  uncut.call(later);
+  EXPECT_EQ(uncut.ret(later), "");
+  EXPECT_THAT(uncut.allowed(0), ElementsAre(6, 7));
+  History history(operations_, answers_, 1);
+  call_both(history);
+  history.cut();
+  EXPECT_TRUE(history.open().empty());
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
+  history.call(later);
+  EXPECT_EQ(history.ret(later), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(7));
+}
+
 TEST_F(HistoryTest, AnImpossibleAnswerIsObjectedTo) {
   const auto lookup = add(Action::lookup, 0, Outcome::ok, 9);
   History history(operations_, answers_, 1);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "pool/slab_heap.h"
+#include "crash/ways.h"
 
 namespace perdure::crash {
 
@@ -15,9 +15,6 @@ const char* name_of(Mutation::Kind kind) noexcept {
 }
 
 namespace {
-
-/// Each a place of its own in a program, and a state of its own there.
-constexpr unsigned cuts_of_a_program = 4;
 
 constexpr Mutation::Kind kinds[] = {Mutation::Kind::drop, Mutation::Kind::retarget,
                                     Mutation::Kind::late};
@@ -193,69 +190,24 @@ class Sound {
   std::map<std::pair<unsigned, bool>, std::set<Site>> met_;
 };
 
-/// Of pools that are meant to be full, in chunks beside what the empty index has.
-constexpr unsigned most_room = 3;
-
-/// One way to look for a state that shows what a mutant is worth.
-struct Attempt {
-  unsigned threads = 1;
-  bool long_programs = false;
-  bool cut = false;         ///< behind a cut and the recovery from it
-  bool large_pool = false;  ///< whose heap takes its chunks by stretches
-  /// Many records, of which a recovery that goes on beside the operations does not soon come to an
-  /// end, and few operations.
-  bool dense = false;
-  bool reuse = false;        ///< what is emptied before the cut is filled behind it
-  bool large_trees = false;  ///< parts of which are kept from one reorganisation to the next
-  /// Trees larger than the pool, which has so many chunks beside the empty index.
-  std::optional<unsigned> room{};
-  bool large_nodes = false;  ///< as they are by default, in large trees
-  friend bool operator==(const Attempt&, const Attempt&) = default;
-};
-
-/// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
-/// what fills a large leaf many operations. What the release of a lock shows too early only another
-/// thread can see, and what the repair of a cut forgets only what is done behind it. How far the
-/// heap has handed out memory matters to recovery only where one durable mark stands for several
-/// chunks. And a reorganisation that finds no room for what it makes does something else.
-std::vector<Attempt> attempts_for(const Plan& plan, const Sound& sound, const Site& site) {
-  std::vector<Attempt> attempts;
+/// The ways in which the sound program meets the site. With one thread, those of two as well: what
+/// the release of a lock shows too early only another thread can see.
+std::vector<Way> ways_for(const Plan& plan, const Sound& sound, const Site& site) {
+  std::vector<Way> ways;
   const auto add = [&](unsigned threads) {
-    const bool plain = sound.meets(site, threads, false);
-    if (plain) attempts.push_back({.threads = threads});
-    if (plain) attempts.push_back({.threads = threads, .long_programs = true});
-    if (plain) attempts.push_back({.threads = threads, .large_trees = true});
-    if (!sound.meets(site, threads, true)) return;
-    attempts.push_back({.threads = threads, .long_programs = true, .cut = true});
-    attempts.push_back({.threads = threads, .cut = true, .dense = true});
-    attempts.push_back({.threads = threads, .cut = true, .large_trees = true});
-    if (threads == 1)
-      attempts.push_back({.threads = 1, .cut = true, .large_trees = true, .large_nodes = true});
-    if (threads == 1) attempts.push_back({.threads = 1, .cut = true, .reuse = true});
+    for (const Share& each : ways_of(threads, plan.subject.heap)) {
+      const bool full = each.way.room && threads != plan.threads;
+      // What these change is no flush's or fence's.
+      const bool other = each.way.shape == Shape::crowded || each.way.nodes == Nodes::least;
+      if (!full && !other && sound.meets(site, threads, each.way.cut)) ways.push_back(each.way);
+    }
   };
   add(plan.threads);
   if (plan.threads == 1) add(2);
   const unsigned many = std::max(6U, plan.threads);
-  if (plan.subject.heap != HeapKind::slab) return attempts;
-  if (sound.meets(site, plan.threads, false))
-    attempts.push_back({.threads = many, .large_pool = true});
-  for (const bool cut : {false, true})
-    for (unsigned room = 0; room <= most_room && sound.meets(site, plan.threads, cut); ++room)
-      attempts.push_back({.threads = plan.threads, .cut = cut, .room = room});
-  return attempts;
-}
-
-/// The index with its default options, in a pool with some room for it.
-[[nodiscard]] Subject with_large_nodes(const Plan& plan) {
-  constexpr std::size_t most_bytes = std::size_t{8} << 20;
-  constexpr std::size_t chunks = 8;
-  Subject subject = plan.subject;
-  for (const IndexOption& option : subject.info->options)
-    subject.options.set(option.name, option.fallback);
-  subject.pool_bytes = std::max(subject.pool_bytes, most_bytes);
-  const std::size_t least = least_pool_bytes(subject, plan.key_kind);
-  subject.pool_bytes = std::max(plan.subject.pool_bytes, least + chunks * SlabHeap::chunk_bytes);
-  return subject;
+  if (plan.subject.heap == HeapKind::slab && sound.meets(site, plan.threads, false))
+    ways.push_back(large_pool_way(many).way);
+  return ways;
 }
 
 /// The violation of a short exploration without a change, which should have none.
@@ -282,36 +234,36 @@ class Hunt {
   Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
 
   /// A violation that the sound program shows in one of the ways: there it would kill any mutant.
-  [[nodiscard]] std::optional<MutantResult> objection_to(const std::vector<Attempt>& attempts) {
-    for (const Attempt& attempt : attempts) {
-      if (std::ranges::find(passed_, attempt) != passed_.end()) continue;
-      const Plan plan = plan_of(attempt, 1.0 / 8);
+  [[nodiscard]] std::optional<MutantResult> objection_to(const std::vector<Way>& ways) {
+    for (const Way& way : ways) {
+      if (std::ranges::find(passed_, way) != passed_.end()) continue;
+      const Plan plan = plan_of(way, 1.0 / 8);
       if (auto objected = objection(plan, bench_of(plan.subject.pool_bytes))) return objected;
-      passed_.push_back(attempt);
+      passed_.push_back(way);
     }
     return std::nullopt;
   }
 
-  void run(const std::vector<Attempt>& attempts, MutantResult& result) {
+  void run(const std::vector<Way>& ways, MutantResult& result) {
     // The programs that have killed others of the place may kill this one.
     for (const Killer& killer : std::vector(killers_[result.place.show()])) {
       std::uint64_t seed = killer.seed;
-      run(killer.attempt, 1.0 / 8, seed, result);
+      run(killer.way, 1.0 / 8, seed, result);
       if (result.killed) return;
     }
-    std::vector<std::uint64_t> seeds(attempts.size(), plan_.seed);
+    std::vector<std::uint64_t> seeds(ways.size(), plan_.seed);
     // A short look in every way first: most mutants show at once in one of them.
     for (const double share : {1.0 / 16, 1.0 / 2})
-      for (std::size_t i = 0; i < attempts.size() && !result.killed; ++i)
-        run(attempts[i], share, seeds[i], result);
+      for (std::size_t i = 0; i < ways.size() && !result.killed; ++i)
+        run(ways[i], share, seeds[i], result);
   }
 
  private:
-  void run(const Attempt& attempt, double share, std::uint64_t& seed, MutantResult& result) {
+  void run(const Way& way, double share, std::uint64_t& seed, MutantResult& result) {
     // What is late, or ordered by something later, shows least in the thread that is late.
     const bool delays = result.is_fence || result.mutation.kind == Mutation::Kind::late;
-    if (delays && attempt.threads > 1) share *= 2;
-    Plan changed = plan_of(attempt, share);
+    if (delays && way.threads > 1) share *= 2;
+    Plan changed = plan_of(way, share);
     changed.mutation = result.mutation;
     changed.seed = seed;
     const Summary summary =
@@ -321,40 +273,16 @@ class Hunt {
     result.killed = summary.violation.has_value();
     if (!result.killed) return;
     result.oracle = summary.violation->oracle;
-    killers_[result.place.show()].push_back({attempt, seed - 1});
+    killers_[result.place.show()].push_back({way, seed - 1});
   }
 
   /// `share`: of the time, or states, that a mutant has.
-  [[nodiscard]] Plan plan_of(const Attempt& attempt, double share) const {
-    Plan changed = plan_;
+  [[nodiscard]] Plan plan_of(const Way& way, double share) {
+    Plan changed = planner_.plan_in(way);
     changed.seconds *= share;
     if (plan_.most_states != ~std::uint64_t{0})
       changed.most_states = std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(static_cast<double>(plan_.most_states) * share));
-    changed.threads = attempt.threads;
-    changed.long_programs = attempt.long_programs;
-    changed.reuse = attempt.reuse || attempt.room;
-    changed.cuts = attempt.cut ? cuts_of_a_program : 0;
-    const auto enlarge = [&](std::uint16_t keys, unsigned preload, unsigned operations) {
-      changed.keys = std::max(plan_.keys, keys);
-      changed.preload = std::max(plan_.preload, preload);
-      changed.operations = std::max(plan_.operations, operations);
-    };
-    if (attempt.dense) {
-      changed.keys = static_cast<std::uint16_t>(std::min(plan_.keys * 2, 4096));
-      changed.preload = std::max<unsigned>(plan_.preload, changed.keys * 3U / 4);
-      changed.operations = std::min(plan_.operations, 16U);
-    }
-    if (attempt.large_trees) enlarge(600, 500, 120);
-    if (attempt.large_nodes) changed.subject = large_nodes_;
-    if (attempt.large_pool) {
-      changed.subject.pool_bytes = large_pool_bytes;
-      changed.preload = 0;  // it would take most of the chunks that a program ever needs
-    }
-    if (attempt.room) {
-      enlarge(3000, 1200, 200);
-      changed.subject.pool_bytes = least_bytes_ + *attempt.room * SlabHeap::chunk_bytes;
-    }
     // A mutant differs only here and there, so many schedules are worth their while, and of a
     // point's states those with few lines behind.
     changed.schedules = schedules_of_a_program;
@@ -367,25 +295,22 @@ class Hunt {
   }
   Bench& bench_of(std::size_t pool_bytes) {
     if (pool_bytes == plan_.subject.pool_bytes) return bench_;
-    return others_.try_emplace(pool_bytes, pool_bytes).first->second;
+    return others_.of(pool_bytes);
   }
 
   struct Killer {
-    Attempt attempt;
+    Way way;
     std::uint64_t seed;  ///< of the program
   };
 
   static constexpr unsigned schedules_of_a_program = 8;
-  /// A stretch of the slab heap's is two chunks of 64 KiB from 128 chunks on.
-  static constexpr std::size_t large_pool_bytes = std::size_t{9} << 20;
 
   const Plan& plan_;
   Bench& bench_;
   std::map<std::string, std::vector<Killer>> killers_;  ///< by place
-  std::size_t least_bytes_ = least_pool_bytes(plan_.subject, plan_.key_kind);
-  Subject large_nodes_ = with_large_nodes(plan_);
-  std::map<std::size_t, Bench> others_;  ///< by their pools' size
-  std::vector<Attempt> passed_;          ///< by the sound program
+  Planner planner_{plan_};
+  Benches others_{plan_.subject.heap};
+  std::vector<Way> passed_;  ///< by the sound program
 };
 
 }  // namespace
@@ -438,12 +363,12 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
       MutantResult result{{kind, site.pc}, site.is_fence, places.of(site.pc), false, "", 0};
       result.equivalent = argument(sound.evidence(site, kind));
       if (result.equivalent.empty()) {
-        const std::vector<Attempt> attempts = attempts_for(plan, sound, site);
-        if (auto objected = hunt.objection_to(attempts)) {
+        const std::vector<Way> ways = ways_for(plan, sound, site);
+        if (auto objected = hunt.objection_to(ways)) {
           add(std::move(*objected));
           return results;
         }
-        hunt.run(attempts, result);
+        hunt.run(ways, result);
       }
       add(std::move(result));
     }

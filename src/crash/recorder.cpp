@@ -162,6 +162,8 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
   order_ = options_.schedule.order;
   std::erase_if(order_, [&](std::uint8_t thread) { return thread >= options_.threads; });
   postponed_.clear();
+  pauses_ = {};
+  locks_ = {};
   const unsigned first = options_.schedule.first % options_.threads;
   source_.add(Event::Kind::run, first, 0, 0, nullptr);
   platform::Observer* const before = install(this);
@@ -187,6 +189,8 @@ void Recorder::called(std::uint32_t operation) {
   source_.settle();
   source_.add(Event::Kind::call, fibers_.running(), operation, 0, nullptr);
   steps_told_ = run_.steps.count;
+  pauses_[fibers_.running()] = 0;
+  locks_[fibers_.running()].clear();
 }
 
 void Recorder::returned(std::uint32_t operation) {
@@ -260,6 +264,21 @@ void Recorder::expose() {
   if (!run_.mutated_from) run_.mutated_from = source_.trace.size();
 }
 
+void Recorder::note_lock(const void* address, Atomic kind) {
+  constexpr std::size_t most_held = 16;
+  std::vector<const void*>& held = locks_[fibers_.running()];
+  const auto at = std::ranges::find(held, address);
+  if (kind == Atomic::update) {
+    run_.steps.locks.push_back(run_.steps.count - 1);
+    if (at == held.end() && held.size() < most_held) held.push_back(address);
+  } else if (at == held.end()) {
+    return;
+  } else {
+    held.erase(at);
+  }
+  run_.steps.locks.push_back(run_.steps.count);
+}
+
 void Recorder::meet_site(const Site& site) {
   Site& recent =
       recent_sites_[(reinterpret_cast<std::uintptr_t>(site.pc) >> 2) % recent_sites_.size()];
@@ -284,6 +303,7 @@ void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const
   const bool told = kind == Atomic::update || (kind == Atomic::store && source_.holds(address));
   const void* const pc = told ? callers_.of(hook) : hook;
   meet();
+  if (options_.threads > 1 && fibers_.inside() && kind != Atomic::load) note_lock(address, kind);
   if (elision_.active() && kind != Atomic::load)
     elision_.remember(address, bytes);
   else if (kind == Atomic::update)
@@ -353,6 +373,9 @@ void Recorder::pause(const void*) {
   forbid_transaction();
   meet();
   if (!fibers_.inside()) return;
+  std::uint16_t& pauses = pauses_[fibers_.running()];
+  if (++pauses < options_.schedule.pauses) return;
+  pauses = 0;
   demote(fibers_.running());  // or it would be let wait for ever
   hand_over(next_alive(fibers_.running()));
 }

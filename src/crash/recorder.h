@@ -108,12 +108,19 @@ struct Site {
   friend auto operator<=>(const Site&, const Site&) = default;
 };
 
+/// More steps than this are no operation, no recovery and no question after every key, in a
+/// structure of so many keys: one key's search may pass all others.
+[[nodiscard]] constexpr std::uint64_t most_steps_for(std::uint64_t keys) noexcept {
+  constexpr std::uint64_t few = 64;
+  return std::uint64_t{4'000'000} * (keys < few ? 1 : keys / few);
+}
+
 class Recorder final : public platform::Observer {
  public:
   struct Options {
     unsigned threads = 1;
     Schedule schedule;
-    std::uint64_t most_steps = 4'000'000;  ///< more without a call or return: the run hangs
+    std::uint64_t most_steps = most_steps_for(0);  ///< more without a call or return: the run hangs
     Mutation mutation;
     /// Where the pool's bytes are as they were, if code without hooks writes to it, too.
     const std::byte* before = nullptr;
@@ -172,6 +179,8 @@ class Recorder final : public platform::Observer {
   void expose();
   /// A flush or fence that the sound program executes here, and the mutant does not.
   void leave_out(const Event& event);
+  /// Notes where locks are taken and released: words that are updated by locked instructions.
+  void note_lock(const void* address, Atomic kind);
   /// Counts it among the sites of the run.
   void meet_site(const Site& site);
   /// For what no transaction survives.
@@ -193,9 +202,13 @@ class Recorder final : public platform::Observer {
   std::uint64_t quiet_met_ = 0;          ///< since the last step
   Run run_;
   std::size_t next_preemption_ = 0;
-  std::vector<std::uint8_t> order_;  ///< priorities now, the highest first; or empty
-  std::vector<Event> postponed_;     ///< by a mutation
-  std::uint8_t exposed_ = 0;         ///< bit t: thread t did without it, and has not fenced since
+  std::vector<std::uint8_t> order_;        ///< priorities now, the highest first; or empty
+  std::vector<Event> postponed_;           ///< by a mutation
+  std::array<std::uint16_t, 8> pauses_{};  ///< by thread, in a row
+  /// By thread: words that its operation has updated and not stored to since. No longer, because
+  /// memory that is freed comes again elsewhere on another machine.
+  std::array<std::vector<const void*>, 8> locks_{};
+  std::uint8_t exposed_ = 0;  ///< bit t: thread t did without it, and has not fenced since
   std::array<std::optional<std::uint32_t>, 8> unflushed_{};  ///< by thread: the line's offset
 };
 

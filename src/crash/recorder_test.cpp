@@ -310,6 +310,40 @@ TEST_F(CopyTest, ALineThatIsNotFlushedMayHoldOldAndNew) {
   });
 }
 
+/// Two threads, of which the first waits for a word that the second stores to.
+class WaitingTest : public testing::Test {
+ protected:
+  std::atomic<std::uint64_t>& word_ = memory_.emplace();
+
+  [[nodiscard]] Recorder::Run wait(std::uint16_t pauses, unsigned& paused) {
+    word_ = 0;
+    Recorder recorder(reinterpret_cast<const std::byte*>(&word_), sizeof word_,
+                      {.threads = 2, .schedule = {.pauses = pauses}, .mutation = {}});
+    return recorder.run([&](unsigned thread) {
+      if (thread == 1) word_.fetch_add(1);
+      for (paused = thread == 0 ? 0 : paused; word_.load() == 0; ++paused) pm::pause();
+    });
+  }
+
+ private:
+  std::optional<std::atomic<std::uint64_t>> memory_;
+};
+
+TEST_F(WaitingTest, AThreadThatWaitsPausesAsOftenAsItsScheduleSays) {
+  for (const unsigned pauses : {1U, 16U, 64U}) {
+    unsigned paused = 0;
+    EXPECT_FALSE(wait(static_cast<std::uint16_t>(pauses), paused).hung);
+    EXPECT_EQ(paused, pauses);
+  }
+}
+
+TEST_F(WaitingTest, StepsBeforeAndAfterALockIsTakenAreTold) {
+  unsigned paused = 0;
+  const Recorder::Run run = wait(1, paused);
+  ASSERT_EQ(run.steps.locks.size(), 2U);
+  EXPECT_EQ(run.steps.locks[0] + 1, run.steps.locks[1]);
+}
+
 TEST(EventSourceTest, AForeignFlushTellsWhatNothingExplains) {
   alignas(64) std::array<std::uint64_t, 16> now{};
   const std::array<std::uint64_t, 16> before{};

@@ -7,6 +7,7 @@
 #include "crash/cut.h"
 #include "crash/deviation.h"
 #include "crash/heap_oracle.h"
+#include "crash/live.h"
 #include "crash/session.h"
 #include "pm/pm.h"
 
@@ -139,6 +140,7 @@ class Recording {
     const bool closes = rng.below(4) == 0;
     if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
     Recording before(uncut, bench_);
+    before.asks_live_ = false;
     Verdict first = before.run();
     if (first.violation || first.run.hung || !before.instance_) {
       verdict_ = std::move(first);
@@ -147,7 +149,7 @@ class Recording {
     if (closes) before.instance_->close();
     before.instance_.reset();
     memory_ = bench_.live().span();
-    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_cut_to_mend(first.run);
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_first_cut(first.run);
     if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
     Recorded& run = recorded();
     run.first_cut.reset(new FirstCut{first.run.trace, cut_->event, cut_->lines, closes});
@@ -162,36 +164,35 @@ class Recording {
     return true;
   }
 
-  /// Any state, half of the time; else of several the one in which recovery has most to mend.
-  [[nodiscard]] CutState draw_cut_to_mend(const Recorded& run) {
-    constexpr unsigned most_states = 12;
+  /// Any state, one of four times; else one in which recovery has something to mend.
+  [[nodiscard]] CutState draw_first_cut(const Recorded& run) {
+    constexpr std::uint16_t few_keys = 200;
+    const unsigned most_states = what_.program.keys <= few_keys ? 160 : 32;
     Rng rng(what_.cut, 9);
-    const auto draw = [&](Draw how) {
-      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), how, rng);
-    };
-    if (rng.below(2) == 0) return draw(Draw::any);
-    CutState best = draw(Draw::torn);
-    std::size_t mended = flushes_of_recovery(best);
-    for (unsigned i = 1; i < most_states; ++i) {
-      CutState other = draw(Draw::torn);
-      const std::size_t flushes = flushes_of_recovery(other);
-      if (flushes <= mended) continue;
-      mended = flushes;
-      best = std::move(other);
-    }
-    return best;
+    if (rng.below(4) == 0)
+      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), rng);
+    return draw_cut_to_mend(
+        run, what_.domain, what_.program.threads, bench_.image(), most_states,
+        [&] { return recover_in_image(); }, rng);
   }
-  [[nodiscard]] std::size_t flushes_of_recovery(const CutState& cut) {
-    std::ranges::copy(cut.content, memory_.begin());
-    Recorder recorder(
-        memory_.data(), memory_.size(),
-        {.threads = 1, .schedule = {.software = what_.schedule.software}, .mutation = {}});
-    std::unique_ptr<Instance> instance;
-    const Recorder::Run run = recorder.run(
-        [&](unsigned) { instance = recover(what_.subject, vocabulary_, bench_.live()).instance; });
-    if (run.hung) static_cast<void>(instance.release());
-    return static_cast<std::size_t>(
-        std::ranges::count(run.trace, Event::Kind::flush, &Event::kind));
+  /// What a recovery of the sound program from the state in the image stores.
+  [[nodiscard]] Trace recover_in_image() {
+    Image& image = bench_.image();
+    Watch& watch = bench_.watch();
+    watch.mutate({});
+    watch.expect_keys(what_.program.keys);
+    Recovered recovered;
+    image.mark();
+    watch.record(true);
+    const Ending ending = watch.run([&] {
+      recovered = recover(what_.subject, vocabulary_, image.memory());
+      recovered.instance.reset();
+    });
+    Trace trace = watch.take_trace();
+    watch.record(false);
+    image.undo();
+    if (ending != Ending::returned) static_cast<void>(recovered.instance.release());
+    return trace;
   }
 
   void perform(Recorder& recorder, std::uint32_t operation) {
@@ -206,6 +207,7 @@ class Recording {
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = 1,
                        .schedule = {.software = what_.schedule.software},
+                       .most_steps = most_steps_for(what_.program.keys),
                        .mutation = what_.mutation,
                        .before = is_foreign() ? recorded().before.data() : nullptr});
     return recorder.run([&](unsigned) {
@@ -296,17 +298,29 @@ class Recording {
       }
       run.telling = find_lower_floors(run.trace, prologue_.deviations);
     }
+    verdict_.work += prologue_.steps.count + main.steps.count;
     verdict_.steps = main.steps;
     verdict_.sites = std::move(prologue_.sites);
     verdict_.sites.insert(main.sites.begin(), main.sites.end());
     verdict_.trace_digest = digest(run.trace);
     // A mutant's stores are the original's, which was asked.
-    if (!is_foreign() && !run.hung && what_.mutation.kind == Mutation::Kind::none)
-      verdict_.violation = unseen_change(run, memory_);
+    if (run.hung || what_.mutation.kind != Mutation::Kind::none) return;
+    if (!is_foreign()) verdict_.violation = unseen_change(run, memory_);
+    if (!verdict_.violation && instance_ && asks_live_) look_at_live();
+  }
+
+  void look_at_live() {
+    Live live = ask_live(*instance_, recorded(), vocabulary_, what_.schedule.software);
+    verdict_.work += live.steps;
+    verdict_.violation = std::move(live.violation);
+    if (!live.hung) return;
+    static_cast<void>(instance_.release());
+    if (is_foreign()) close_copy(memory_.data());
   }
 
   const Case& what_;
   Bench& bench_;
+  bool asks_live_ = true;
   Vocabulary vocabulary_;
   std::optional<CutState> cut_;
   std::unique_ptr<Instance> instance_;

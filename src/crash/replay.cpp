@@ -105,6 +105,8 @@ void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& w
   if (version >= 3) what.transactions = reader.number("transactions", 0, 1) != 0;
   if (version >= 4) what.cut = reader.number("first_cut", 0, ~std::uint64_t{0});
   if (version >= 3) what.subject.heap = static_cast<HeapKind>(reader.one_of("heap", heaps));
+  if (what.cut != 0 && what.subject.heap == HeapKind::pmdk && wrong.empty())
+    wrong = "field 'first_cut' needs heap slab";
   program.key_kind = static_cast<KeyKind>(reader.one_of("key_kind", kinds));
   what.domain = static_cast<Domain>(reader.one_of("domain", domains));
   what.bounds.reorder = reader.number("reorder", 0, 1) != 0;
@@ -122,6 +124,9 @@ void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& w
   what.schedule.first = static_cast<std::uint8_t>(schedule.number("first", 0, 7));
   if (version >= 3)
     what.schedule.software = static_cast<std::uint8_t>(schedule.number("software", 0, 255));
+  if (version >= 4)
+    what.schedule.pauses =
+        static_cast<std::uint16_t>(schedule.number("pauses", 1, most_pauses_in_a_row));
   for (const Json& each : schedule.list("preemptions", most_operations)) {
     Reader one(each, "schedule.preemptions.", wrong);
     what.schedule.preemptions.push_back(
@@ -161,6 +166,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"domain", name_of(what.domain)},
           {"reorder", what.bounds.reorder ? 1 : 0},
           {"transactions", what.transactions ? 1 : 0},
+          {"first_cut", what.cut},
           {"threads", program.threads},
           {"keys", program.keys},
           {"universe", program.universe},
@@ -170,6 +176,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"schedule",
            {{"first", what.schedule.first},
             {"software", what.schedule.software},
+            {"pauses", what.schedule.pauses},
             {"preemptions", preemptions},
             {"order", what.schedule.order}}},
           {"trace_digest", verdict.trace_digest},

@@ -37,12 +37,18 @@ struct Schedule {
   std::vector<std::uint8_t> order{};
   /// Bit t: every hardware transaction of thread t aborts, so that it takes the software path.
   std::uint8_t software = 0;
+  /// How often a thread that waits pauses before it hands over: code that gives up after some tries
+  /// does so only where this is more.
+  std::uint16_t pauses = 1;
 };
+inline constexpr std::uint16_t most_pauses_in_a_row = 4096;
 
 /// What a run tells about where preemptions matter.
 struct Steps {
   std::uint64_t count = 0;
   std::vector<std::uint64_t> flushes;  ///< steps between a flush and its fence
+  /// Of several threads: steps just before and after a lock is taken, and after it is released.
+  std::vector<std::uint64_t> locks{};
   /// Of a mutant: steps from the mutated place to the next fence of the thread.
   std::vector<std::uint64_t> exposed{};
   /// Where preemptions matter most.
@@ -51,11 +57,22 @@ struct Steps {
   }
 };
 
+/// Where change points are drawn from.
+enum class Near : std::uint8_t { anything, flushes, locks };
+
+/// Mostly 1, now and then 16 to 64, and seldom more than a thousand.
+[[nodiscard]] inline std::uint16_t draw_pauses(Rng& rng) {
+  constexpr std::uint64_t seldom = 32;
+  const std::uint64_t drawn = rng.below(seldom);
+  if (drawn == 0) return 1100;
+  return static_cast<std::uint16_t>(drawn < seldom / 4 ? 16 + rng.below(49) : 1);
+}
+
 /// A PCT schedule for bugs of depth `depth` (1 or more): random priorities, `depth` - 1 change
-/// points. `near_flushes`: they are drawn from between flushes and fences, not from everywhere.
+/// points, drawn from steps near something, or from everywhere where there is no such step.
 [[nodiscard]] inline Schedule draw_schedule(const Steps& steps, unsigned threads, unsigned depth,
-                                            bool near_flushes, Rng& rng) {
-  const std::vector<std::uint64_t>& near = steps.telling();
+                                            Near what, Rng& rng) {
+  const std::vector<std::uint64_t>& near = what == Near::locks ? steps.locks : steps.telling();
   Schedule schedule;
   schedule.order.resize(threads);
   std::iota(schedule.order.begin(), schedule.order.end(), std::uint8_t{0});
@@ -63,8 +80,9 @@ struct Steps {
   schedule.first = schedule.order.front();
   if (threads == 1 || steps.count == 0) return schedule;
   for (unsigned left = depth; left > 1; --left) {
-    const std::uint64_t step = near_flushes && !near.empty() ? near[rng.below(near.size())] + 1
-                                                             : 1 + rng.below(steps.count);
+    const bool anywhere = what == Near::anything || near.empty();
+    const std::uint64_t step =
+        anywhere ? 1 + rng.below(steps.count) : near[rng.below(near.size())] + 1;
     schedule.preemptions.push_back({step, Preemption::demote});
   }
   std::sort(schedule.preemptions.begin(), schedule.preemptions.end(),

@@ -56,7 +56,8 @@ TEST(ScheduleTest, DrawnSchedulesHaveTheDepthAskedFor) {
   Rng rng(1, 1);
   std::set<std::uint8_t> firsts;
   for (unsigned i = 0; i < 200; ++i) {
-    const Schedule schedule = draw_schedule(steps, 3, 3, i % 2 == 0, rng);
+    const Schedule schedule =
+        draw_schedule(steps, 3, 3, i % 2 == 0 ? Near::flushes : Near::anything, rng);
     firsts.insert(schedule.first);
     ASSERT_EQ(schedule.order.size(), 3U);
     EXPECT_EQ(schedule.first, schedule.order.front());
@@ -69,6 +70,33 @@ TEST(ScheduleTest, DrawnSchedulesHaveTheDepthAskedFor) {
       }
   }
   EXPECT_EQ(firsts.size(), 3U);
+}
+
+TEST(ScheduleTest, PausesAreMostlyOneAndNowAndThenMany) {
+  Rng rng(1, 1);
+  unsigned one = 0;
+  unsigned some = 0;
+  unsigned many = 0;
+  for (unsigned i = 0; i < 1000; ++i) {
+    const std::uint16_t pauses = draw_pauses(rng);
+    ASSERT_LE(pauses, most_pauses_in_a_row);
+    ++(pauses == 1 ? one : pauses >= 16 && pauses <= 64 ? some : many);
+  }
+  EXPECT_GT(one, 600U);
+  EXPECT_GT(some, 100U);
+  EXPECT_GT(many, 10U);
+  EXPECT_LT(many, 60U);
+}
+
+TEST(ScheduleTest, ChangePointsAreDrawnFromLocksToo) {
+  Steps steps;
+  steps.count = 1000;
+  steps.flushes = {100};
+  steps.locks = {500, 501};
+  Rng rng(1, 1);
+  for (unsigned i = 0; i < 50; ++i)
+    for (const Preemption& each : draw_schedule(steps, 2, 3, Near::locks, rng).preemptions)
+      EXPECT_TRUE(each.step == 501 || each.step == 502);
 }
 
 TEST(DepthFirstTest, VisitsEveryScheduleWithinItsBoundOnce) {

@@ -1,18 +1,12 @@
 // The search: programs made from seeds, each under several schedules, within a budget.
 #include <algorithm>
-#include <chrono>
+#include <functional>
 
-#include "crash/session.h"
+#include "crash/clock.h"
+#include "crash/growth.h"
+#include "crash/ways.h"
 
 namespace perdure::crash {
-namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 // Now and then the creation itself is explored, with a bulk load every other time. Half of the
 // programs are long, so that large leaves split, run empty and are used again.
 ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
@@ -30,6 +24,7 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   }
   if (seed % 8 == 0) made.preload = 0;
   made.load = seed % 8 == 4;
+  made.crowded = plan.shape == Shape::crowded;
   return made;
 }
 
@@ -52,74 +47,196 @@ void add(const Case& what, Verdict& verdict, Summary& summary) {
   summary.violation = std::move(verdict.violation);
 }
 
+// What things cost, in about microseconds of a common machine. The shares of ways follow this and
+// no clock, so that the same seed gives the same programs everywhere.
+
+double cost_of_pool(const Plan& plan) {
+  constexpr double a_kilobyte = 1;
+  return static_cast<double>(plan.subject.pool_bytes >> 10) * a_kilobyte;
+}
+
+double cost_of_events(std::size_t events) {
+  constexpr double an_event = 0.3;
+  return static_cast<double>(events) * an_event;
+}
+
+double cost_of(const Case& what, const Plan& plan, const Verdict& verdict) {
+  constexpr double a_known_state = 2;
+  constexpr double a_recovery = 20;
+  constexpr double a_step = 0.01;
+  const Coverage& coverage = verdict.coverage;
+  const auto alike = static_cast<double>(coverage.alike);
+  const auto recovered = static_cast<double>(coverage.states + coverage.recovery_cuts) - alike;
+  return cost_of_pool(plan) * (what.cut != 0 ? 2 : 1) + cost_of_events(verdict.run.trace.size()) +
+         alike * a_known_state + recovered * a_recovery +
+         static_cast<double>(verdict.work) * a_step;
+}
+
+/// One budget, which programs are explored within.
+class Search {
+ public:
+  Search(const Plan& budget, const Progress& progress)
+      : seconds_(budget.seconds), most_states_(budget.most_states), progress_(progress) {}
+
+  /// No run takes more than this of the time: variety finds more than depth.
+  void bound_runs(double share) { share_ = share; }
+
+  /// The program that the plan makes of the seed, under all its schedules. Returns the cost.
+  double program(const Plan& plan, Bench& bench, std::uint64_t seed);
+
+  [[nodiscard]] bool is_over() {
+    summary_.seconds = now_seconds() - began_;
+    // A mutant that no run meets gives no states.
+    return summary_.violation || summary_.seconds >= seconds_ ||
+           std::max(summary_.coverage.states, summary_.runs) >= most_states_;
+  }
+  [[nodiscard]] Summary end() {
+    summary_.time_up = !summary_.violation && summary_.seconds >= seconds_;
+    return std::move(summary_);
+  }
+
+ private:
+  struct Draws {
+    Rng schedules;
+    Rng paths;   ///< elided or not
+    Rng pauses;  ///< of threads that wait
+  };
+  struct Place {
+    const Plan& plan;
+    Bench& bench;
+    Draws& draws;
+  };
+  Steps one(Case what, const Place& place);
+  void some_schedules(Case what, const Steps& steps, unsigned of_each, const Place& place);
+  void all_schedules(Case what, const Place& place);
+
+  double seconds_;
+  std::uint64_t most_states_;
+  const Progress& progress_;
+  double share_ = 1.0 / 8;
+  double began_ = now_seconds();
+  double cost_ = 0;  ///< of the program
+  Summary summary_;
+};
+
+Steps Search::one(Case what, const Place& place) {
+  double run_end = began_ + seconds_;
+  if (most_states_ == ~std::uint64_t{0})
+    run_end = std::min(run_end, now_seconds() + seconds_ * share_);
+  else
+    what.bounds.states = std::min(what.bounds.states, most_states_ - summary_.coverage.states);
+  Verdict verdict = explore(what, place.bench, [&] { return now_seconds() > run_end; });
+  cost_ += cost_of(what, place.plan, verdict);
+  add(what, verdict, summary_);
+  static_cast<void>(is_over());
+  progress_(summary_);
+  return verdict.steps;
+}
+
+void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, const Place& place) {
+  const Plan& plan = place.plan;
+  Draws& draws = place.draws;
+  const auto run = [&](const Schedule& schedule) {
+    what.schedule = schedule;
+    what.schedule.software = software_threads(plan, draws.paths);
+    what.schedule.pauses = draw_pauses(draws.pauses);
+    return one(what, place);
+  };
+  static constexpr Near turns[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
+  for (unsigned i = 0; i < of_each && !is_over(); ++i) {
+    const auto depth = static_cast<unsigned>(2 + draws.schedules.below(plan.depth - 1));
+    // Who inserts where all do is met beside a change of structure, whatever it has flushed.
+    const Near near = plan.shape == Shape::crowded && i == 0 ? Near::locks : turns[i % 4];
+    run(draw_schedule(steps, plan.threads, depth, near, draws.schedules));
+  }
+  DepthFirst systematic(steps, plan.threads, plan.preemptions, draws.schedules);
+  for (unsigned i = 0; i < of_each && !systematic.done() && !is_over(); ++i) {
+    const Schedule schedule = systematic.next();
+    const Steps met = run(schedule);
+    systematic.ran(schedule, met);
+  }
+}
+
+void Search::all_schedules(Case what, const Place& place) {
+  const Plan& plan = place.plan;
+  what.schedule.software = software_threads(plan, place.draws.paths);
+  const Steps steps = one(what, place);
+  if (plan.threads == 1) return;
+  what.only_threads = !plan.transactions;
+  // A mutant may be wrong only beside another thread's change that is interrupted.
+  std::vector<Steps> places{steps};
+  if (!steps.exposed.empty()) places.emplace_back(steps).exposed.clear();
+  for (const Steps& at : places)
+    some_schedules(what, at, plan.schedules / static_cast<unsigned>(places.size()), place);
+}
+
+double Search::program(const Plan& plan, Bench& bench, std::uint64_t seed) {
+  cost_ = 0;
+  Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation, plan.transactions};
+  if (plan.shape == Shape::growing) {
+    std::size_t events = 0;
+    what.program = draw_growth(plan, seed, bench, events);
+    cost_ += cost_of_pool(plan) + cost_of_events(events);
+  } else {
+    what.program = generate(program_plan(plan, seed));
+  }
+  ++summary_.programs;
+  Draws draws{Rng(seed, 6), Rng(seed, 8), Rng(seed, 15)};
+  const Place place{plan, bench, draws};
+  if (plan.cuts == 0) all_schedules(what, place);
+  for (unsigned cut = 1; cut <= plan.cuts && !is_over(); ++cut) {
+    what.cut = draw_cut_number(draws.schedules, cut);
+    all_schedules(what, place);
+  }
+  return cost_;
+}
+
 }  // namespace
 
-Summary explore_many(const Plan& plan, Bench& bench,
-                     const std::function<void(const Summary&)>& progress) {
-  Summary summary;
-  const double began = now_seconds();
-  const double end = began + plan.seconds;
-  // No run takes more than its share: variety finds more than depth.
-  double run_end = end;
-  const Stop stop = [&] { return now_seconds() > run_end; };
-  const auto spent = [&] {
-    summary.seconds = now_seconds() - began;
-    // A mutant that no run meets gives no states.
-    return summary.seconds >= plan.seconds ||
-           std::max(summary.coverage.states, summary.runs) >= plan.most_states;
+Summary explore_many(const Plan& plan, Bench& bench, const Progress& progress) {
+  Search search(plan, progress);
+  for (std::uint64_t seed = plan.seed; !search.is_over(); ++seed)
+    static_cast<void>(search.program(plan, bench, seed));
+  return search.end();
+}
+
+// The next program is always that of the way that is farthest behind its share. The plan's own way
+// begins, with a few programs, because most defects show there at once; the others follow one after
+// the other, those with large shares first. Of those with small ones another is the first for
+// another seed: a short budget does not come to all of them.
+Summary explore_in_all_ways(const Plan& plan, Benches& benches, const Progress& progress) {
+  struct State {
+    Plan plan;
+    double share;
+    std::uint64_t seed;
+    double spent;
   };
-  const auto one = [&](Case what) {
-    if (plan.most_states == ~std::uint64_t{0})
-      run_end = std::min(end, now_seconds() + plan.seconds / 8);
-    else
-      what.bounds.states = plan.most_states - summary.coverage.states;
-    Verdict verdict = explore(what, bench, stop);
-    add(what, verdict, summary);
-    spent();
-    progress(summary);
-    return verdict.steps;
-  };
-  const auto some_schedules = [&](Case what, const Steps& steps, unsigned of_each, Rng& rng,
-                                  Rng& paths) {
-    for (unsigned i = 0; i < of_each && !summary.violation && !spent(); ++i) {
-      const auto depth = static_cast<unsigned>(2 + rng.below(plan.depth - 1));
-      what.schedule = draw_schedule(steps, plan.threads, depth, i % 2 == 0, rng);
-      what.schedule.software = software_threads(plan, paths);
-      one(what);
-    }
-    DepthFirst systematic(steps, plan.threads, plan.preemptions, rng);
-    for (unsigned i = 0; i < of_each && !systematic.done(); ++i) {
-      if (summary.violation || spent()) break;
-      what.schedule = systematic.next();
-      what.schedule.software = software_threads(plan, paths);
-      systematic.ran(what.schedule, one(what));
-    }
-  };
-  const auto all_schedules = [&](Case what, Rng& rng, Rng& paths) {
-    what.schedule.software = software_threads(plan, paths);
-    const Steps steps = one(what);
-    if (plan.threads == 1) return;
-    what.only_threads = !plan.transactions;
-    // A mutant may be wrong only beside another thread's change that is interrupted.
-    std::vector<Steps> places{steps};
-    if (!steps.exposed.empty()) places.emplace_back(steps).exposed.clear();
-    for (const Steps& at : places)
-      some_schedules(what, at, plan.schedules / static_cast<unsigned>(places.size()), rng, paths);
-  };
-  for (std::uint64_t seed = plan.seed; !summary.violation && !spent(); ++seed) {
-    Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation, plan.transactions};
-    what.program = generate(program_plan(plan, seed));
-    ++summary.programs;
-    Rng rng(seed, 6);
-    Rng paths(seed, 8);
-    if (plan.cuts == 0) all_schedules(what, rng, paths);
-    for (unsigned cut = 1; cut <= plan.cuts && !summary.violation && !spent(); ++cut) {
-      what.cut = draw_cut_number(rng, cut);
-      all_schedules(what, rng, paths);
-    }
+  constexpr double before_the_second = 150'000;  // of cost
+  constexpr double before_each_other = 50'000;
+  std::vector<State> ways;
+  Planner planner(plan);
+  for (Planner::Planned& each : planner.all())
+    ways.push_back({std::move(each.plan), static_cast<double>(each.share), plan.seed, 0});
+  std::ranges::stable_sort(ways, std::greater<>(), &State::share);
+  const auto small = std::ranges::find_if(
+      ways, [&](const State& way) { return way.share <= ways.front().share / 12; });
+  if (small != ways.end())
+    std::rotate(small,
+                small + static_cast<std::ptrdiff_t>(plan.seed %
+                                                    static_cast<std::uint64_t>(ways.end() - small)),
+                ways.end());
+  for (std::size_t i = 1; i < ways.size(); ++i)
+    ways[i].spent =
+        (before_the_second + before_each_other * static_cast<double>(i - 1)) / ways.front().share;
+  Search search(plan, progress);
+  while (!search.is_over()) {
+    State& next = *std::ranges::min_element(ways, {}, &State::spent);
+    search.bound_runs(&next == &ways.front() ? 1.0 / 8 : 1.0 / 24);
+    const double cost =
+        search.program(next.plan, benches.of(next.plan.subject.pool_bytes), next.seed++);
+    next.spent += cost / next.share;
   }
-  summary.time_up = !summary.violation && summary.seconds >= plan.seconds;
-  return summary;
+  return search.end();
 }
 
 }  // namespace perdure::crash

@@ -3,19 +3,12 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <span>
 
+#include "crash/clock.h"
+
 namespace perdure::crash {
-namespace {
-
-double clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 Bench::Bench(std::size_t pool_bytes, HeapKind heap)
     : live_(pool_bytes, heap == HeapKind::pmdk),
       image_(pool_bytes, heap == HeapKind::pmdk),
@@ -59,16 +52,18 @@ bool is_worth_exploring(const Case& what, const Verdict& verdict) {
 /// Records the case and, unless its run was wrong already, asks an explorer of it.
 template <class Ask>
 Verdict examine(const Case& what, Bench& bench, Ask&& ask) {
+  const std::uint64_t steps_before = bench.watch().all_steps();
   Verdict verdict = record(what, bench);
   if (verdict.violation || !is_worth_exploring(what, verdict)) return verdict;
-  const double began = clock_seconds();
+  const double began = now_seconds();
   const Vocabulary vocabulary(what.program);
   bench.watch().mutate(what.mutation);
   Explorer explorer(what.subject, vocabulary, bench.image(), bench.watch(), what.domain,
                     what.bounds);
   verdict.violation = ask(explorer, verdict.run);
   verdict.coverage = explorer.coverage();
-  verdict.exploring_seconds = clock_seconds() - began;
+  verdict.exploring_seconds = now_seconds() - began;
+  verdict.work += bench.watch().all_steps() - steps_before;
   return verdict;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,7 @@ struct Verdict {
   Steps steps;
   std::set<Site> sites;
   double exploring_seconds = 0;  ///< without recording the run
+  std::uint64_t work = 0;        ///< steps of all that was run for it
   Recorded run;
 };
 
@@ -60,6 +62,19 @@ class Bench {
   std::array<std::vector<std::byte>, 2> garbage_;  ///< made when first asked for
 };
 
+/// One for each size of pool, made when it is first asked for.
+class Benches {
+ public:
+  explicit Benches(HeapKind heap) : heap_(heap) {}
+  [[nodiscard]] Bench& of(std::size_t pool_bytes) {
+    return benches_.try_emplace(pool_bytes, pool_bytes, heap_).first->second;
+  }
+
+ private:
+  HeapKind heap_;
+  std::map<std::size_t, Bench> benches_;
+};
+
 using Stop = std::function<bool()>;  ///< true when time is up
 
 /// Runs the program without a cut and records it. `hung` and wrong answers are found by exploring.
@@ -69,6 +84,23 @@ using Stop = std::function<bool()>;  ///< true when time is up
 /// record + one state.
 [[nodiscard]] Verdict try_state(const Case& what, Bench& bench, std::uint32_t event,
                                 const std::vector<LineState>& lines);
+
+/// What programs are made for.
+enum class Shape : std::uint8_t {
+  mixed,    ///< styles that change from stretch to stretch
+  growing,  ///< they begin shortly before an operation that does more than any before it
+  crowded,  ///< all threads insert at the same place
+};
+
+/// What the caller has chosen, and no way to look changes (crash/ways.h).
+struct Chosen {
+  bool threads = false;
+  bool keys = false;
+  bool preload = false;
+  bool operations = false;
+  bool pool = false;
+  std::vector<std::string> options{};
+};
 
 struct Plan {
   Subject subject;
@@ -85,6 +117,8 @@ struct Plan {
   unsigned depth = 4;         ///< of PCT schedules, 2 or more: one change point less than this
   unsigned preemptions = 2;   ///< of depth-first schedules
   bool long_programs = true;  ///< half of the programs are
+  Shape shape = Shape::mixed;
+  Chosen chosen{};
   bool reuse = false;         ///< all are, and use blocks again (else one in four, a short one)
   unsigned cuts = 0;          ///< of each program, which goes on behind it; 0: it is not cut
   bool transactions = false;  ///< elided paths, and some threads on the software ones
@@ -115,9 +149,14 @@ struct Summary {
   std::set<Site> sites;
 };
 
+using Progress = std::function<void(const Summary&)>;  ///< told now and then
+
 /// Programs from the seed on, each under several schedules, until time or states are spent or a
-/// violation is found. `progress` is told now and then.
-[[nodiscard]] Summary explore_many(const Plan& plan, Bench& bench,
-                                   const std::function<void(const Summary&)>& progress);
+/// violation is found.
+[[nodiscard]] Summary explore_many(const Plan& plan, Bench& bench, const Progress& progress);
+/// The same in all ways to look (crash/ways.h), each of which has a share of the budget, begin with
+/// the plan's own.
+[[nodiscard]] Summary explore_in_all_ways(const Plan& plan, Benches& benches,
+                                          const Progress& progress);
 
 }  // namespace perdure::crash

@@ -49,7 +49,7 @@ class Trial {
     constexpr auto most_time = std::chrono::seconds(1);
     const auto stop_at = std::chrono::steady_clock::now() + most_time;
     Case candidate = what;
-    candidate.schedule = {};
+    candidate.schedule = {.software = what.schedule.software, .pauses = what.schedule.pauses};
     Rng rng(1, 9);
     const Verdict undisturbed = record(candidate, bench_);
     if (undisturbed.violation) return false;
@@ -59,6 +59,8 @@ class Trial {
       const auto left = stop_at - std::chrono::steady_clock::now();
       if (left.count() <= 0) return false;
       candidate.schedule = schedules.next();
+      candidate.schedule.software = what.schedule.software;
+      candidate.schedule.pauses = what.schedule.pauses;
       Steps steps;
       if (fails_until(candidate, verdict, left, &steps)) {
         what = candidate;
@@ -71,12 +73,17 @@ class Trial {
   [[nodiscard]] bool time_up() const { return std::chrono::steady_clock::now() > end_; }
 
  private:
+  /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
   [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
-    constexpr std::uint64_t most_cuts = 6;
+    constexpr unsigned most_cuts = 24;
+    const Deadline stop_at = deadline_after(1);
     Case candidate = what;
-    for (std::uint64_t i = 1; i <= most_cuts && !time_up(); ++i) {
-      candidate.cut = 2 * i + what.cut % 2;
-      if (!fails(candidate, verdict)) continue;
+    Rng rng(what.cut, 16);
+    for (unsigned i = 0; i < most_cuts; ++i) {
+      const auto left = stop_at - std::chrono::steady_clock::now();
+      if (left.count() <= 0) return false;
+      candidate.cut = draw_cut_number(rng, i);
+      if (!fails_until(candidate, verdict, left)) continue;
       what = candidate;
       return true;
     }

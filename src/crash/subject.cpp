@@ -373,11 +373,15 @@ Result<const IndexInfo*> find_subject(const std::string& name) {
   return found;
 }
 
+bool is_about_nodes(const IndexOption& option) {
+  return option.name.ends_with("entries") || option.name.ends_with("buckets");
+}
+
 IndexOptions small_options(const IndexInfo& info) {
   IndexOptions options;
   for (const IndexOption& option : info.options) {
-    const bool nodes = option.name.ends_with("entries") || option.name.ends_with("buckets");
-    const std::uint64_t wanted = nodes ? small_node : std::min(option.fallback, most_of_a_table);
+    const std::uint64_t wanted =
+        is_about_nodes(option) ? small_node : std::min(option.fallback, most_of_a_table);
     options.set(option.name, std::clamp(wanted, option.least, option.most));
   }
   return options;

@@ -103,7 +103,9 @@ void close_copy(const std::byte* base);
 /// Errors: usage.
 [[nodiscard]] Result<const IndexInfo*> find_subject(const std::string& name);
 
-/// The smallest value of every option that is about size, so that few keys make many nodes.
+/// An option that says how much a node holds.
+[[nodiscard]] bool is_about_nodes(const IndexOption& option);
+/// A small value of every option that is about size, so that few keys make many nodes.
 [[nodiscard]] IndexOptions small_options(const IndexInfo& info);
 
 }  // namespace perdure::crash

@@ -78,6 +78,7 @@ void Watch::record(bool on) {
 void Watch::begin() {
   PERDURE_ASSERT(active == nullptr);
   ticks_ = 0;
+  all_steps_ += steps_;
   steps_ = 0;
   pauses_ = 0;
   before_ = install(this);

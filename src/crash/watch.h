@@ -55,7 +55,10 @@ class Watch final : public platform::Observer {
   [[nodiscard]] Trace take_trace();
   void mutate(const Mutation& mutation) noexcept { mutation_ = mutation; }
 
-  static constexpr std::uint64_t most_steps = 4'000'000;
+  /// Of all runs so far: what they have cost, by no clock.
+  [[nodiscard]] std::uint64_t all_steps() const noexcept { return all_steps_; }
+  /// A run asks for each of so many keys.
+  void expect_keys(std::uint64_t keys) noexcept { most_steps_ = most_steps_for(keys); }
   static constexpr std::uint64_t most_pauses = 20'000;
   /// Seconds of wall clock for one run: a guard against loops that no hook sees, so far above what
   /// any run takes that verdicts do not depend on the machine's speed.
@@ -88,7 +91,7 @@ class Watch final : public platform::Observer {
   void end();
   void look_at(const void* base, std::size_t bytes);
   void count() {
-    if (++steps_ > most_steps) stop(Ending::out_of_steps);
+    if (++steps_ > most_steps_) stop(Ending::out_of_steps);
   }
   /// A load that nobody waits for is only counted, a run of them at a time.
   void hush() noexcept;
@@ -121,6 +124,8 @@ class Watch final : public platform::Observer {
   Mutation mutation_;
   Callers callers_;
   std::uint64_t steps_ = 0;
+  std::uint64_t all_steps_ = 0;  ///< of the runs before
+  std::uint64_t most_steps_ = most_steps_for(0);
   std::uint64_t quiet_given_ = 0;  ///< quiet loads, when they were last set
   std::uint64_t pauses_ = 0;
   volatile std::uint32_t ticks_ = 0;  ///< of the run under way

@@ -47,7 +47,91 @@ const char* name_of(Action action) noexcept {
   return names[static_cast<std::size_t>(action)];
 }
 
+namespace {
+
+/// The run's places in the order in which they are inserted.
+std::vector<std::uint16_t> crowd_order(std::uint16_t width, Rng& rng) {
+  std::vector<std::uint16_t> order(width);
+  for (std::uint16_t i = 0; i < width; ++i) order[i] = i;
+  switch (rng.below(5)) {
+    case 0:
+      break;
+    case 1:
+      std::ranges::reverse(order);
+      break;
+    case 2:  // from both ends
+      for (std::uint16_t i = 0; i < width; ++i)
+        order[i] = static_cast<std::uint16_t>(i % 2 == 0 ? i / 2 : width - 1 - i / 2);
+      break;
+    default:
+      std::shuffle(order.begin(), order.end(), rng);
+  }
+  return order;
+}
+
+/// Inserts a run of adjacent keys between others, dealt out to the threads at random: nodes split
+/// there, and those above them, while others do.
+Program generate_crowd(const ProgramPlan& plan) {
+  Rng rng(plan.seed, 1);
+  Program program{plan.key_kind, plan.threads, plan.keys, plan.seed, {}, {}};
+  const auto width = static_cast<std::uint16_t>(std::min<unsigned>(plan.operations, plan.keys));
+  const auto begin = static_cast<std::uint16_t>(rng.below(plan.keys - width + std::uint64_t{1}));
+  // None, a third or half of them are there before.
+  const std::uint64_t gap = rng.below(3);
+  const auto is_there = [&](std::uint16_t key) {
+    return key < begin || key >= begin + width || (gap > 0 && key % (4 - gap) == 0);
+  };
+  std::vector<std::uint16_t> others;
+  for (std::uint16_t key = 0; key < plan.keys; ++key)
+    if (is_there(key)) others.push_back(key);
+  // Nodes that were filled in order are half full but for the last, others more.
+  if (rng.below(2) == 0) std::shuffle(others.begin(), others.end(), rng);
+  std::uint64_t stamp = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(others.size(), plan.preload); ++i)
+    program.preload.push_back({Action::insert, 0, others[i], 0, ++stamp});
+  for (const std::uint16_t place : crowd_order(width, rng)) {
+    const auto key = static_cast<std::uint16_t>(begin + place);
+    if (is_there(key)) continue;
+    const auto thread = static_cast<std::uint8_t>(rng.below(plan.threads));
+    program.operations.push_back({Action::insert, thread, key, 0, ++stamp});
+    constexpr std::uint64_t seldom = 8;
+    if (rng.below(seldom) != 0) continue;
+    program.operations.push_back({rng.below(2) == 0 ? Action::remove : Action::lookup,
+                                  static_cast<std::uint8_t>(rng.below(plan.threads)), key, 0,
+                                  ++stamp});
+  }
+  return program;
+}
+
+}  // namespace
+
+Program around(const Program& program, std::size_t first, std::size_t count, unsigned threads) {
+  Rng rng(program.universe, 13);
+  Program made = program;
+  made.threads = threads;
+  made.preload.resize(first);
+  made.operations.clear();
+  std::uint64_t stamp = program.preload.size();
+  for (std::size_t i = first; i < std::min(program.preload.size(), first + count); ++i) {
+    Operation operation = program.preload[i];
+    operation.thread = static_cast<std::uint8_t>(rng.below(threads));
+    made.operations.push_back(operation);
+    if (rng.below(2) == 0) continue;
+    static constexpr Action others[] = {Action::upsert, Action::update, Action::remove,
+                                        Action::lookup};
+    operation.action = others[rng.below(std::size(others))];
+    operation.thread = static_cast<std::uint8_t>(rng.below(threads));
+    // One that was inserted, most often lately.
+    const std::size_t back = rng.below(rng.below(2) == 0 ? 4 : i + 1);
+    operation.key = program.preload[i - std::min(i, back)].key;
+    operation.stamp = ++stamp;
+    made.operations.push_back(operation);
+  }
+  return made;
+}
+
 Program generate(const ProgramPlan& plan) {
+  if (plan.crowded) return generate_crowd(plan);
   Rng rng(plan.seed, 1);
   Program program;
   program.key_kind = plan.key_kind;

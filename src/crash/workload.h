@@ -55,8 +55,9 @@ struct ProgramPlan {
   unsigned operations = 24;
   std::uint16_t keys = 32;
   unsigned preload = 0;
-  bool load = false;   ///< by one bulk load, which is explored, in place of insertions
-  bool reuse = false;  ///< every other stretch empties a run of keys, the next fills another
+  bool load = false;     ///< by one bulk load, which is explored, in place of insertions
+  bool reuse = false;    ///< every other stretch empties a run of keys, the next fills another
+  bool crowded = false;  ///< all insert at one place, in order, into what is full of other keys
   std::uint64_t seed = 1;
   bool ordered = true;
 };
@@ -64,6 +65,12 @@ struct ProgramPlan {
 /// Operations that change style from seed to seed: growing, shrinking, one hot neighbourhood that
 /// splits and merges, updates in place, everything mixed.
 [[nodiscard]] Program generate(const ProgramPlan& plan);
+
+/// `program`, one thread's, with `first` of its operations as preload and the next `count` ones as
+/// operations of all `threads`, some others among them: what happens at one of them happens beside
+/// those.
+[[nodiscard]] Program around(const Program& program, std::size_t first, std::size_t count,
+                             unsigned threads);
 
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};
 inline constexpr std::uint64_t bad_stamp = absent - 1;

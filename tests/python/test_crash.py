@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,25 @@ def test_the_same_seed_gives_the_same_trace_and_verdict(index: str, tmp_path: Pa
     assert first.returncode == second.returncode == (5 if index.startswith("toy:") else 0)
     assert found(first)["trace_digest"]
     assert found(first) == found(second)
+
+
+def test_states_and_budget_end_an_exploration_whichever_comes_first() -> None:
+    began = time.monotonic()
+    flags = ["--index", "toy:missing_flush:repaired", "--threads", "1", "--json"]
+    by_clock = crash(*flags, "--states", "1000000000", "--budget", "10")
+    assert by_clock.returncode == 0, by_clock.stderr
+    assert 9 < time.monotonic() - began < 60
+    by_states = crash(*flags, "--states", "500", "--budget", "200")
+    assert by_states.returncode == 0
+    assert 500 <= found(by_states)["coverage"]["states"] < 1000
+    assert time.monotonic() - began < 90
+
+
+@pytest.mark.parametrize("flag", ["--budget", "--states", "--threads", "--room", "--keys"])
+def test_a_flag_without_a_value_is_not_taken_for_none(flag: str) -> None:
+    done = crash("--index", "toy:missing_flush:repaired", flag, "")
+    assert done.returncode == 2
+    assert flag in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_a_finding_is_replayed(tmp_path: Path) -> None:

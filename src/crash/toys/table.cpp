@@ -50,7 +50,6 @@ struct Table {
   Entry record[records];
 };
 
-constexpr std::uint64_t bit(unsigned slot) { return std::uint64_t{1} << slot; }
 constexpr unsigned nowhere = Table::records;
 
 class TableToy final : public Toy {
@@ -146,23 +145,30 @@ class TableToy final : public Toy {
   /// The lock is in DRAM, but for the toy whose lock survives.
   class Hold {
    public:
-    explicit Hold(TableToy& toy) : toy_(toy) { toy_.take_lock(); }
-    ~Hold() { toy_.drop_lock(); }
+    explicit Hold(TableToy& toy) : toy_(toy), held_(toy_.take_lock()) {}
+    ~Hold() { toy_.drop_lock(held_); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
    private:
     TableToy& toy_;
+    bool held_;
   };
   [[nodiscard]] pm::VersionLock& lock() { return is(Defect::lock_survives) ? table_.lock : lock_; }
-  void take_lock() {
+  /// False: the defect, which loses patience.
+  [[nodiscard]] bool take_lock() {
+    constexpr unsigned most_tries = 16;
+    for (unsigned tries = 0; is(Defect::bounded_retries); ++tries) {
+      if (lock().try_lock()) return true;
+      if (tries == most_tries && has(Defect::bounded_retries)) return false;
+      pm::pause();
+    }
     while (!lock().lock()) {
     }
-    held_ = true;
+    return true;
   }
-  void drop_lock() {
-    if (held_) lock().unlock();
-    held_ = false;
+  void drop_lock(bool held) {
+    if (held) lock().unlock();
     // The defect: the next thread may read and return what is not durable yet.
     if (has(Defect::unlock_before_flush)) pm::persist(&table_.commit, sizeof table_.commit);
   }
@@ -301,7 +307,6 @@ class TableToy final : public Toy {
   Table& table_;
   pm::VersionLock lock_;
   std::uint64_t free_slots_ = 0;  ///< so that a full table is not searched
-  bool held_ = false;
 };
 
 }  // namespace

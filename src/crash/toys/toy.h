@@ -12,6 +12,8 @@ namespace perdure::crash {
 using Word = std::atomic<std::uint64_t>;
 inline constexpr auto relaxed = std::memory_order_relaxed;
 
+[[nodiscard]] constexpr std::uint64_t bit(std::uint64_t slot) { return std::uint64_t{1} << slot; }
+
 class Toy : public IntegerIndex {
  public:
   Toy(Defect defect, bool repaired) : defect_(defect), repaired_(repaired) {}
@@ -40,6 +42,9 @@ class Toy : public IntegerIndex {
 
 [[nodiscard]] std::vector<MediaStruct> table_media(const IndexOptions&);
 [[nodiscard]] std::vector<MediaStruct> list_media(const IndexOptions&);
+[[nodiscard]] std::vector<MediaStruct> chain_media(const IndexOptions&);
+[[nodiscard]] std::vector<MediaStruct> hash_media(const IndexOptions&);
+[[nodiscard]] std::vector<MediaStruct> tree_media(const IndexOptions&);
 
 /// The offset of the pool's root, or null.
 [[nodiscard]] std::uint64_t toy_root(const IndexPlace& place);
@@ -48,6 +53,15 @@ class Toy : public IntegerIndex {
                                                                Defect defect, bool repaired,
                                                                bool create);
 [[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_list(const IndexPlace& place,
+                                                              Defect defect, bool repaired,
+                                                              bool create);
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_chain(const IndexPlace& place,
+                                                               Defect defect, bool repaired,
+                                                               bool create);
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_hash(const IndexPlace& place,
+                                                              Defect defect, bool repaired,
+                                                              bool create);
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_tree(const IndexPlace& place,
                                                               Defect defect, bool repaired,
                                                               bool create);
 

@@ -9,15 +9,35 @@
 namespace perdure::crash {
 namespace {
 
-constexpr bool is_list(Defect defect) {
-  return defect == Defect::publish_before_init || defect == Defect::free_before_unlink ||
-         defect == Defect::dead_nodes_stay || defect == Defect::old_node_not_freed;
+/// The structure that a defect is planted in.
+struct Home {
+  Result<std::unique_ptr<IntegerIndex>> (*open)(const IndexPlace&, Defect, bool, bool);
+  std::vector<MediaStruct> (*media)(const IndexOptions&);
+};
+
+constexpr Home home_of(Defect defect) {
+  switch (defect) {
+    case Defect::publish_before_init:
+    case Defect::free_before_unlink:
+    case Defect::dead_nodes_stay:
+    case Defect::old_node_not_freed:
+      return {open_list, list_media};
+    case Defect::recovery_unlink:
+    case Defect::recovery_duplicate:
+    case Defect::recovery_half_move:
+      return {open_chain, chain_media};
+    case Defect::early_growth:
+      return {open_hash, hash_media};
+    case Defect::stale_parent:
+      return {open_tree, tree_media};
+    default:
+      return {open_table, table_media};
+  }
 }
 
 template <Defect defect, bool repaired, bool create>
 Result<std::unique_ptr<IntegerIndex>> open(const IndexPlace& place) {
-  return is_list(defect) ? open_list(place, defect, repaired, create)
-                         : open_table(place, defect, repaired, create);
+  return home_of(defect).open(place, defect, repaired, create);
 }
 
 template <Defect defect, bool repaired>
@@ -28,7 +48,7 @@ IndexInfo describe() {
   info.ordered = false;
   info.create_integer = open<defect, repaired, true>;
   info.recover_integer = open<defect, repaired, false>;
-  info.media = is_list(defect) ? list_media : table_media;
+  info.media = home_of(defect).media;
   return info;
 }
 
@@ -64,7 +84,13 @@ const char* name_of(Defect defect) noexcept {
                                           "old_node_not_freed",
                                           "recovery_unflushed",
                                           "recovery_clears_first",
-                                          "torn_pair"};
+                                          "torn_pair",
+                                          "recovery_unlink",
+                                          "recovery_duplicate",
+                                          "recovery_half_move",
+                                          "bounded_retries",
+                                          "early_growth",
+                                          "stale_parent"};
   static_assert(std::size(names) == defects);
   return names[static_cast<std::size_t>(defect)];
 }
@@ -75,10 +101,10 @@ std::span<const IndexInfo> toys() {
 }
 
 unsigned threads_of(Defect defect) noexcept {
-  return defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ||
-                 defect == Defect::old_node_not_freed
-             ? 2
-             : 1;
+  const bool two = defect == Defect::unlock_before_flush || defect == Defect::read_of_unflushed ||
+                   defect == Defect::bounded_retries || defect == Defect::stale_parent ||
+                   defect == Defect::old_node_not_freed;
+  return two ? 2 : 1;
 }
 
 bool is_elided(Defect defect) noexcept { return defect == Defect::elided_publish; }

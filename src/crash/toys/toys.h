@@ -33,8 +33,14 @@ enum class Defect : std::uint8_t {
   recovery_unflushed,     ///< what recovery applies of a log is lost, and the log is gone
   recovery_clears_first,  ///< the log, before it applies it
   torn_pair,              ///< two words that are stored as one
+  recovery_unlink,        ///< recovery unlinks a node and does not flush the link
+  recovery_duplicate,     ///< recovery removes one of two copies and does not flush that
+  recovery_half_move,     ///< recovery does a move again and does not flush that it is done
+  bounded_retries,        ///< goes on without the lock after 16 tries
+  early_growth,           ///< a table that grows is published before its records are in it
+  stale_parent,           ///< a separator goes to a node that was split since the search came by
 };
-inline constexpr std::size_t defects = 24;
+inline constexpr std::size_t defects = 30;
 [[nodiscard]] const char* name_of(Defect defect) noexcept;
 
 /// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
