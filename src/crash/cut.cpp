@@ -39,6 +39,27 @@ void write_lines(const Persistency& model, const Choices& choices, Image& image)
   for (const auto& [line, choice] : choices) image.write(line, model.choices(line)[choice].content);
 }
 
+/// What of these is not the newest content; of a store buffer nothing is kept.
+std::vector<LineState> lost_lines(const Persistency& model, const Choices& choices) {
+  std::vector<LineState> lines;
+  if (const auto waiting = model.buffered(); !waiting.empty()) {
+    LineState buffer{
+        LineState::store_buffer, 0, static_cast<std::uint32_t>(waiting.size() + 1), {}};
+    for (const Persistency::Buffered& each : waiting) buffer.lost.push_back(each.event);
+    lines.push_back(std::move(buffer));
+  }
+  for (const auto& [line, chosen] : choices) {
+    const std::span<const Choice> all = model.choices(line);
+    if (chosen + 1 == all.size()) continue;
+    LineState state{line, static_cast<std::uint32_t>(chosen),
+                    static_cast<std::uint32_t>(all.size()), all[chosen].content,
+                    all.back().content};
+    divide(all[chosen], model.steps(line), state.lost, state.kept);
+    lines.push_back(std::move(state));
+  }
+  return lines;
+}
+
 /// Replays the run into `image` up to some event.
 class Replayed {
  public:
@@ -57,6 +78,8 @@ class Replayed {
     state.lines = lost_lines(choices);
     image_.mark();
     write_lines(model_, choices, image_);
+    state.event = static_cast<std::uint32_t>(at_);
+    state.lines = lost_lines(model_, choices);
     state.content.assign(image_.base(), image_.base() + image_.bytes());
     image_.undo();
     return state;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "crash/heap_oracle.h"
+#include "crash/live.h"
 #include "crash/names.h"
 #include "crash/probe.h"
 #include "crash/repair.h"
@@ -14,6 +15,7 @@ namespace {
 using Kind = Explanation::Kind;
 
 constexpr const char* nothing_mends = "no single flush or fence mends it";
+constexpr const char* out_of_time = "what would mend it was not found in the time for trying";
 
 /// "A, B and C", each once, at most six.
 std::string listed(const std::vector<std::string>& all) {
@@ -176,7 +178,8 @@ class Explainer {
       return {Kind::lock, names_.at(store.at) + ", a lock that " + names_.place(store).show() +
                               " stores to, keeps an older content: a lock on media means nothing "
                               "after a restart, and recovery has to release it"};
-    if (needed >= run.trace.size() || probe_.time_up()) return {Kind::none, text};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
+    if (needed >= run.trace.size()) return {Kind::none, text};
     const Event& by = run.trace[needed];
     if (is_store(by) && by.group != 0 && by.group == store.group)
       return {Kind::several_steps,
@@ -207,7 +210,7 @@ class Explainer {
         opener = i;
         break;
       }
-    if (probe_.time_up()) return {Kind::none, nothing_mends};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
     if (!opener)
       return {
           Kind::recovery,
@@ -219,7 +222,7 @@ class Explainer {
         closer = i;
         break;
       }
-    if (probe_.time_up()) return {Kind::none, nothing_mends};
+    if (probe_.time_up()) return {Kind::none, out_of_time};
     return tell_window(run, *opener, closer);
   }
 
@@ -341,7 +344,7 @@ const char* name_of(Explanation::Kind kind) noexcept {
 bool is_of_run(const Verdict& verdict) {
   const std::string& oracle = verdict.violation->oracle;
   return verdict.run.trace.empty() || verdict.run.hung || oracle == "answers of the run itself" ||
-         oracle == "completeness of the hooks" || oracle == heap_oracle;
+         oracle == "completeness of the hooks" || oracle == heap_oracle || oracle == live_oracle;
 }
 
 Explanation explain(const Case& what, const Verdict& verdict, Bench& bench, Places& places,

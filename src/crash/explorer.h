@@ -82,7 +82,7 @@ struct Recorded {
   std::vector<std::uint32_t> numbers{};
   bool hung = false;
   std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
-  std::uint32_t recovers_from = 0;              ///< event: the recovery begins
+  std::uint32_t recovers_from = ~0U;            ///< event: the recovery begins, after that cut
   std::uint32_t recovers_to = 0;                ///< event: it has ended
 };
 

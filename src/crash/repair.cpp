@@ -47,7 +47,7 @@ class Writer {
     numbers_.push_back(number(end));
     made.numbers = std::move(numbers_);
     made.explored_from = moved[std::min<std::size_t>(run_.explored_from, end)];
-    made.recovers_from = moved[std::min<std::size_t>(run_.recovers_from, end)];
+    if (run_.recovers_from <= end) made.recovers_from = moved[run_.recovers_from];
     made.recovers_to = moved[std::min<std::size_t>(run_.recovers_to, end)];
     if (run_.in_use_from <= end) made.in_use_from = moved[run_.in_use_from];
     return made;
@@ -299,7 +299,7 @@ Recorded postponed(const Recorded& run, std::uint32_t first, std::uint32_t last)
                            : event;
   };
   made.explored_from = moved(run.explored_from);
-  made.recovers_from = moved(run.recovers_from);
+  if (run.recovers_from <= size) made.recovers_from = moved(run.recovers_from);
   made.recovers_to = moved(run.recovers_to);
   if (run.in_use_from <= size) made.in_use_from = moved(run.in_use_from);
   return made;

@@ -78,8 +78,7 @@ class Trial {
   /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
   [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
     constexpr unsigned most_cuts = 24;
-    constexpr auto most_time = std::chrono::seconds(1);
-    const auto stop_at = std::chrono::steady_clock::now() + most_time;
+    const Deadline stop_at = deadline_after(1);
     Case candidate = what;
     Rng rng(what.cut, 16);
     for (unsigned i = 0; i < most_cuts; ++i) {

@@ -307,7 +307,6 @@ class TableToy final : public Toy {
   Table& table_;
   pm::VersionLock lock_;
   std::uint64_t free_slots_ = 0;  ///< so that a full table is not searched
-  bool held_ = false;
 };
 
 }  // namespace
