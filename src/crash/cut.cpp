@@ -74,8 +74,6 @@ class Replayed {
     CutState state;
     std::copy_if(run_.trace.begin(), run_.trace.begin() + static_cast<std::ptrdiff_t>(at_),
                  std::back_inserter(state.told), is_told);
-    state.event = static_cast<std::uint32_t>(at_);
-    state.lines = lost_lines(choices);
     image_.mark();
     write_lines(model_, choices, image_);
     state.event = static_cast<std::uint32_t>(at_);
@@ -86,26 +84,6 @@ class Replayed {
   }
 
  private:
-  /// What differs from the newest content.
-  [[nodiscard]] std::vector<LineState> lost_lines(const Choices& chosen) {
-    std::vector<LineState> lines;
-    if (const auto waiting = model_.buffered(); !waiting.empty()) {
-      LineState buffer{
-          LineState::store_buffer, 0, static_cast<std::uint32_t>(waiting.size() + 1), {}};
-      for (const Persistency::Buffered& each : waiting) buffer.lost.push_back(each.event);
-      lines.push_back(std::move(buffer));
-    }
-    for (const auto& [line, choice] : chosen) {
-      const std::span<const Choice> choices = model_.choices(line);
-      if (choice + 1 == choices.size()) continue;
-      LineState lost{line, static_cast<std::uint32_t>(choice),
-                     static_cast<std::uint32_t>(choices.size()), choices[choice].content,
-                     choices.back().content};
-      divide(choices[choice], model_.steps(line), lost.lost, lost.kept);
-      lines.push_back(std::move(lost));
-    }
-    return lines;
-  }
   static Image& loaded(const Recorded& run, Image& image) {
     image.load(run.before.data());
     return image;

@@ -157,22 +157,6 @@ void drop_elements(Case& best, Verdict& verdict, std::vector<Element> Program::*
   }
 }
 
-/// Removes the operations that none of the threads had come to when the power was cut.
-void drop_uncalled(Case& best, Verdict& verdict, Trial& trial) {
-  const Recorded& run = verdict.run;
-  std::vector<bool> called(run.operations.size(), false);
-  for (std::size_t i = 0; i < std::min<std::size_t>(run.trace.size(), verdict.violation->event);
-       ++i)
-    if (run.trace[i].kind == Event::Kind::call) called[run.trace[i].at] = true;
-  Case candidate = best;
-  std::vector<Operation>& left = candidate.program.operations;
-  const std::size_t first = run.operations.size() - left.size();
-  std::size_t number = first;
-  std::erase_if(left, [&](const Operation&) { return !called[number++]; });
-  if (left.size() < best.program.operations.size() && trial.fails(candidate, verdict))
-    best = std::move(candidate);
-}
-
 void drop_threads(Case& best, Verdict& verdict, Trial& trial) {
   for (unsigned threads = 1; threads < best.program.threads && !trial.time_up(); ++threads) {
     Case candidate = best;
