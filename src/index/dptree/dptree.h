@@ -295,11 +295,9 @@ class DpTree final : public OrderedIndex<Keys> {
   void rotate();
   [[nodiscard]] Merged merge_middle(Effort effort);
   void leave(const Merge& merge, std::span<const Pending> changes);
-  [[nodiscard]] bool may_find_room();
   void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
   [[nodiscard]] bool is_due() noexcept;
-  [[nodiscard]] bool is_promising() const noexcept;
   void show(Snapshot trees);
   void collect_retired(unsigned attempts);
   void collect_what_is_left();
@@ -353,8 +351,6 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
-  unsigned in_vain_ = 0;                    ///< merges in a row that found no room
-  std::uint64_t thinned_then_ = 0;          ///< at the last of them
   std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
   std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
   const std::uint64_t workers_;

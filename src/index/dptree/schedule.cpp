@@ -13,9 +13,6 @@ using dptree::LogRecord;
 using dptree::LogSegment;
 using dptree::State;
 
-/// So many changes that wait for room make one more refusal wait for the next attempt.
-static constexpr std::uint64_t entries_per_change = 16;
-
 template <class Keys>
 std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
   return std::max(buffer_entries_, base.records * merge_percent_ / 100);
@@ -96,41 +93,21 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
       nullptr);
 }
 
-/// Notes what a merge has left over, and when the next is worth its reading: later after each
-/// that was in vain, or nearly.
+/// Notes what a merge has left over, and when the next is worth its reading.
 template <class Keys>
 void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes) {
-  constexpr unsigned most_doublings = 4;
+  constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
   std::vector<LogRecord*> left;
   for (const std::size_t i : merge.left()) left.push_back(pool_.at<LogRecord>(changes[i].source()));
-  const bool in_vain = stuck_ && left.size() >= left_.size() - left_.size() / entries_per_change;
   left_ = std::move(left);
-  in_vain_ = in_vain ? in_vain_ + 1 : 0;
-  thinned_then_ = thinned_;
-  patience_.store((left_.size() / entries_per_change) << std::min(in_vain_, most_doublings),
-                  std::memory_order_relaxed);
+  patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
   stuck_.store(!left_.empty(), std::memory_order_relaxed);
-}
-
-/// After merges in vain: whether the next could be for something, without reading what was left
-/// over. It could when records have gone since, or the heap has room for a leaf.
-template <class Keys>
-bool DpTree<Keys>::may_find_room() {
-  if (in_vain_ == 0 || emptied_ || thinned_ != thinned_then_) return true;
-  Reservation block = heap_.reserve(LeafView::bytes(leaf_entries_));
-  if (!block) return false;
-  heap_.cancel(block);
-  return true;
 }
 
 // Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
 // Power-cut states: before, or after; both hold the same records.
 template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
-  if (stuck_ && effort == Effort::usual && !may_find_room()) {
-    patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
-    return Merged::nothing;
-  }
   const Epochs::Guard guard(epochs_);
   const Snapshot trees = snapshot();
   std::vector<Pending> changes;
@@ -230,15 +207,6 @@ void DpTree<Keys>::collect_what_is_left() {
     uncollected_.store(!epochs_.collect(), std::memory_order_relaxed);
 }
 
-/// True when the next merge probably takes in some of what was left over: the last one has, or many
-/// records have gone since.
-template <class Keys>
-bool DpTree<Keys>::is_promising() const noexcept {
-  constexpr std::size_t entries_per_gone = 64;
-  return stuck_ &&
-         (in_vain_ == 0 || emptied_ || thinned_ - thinned_then_ > left_.size() / entries_per_gone);
-}
-
 /// True when room may be looked for now; else one step nearer. What was left over would be read for
 /// every change of a full pool.
 template <class Keys>
@@ -254,8 +222,9 @@ bool DpTree<Keys>::is_due() noexcept {
 template <class Keys>
 bool DpTree<Keys>::make_room(std::uint64_t merges) {
   constexpr unsigned attempts = 1000;  // without the room the operation fails
+  const bool due = is_due();
   (void)merging_.lock();
-  if (merges_ != merges || !(is_due() || is_promising())) {
+  if (!due || merges_ != merges) {
     merging_.unlock_unchanged();
     return merges_ != merges;
   }
