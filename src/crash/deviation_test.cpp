@@ -28,37 +28,37 @@ std::vector<std::size_t> lower(const Trace& trace, const std::vector<Deviation>&
     if (found[i]) events.push_back(i);
   return events;
 }
-using Events = std::vector<std::size_t>;
+using Numbers = std::vector<std::size_t>;
 
 TEST(DeviationTest, ASoundProgramHasNoLowerFloors) {
-  EXPECT_EQ(lower({store(0), flush(0), fence()}, {}), Events{});
+  EXPECT_EQ(lower({store(0), flush(0), fence()}, {}), Numbers{});
 }
 
 TEST(DeviationTest, AFlushLeftOutMattersFromItsFenceToTheNextFlushAndFenceOfItsLine) {
   // The flush is missing before event 1.
   const Trace trace{store(0), fence(), store(64), flush(64), fence(), flush(0), fence(), store(0)};
-  EXPECT_EQ(lower(trace, {{1, flush(0)}}), (Events{2, 3, 4, 5, 6}));
+  EXPECT_EQ(lower(trace, {{1, flush(0)}}), (Numbers{2, 3, 4, 5, 6}));
 }
 
 TEST(DeviationTest, AFenceLeftOutMattersUntilTheThreadExecutesALockedInstruction) {
   const Trace trace{store(0), flush(0), store(64), locked(1), locked(), store(64)};
-  EXPECT_EQ(lower(trace, {{2, fence()}}), (Events{2, 3, 4}));
+  EXPECT_EQ(lower(trace, {{2, fence()}}), (Numbers{2, 3, 4}));
 }
 
 TEST(DeviationTest, ALateFlushMattersFromOneFenceToTheNext) {
   // Missing before the fence, and there behind it, where the original has none.
   const Trace trace{store(0), fence(), flush(0), store(64), fence(), store(64)};
-  EXPECT_EQ(lower(trace, {{1, flush(0)}, {2, std::nullopt}}), (Events{2, 3, 4}));
+  EXPECT_EQ(lower(trace, {{1, flush(0)}, {2, std::nullopt}}), (Numbers{2, 3, 4}));
 }
 
 TEST(DeviationTest, AFlushOfTheNextLineIsOneLeftOut) {
   const Trace trace{store(64), flush(128), fence(), store(64), flush(64, clflush), store(64)};
-  EXPECT_EQ(lower(trace, {{1, flush(64)}, {1, std::nullopt}}), (Events{3, 4}));
+  EXPECT_EQ(lower(trace, {{1, flush(64)}, {1, std::nullopt}}), (Numbers{3, 4}));
 }
 
 TEST(DeviationTest, WhatAnotherThreadFlushesMakesUpForIt) {
   const Trace trace{store(0), fence(), flush(0, clwb, 1), fence(1), store(0)};
-  EXPECT_EQ(lower(trace, {{1, flush(0)}}), (Events{2, 3}));
+  EXPECT_EQ(lower(trace, {{1, flush(0)}}), (Numbers{2, 3}));
 }
 
 }  // namespace

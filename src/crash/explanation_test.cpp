@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Kind = Explanation::Kind;
 
-constexpr std::size_t toy_bytes = std::size_t{256} << 10;
+constexpr std::size_t explained_bytes = std::size_t{256} << 10;
 
 /// "FILE:LINE" of the one line of a toy's source that holds `text`.
 std::string line_of(const std::string& file, const std::string& text) {
@@ -49,12 +49,12 @@ struct Finding {
 
 class ExplanationTest : public testing::Test {
  protected:
-  Bench bench_{toy_bytes};
+  Bench bench_{explained_bytes};
 
   [[nodiscard]] static Plan plan_for(Defect defect) {
     Plan plan;
     plan.subject.info = &toys()[static_cast<std::size_t>(defect)];
-    plan.subject.pool_bytes = toy_bytes;
+    plan.subject.pool_bytes = explained_bytes;
     plan.threads = threads_of(defect);
     plan.most_states = 200'000;
     plan.seconds = 60;

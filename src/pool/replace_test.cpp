@@ -179,13 +179,13 @@ void count_down() {
   if (changes_left.fetch_sub(1) == 1) raise(SIGKILL);
 }
 
-struct Shape {
+struct Replacement {
   unsigned before = 0;  ///< parts of the pool that is there; 0: none
   unsigned after = 1;
   HeapKind heap = HeapKind::slab;
 };
 
-class KilledReplacing : public testing::TestWithParam<Shape> {
+class KilledReplacing : public testing::TestWithParam<Replacement> {
  protected:
   [[nodiscard]] PoolOptions options(unsigned parts, bool overwrite) const {
     PoolOptions made =
@@ -204,11 +204,13 @@ class KilledReplacing : public testing::TestWithParam<Shape> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Parts, KilledReplacing,
-                         testing::Values(Shape{0, 1}, Shape{0, 2}, Shape{0, 3}, Shape{1, 1},
-                                         Shape{1, 2}, Shape{2, 1}, Shape{2, 2}, Shape{2, 3},
-                                         Shape{3, 1}, Shape{3, 2}, Shape{3, 3},
-                                         Shape{0, 1, HeapKind::pmdk}, Shape{1, 1, HeapKind::pmdk},
-                                         Shape{3, 1, HeapKind::pmdk}),
+                         testing::Values(Replacement{0, 1}, Replacement{0, 2}, Replacement{0, 3},
+                                         Replacement{1, 1}, Replacement{1, 2}, Replacement{2, 1},
+                                         Replacement{2, 2}, Replacement{2, 3}, Replacement{3, 1},
+                                         Replacement{3, 2}, Replacement{3, 3},
+                                         Replacement{0, 1, HeapKind::pmdk},
+                                         Replacement{1, 1, HeapKind::pmdk},
+                                         Replacement{3, 1, HeapKind::pmdk}),
                          [](const auto& info) {
                            return std::string(name_of(info.param.heap)) +
                                   std::to_string(info.param.before) + "to" +
