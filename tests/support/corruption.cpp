@@ -30,6 +30,8 @@ class Image {
 
   [[nodiscard]] bool read(std::uint64_t begin, std::uint64_t end) {
     begin_ = begin;
+    head_.resize(begin);
+    if (pread(file_, head_.data(), begin, 0) != static_cast<ssize_t>(begin)) return false;
     good_.resize(end - begin);
     if (file_ < 0 || pread(file_, good_.data(), good_.size(), static_cast<off_t>(begin)) !=
                          static_cast<ssize_t>(good_.size()))
@@ -62,7 +64,11 @@ class Image {
     return std::to_string(spots) + " spots, way " + std::to_string(way) + ", last at byte " +
            std::to_string(begin_ + at);
   }
-  void restore() { write(good_); }
+  /// The header, too: every trial begins with a pool that was closed cleanly.
+  void restore() {
+    write(good_);
+    if (pwrite(file_, head_.data(), head_.size(), 0) < 0) std::perror("pwrite");
+  }
 
  private:
   static constexpr std::uint64_t line_bytes = 64;
@@ -76,6 +82,7 @@ class Image {
 
   int file_;
   std::uint64_t begin_ = 0;
+  std::string head_;  ///< what lies before `begin_`, which is not damaged
   std::string good_;
   std::vector<std::uint64_t> used_lines_;
 };
