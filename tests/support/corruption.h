@@ -12,8 +12,8 @@ struct CorruptionPlan {
 };
 
 struct CorruptionReport {
-  unsigned refused = 0;  ///< recovery said what is wrong
-  unsigned working = 0;  ///< it recovered, and answered as before
+  unsigned refused = 0;    ///< recovery said what is wrong
+  unsigned working = 0;    ///< it recovered, and answered as before
   unsigned differing = 0;  ///< it recovered, and answered otherwise: the damage was not noticed
 };
 

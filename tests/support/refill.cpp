@@ -12,12 +12,6 @@
 namespace perdure::testing {
 namespace {
 
-/// Neighbours of the order of insertion go far apart.
-template <class Keys>
-typename Samples<Keys>::Key key_at(std::uint64_t i) {
-  return Samples<Keys>::numbered((i * 2654435761U) & ((1U << 24) - 1));
-}
-
 /// The value of a record in its `version`; byte strings have lengths of their own in each.
 template <class Keys>
 typename Samples<Keys>::Value value_at(std::uint64_t i, std::uint64_t version) {
@@ -69,7 +63,7 @@ class Crowd {
       unsigned refusals = 0;
       for (std::uint64_t i = t; refusals < most_refusals && held_[t].records.size() < most;
            i += held_.size()) {
-        const Outcome outcome = index_.insert(key_at<Keys>(i), value_at<Keys>(i, 0));
+        const Outcome outcome = index_.insert(scattered_key<Keys>(i), value_at<Keys>(i, 0));
         if (outcome != Outcome::ok && outcome != Outcome::out_of_space)
           return refused("an insert", i, outcome);
         refusals = outcome == Outcome::ok ? 0 : refusals + 1;
@@ -91,7 +85,7 @@ class Crowd {
     Result<void> done;
     std::thread([&] {
       for (const std::uint64_t i : records) {
-        const Outcome outcome = index_.remove(key_at<Keys>(i));
+        const Outcome outcome = index_.remove(scattered_key<Keys>(i));
         if (outcome == Outcome::ok) continue;
         done = refused("a remove", i, outcome);
         return;
@@ -160,8 +154,8 @@ Result<void> replace_values(Bed<Keys>& bed, const Refill& refill, std::uint64_t 
   if (auto done = loader.take_out(gone); !done) return done;
   const auto replace = [&](std::uint64_t i, std::uint64_t version) -> Result<void> {
     const Outcome outcome = (i + version) % 2 == 0
-                                ? index.update(key_at<Keys>(i), value_at<Keys>(i, version))
-                                : index.upsert(key_at<Keys>(i), value_at<Keys>(i, version));
+                                ? index.update(scattered_key<Keys>(i), value_at<Keys>(i, version))
+                                : index.upsert(scattered_key<Keys>(i), value_at<Keys>(i, version));
     return outcome == Outcome::ok ? Result<void>{} : refused("the replacement", i, outcome);
   };
   Crowd<Keys> writers(index, refill.threads);
@@ -176,10 +170,12 @@ Result<void> replace_values(Bed<Keys>& bed, const Refill& refill, std::uint64_t 
     if (auto alone = replace(kept[n], passes); !alone) return alone;
   typename Keys::ValueOut value{};
   for (const std::uint64_t i : gone)
-    if (const Outcome outcome = index.lookup(key_at<Keys>(i), value); outcome != Outcome::not_found)
+    if (const Outcome outcome = index.lookup(scattered_key<Keys>(i), value);
+        outcome != Outcome::not_found)
       return refused("a lookup", i, outcome);
   for (const std::uint64_t i : kept)
-    if (index.lookup(key_at<Keys>(i), value) != Outcome::ok || value != value_at<Keys>(i, passes))
+    if (index.lookup(scattered_key<Keys>(i), value) != Outcome::ok ||
+        value != value_at<Keys>(i, passes))
       return wrong("record " + std::to_string(i) + " is lost or has another value");
   return {};
 }

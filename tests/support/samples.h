@@ -64,6 +64,12 @@ struct Samples<ByteKeys> {
   [[nodiscard]] static std::string show(std::string_view key);
 };
 
+/// The key of the i-th insert, up to 2^24: neighbours go far apart.
+template <class Keys>
+[[nodiscard]] typename Samples<Keys>::Key scattered_key(std::uint64_t i) {
+  return Samples<Keys>::numbered((i * 2654435761U) & ((1U << 24) - 1));
+}
+
 inline constexpr std::uint64_t bad_stamp = ~std::uint64_t{0};
 
 }  // namespace perdure::testing

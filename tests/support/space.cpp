@@ -7,12 +7,6 @@
 namespace perdure::testing {
 namespace {
 
-/// The key of the i-th insert: neighbours go far apart.
-template <class Keys>
-typename Samples<Keys>::Key key_at(std::uint64_t i) {
-  return Samples<Keys>::numbered((i * 2654435761U) & ((1U << 24) - 1));
-}
-
 /// Values grow with a different stamp, so that an update of a full pool needs room.
 template <class Keys>
 class Filler {
@@ -26,7 +20,7 @@ class Filler {
   /// Inserts until refused.
   Result<void> fill() {
     for (;; ++next_) {
-      const Outcome outcome = index_->insert(key_at<Keys>(next_), Sample::stamped(next_));
+      const Outcome outcome = index_->insert(scattered_key<Keys>(next_), Sample::stamped(next_));
       if (outcome == Outcome::out_of_space) return {};
       if (outcome != Outcome::ok)
         return wrong(std::string("an insert came to ") + name_of(outcome));
@@ -42,15 +36,15 @@ class Filler {
       if (++tried > 2000) break;
       const std::uint64_t other = stamp + (1ULL << 40);
       const Outcome outcome = tried % 2 == 0
-                                  ? index_->update(key_at<Keys>(i), Sample::stamped(other))
-                                  : index_->upsert(key_at<Keys>(i), Sample::stamped(other));
+                                  ? index_->update(scattered_key<Keys>(i), Sample::stamped(other))
+                                  : index_->upsert(scattered_key<Keys>(i), Sample::stamped(other));
       if (outcome == Outcome::ok)
         stamp = other;
       else if (outcome != Outcome::out_of_space)
         return wrong(std::string("an update of a present key came to ") + name_of(outcome));
     }
     for (std::uint64_t i = next_; i < next_ + 300; ++i) {
-      const Outcome outcome = index_->insert(key_at<Keys>(i), Sample::stamped(i));
+      const Outcome outcome = index_->insert(scattered_key<Keys>(i), Sample::stamped(i));
       if (outcome == Outcome::ok)
         stamps_[i] = i;
       else if (outcome != Outcome::out_of_space)
@@ -67,7 +61,8 @@ class Filler {
                    std::to_string(stamps_.size()) + " is right");
     typename Keys::ValueOut value{};
     for (const auto& [i, stamp] : stamps_)
-      if (index_->lookup(key_at<Keys>(i), value) != Outcome::ok || Sample::stamp_of(value) != stamp)
+      if (index_->lookup(scattered_key<Keys>(i), value) != Outcome::ok ||
+          Sample::stamp_of(value) != stamp)
         return wrong("record " + std::to_string(i) + " is lost or wrong");
     return {};
   }
@@ -80,7 +75,7 @@ class Filler {
         ++at;
         continue;
       }
-      const Outcome outcome = index_->remove(key_at<Keys>(at->first));
+      const Outcome outcome = index_->remove(scattered_key<Keys>(at->first));
       if (outcome != Outcome::ok)
         return wrong(std::string("a remove in a full pool came to ") + name_of(outcome));
       at = stamps_.erase(at);
@@ -92,7 +87,7 @@ class Filler {
   /// Takes everything out.
   Result<void> clear() {
     for (const auto& [i, stamp] : stamps_)
-      if (index_->remove(key_at<Keys>(i)) != Outcome::ok) return wrong("a remove failed");
+      if (index_->remove(scattered_key<Keys>(i)) != Outcome::ok) return wrong("a remove failed");
     stamps_.clear();
     index_->quiesce();
     return {};
