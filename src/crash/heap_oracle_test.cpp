@@ -15,8 +15,8 @@ using testing::HasSubstr;
 
 constexpr std::size_t small_pool_bytes = std::size_t{256} << 10;
 
-Summary explore(const IndexInfo& info, std::size_t pool_bytes, unsigned threads,
-                std::uint64_t states, Bounds bounds = {}) {
+Plan plan_for(const IndexInfo& info, std::size_t pool_bytes, unsigned threads, std::uint64_t states,
+              Bounds bounds = {}) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Plan plan;
   plan.subject.info = &info;
@@ -26,8 +26,14 @@ Summary explore(const IndexInfo& info, std::size_t pool_bytes, unsigned threads,
   plan.most_states = states;
   plan.seconds = 120;
   plan.bounds = bounds;
+  return plan;
+}
+
+Summary explore(const IndexInfo& info, std::size_t pool_bytes, unsigned threads,
+                std::uint64_t states, Bounds bounds = {}) {
   Bench bench(pool_bytes);
-  return explore_many(plan, bench, [](const Summary&) {});
+  return explore_many(plan_for(info, pool_bytes, threads, states, bounds), bench,
+                      [](const Summary&) {});
 }
 
 Summary find(Defect defect, Bounds bounds = {}) {
@@ -128,7 +134,10 @@ TEST(HeapOracleTest, TextsNameAKeyOrABlock) {
   for (std::size_t i = 0; i < defects; ++i) {
     const auto defect = static_cast<Defect>(i);
     if (is_elided(defect)) continue;
-    const Summary summary = find(defect);
+    Plan plan = plan_for(toys()[i], small_pool_bytes, threads_of(defect), 200'000);
+    plan.chosen.threads = true;
+    Benches benches(HeapKind::slab);
+    const Summary summary = explore_in_all_ways(plan, benches, [](const Summary&) {});
     ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
     const Violation& violation = *summary.violation;
     // What a structure says of itself, and what does not end, is not of one key.

@@ -122,7 +122,7 @@ TEST_F(ExportedTree, DrivesAnOnDiskIndexInItsPoolPath) {
     EXPECT_TRUE(tree->find(raw, 8, reinterpret_cast<char*>(&found)));
     EXPECT_EQ(found, 5U);
   }
-  EXPECT_THAT(refusal(options), HasSubstr("there already"));
+  EXPECT_THAT(refusal(options), HasSubstr("exists already"));
   std::filesystem::remove_all(path);
 }
 

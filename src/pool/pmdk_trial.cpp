@@ -31,9 +31,12 @@ bool has_other_threads() {
   return failure || std::distance(begin(threads), end(threads)) > 1;
 }
 
-// Nothing of the parent's is wanted here: its handlers, its messages, its wish for core files.
+// Nothing of the parent's is wanted here: its handlers, its messages, its wish for core files, nor
+// its descriptors, among them locks that this process would hold on to when the parent is killed.
 void leave_the_parent(unsigned seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  constexpr unsigned first_beyond_standard = 3;
+  close_range(first_beyond_standard, ~0U, 0);
   for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
     signal(number, SIG_DFL);
   sigset_t all;

@@ -55,7 +55,7 @@ TEST_F(PmdkTrial, DamageThatKillsLibpmemobjIsAnErrorAndKeptAsItIs) {
   const std::string good = read(heap_at_, telling_bytes);
   Rng rng(17);
   unsigned deadly = 0;
-  for (int trial = 0; trial < 24; ++trial) {
+  for (int trial = 0; trial < 120 && deadly < 2; ++trial) {
     std::string bad = good;
     const std::size_t at = 1024 + rng.below(telling_bytes - 1024);
     bad[at] = static_cast<char>(bad[at] ^ static_cast<char>(1 + rng.below(255)));

@@ -168,8 +168,11 @@ TEST_P(BadPoolTest, EveryFlippedBitOfTheHeaderIsFoundOrHarmless) {
   constexpr std::uint64_t first_free_root = offsetof(PoolHeader, root) + 2 * 64;
   constexpr std::uint64_t roots_end = offsetof(PoolHeader, unused_end);
   unsigned harmless = 0;
+  // libpmemobj takes milliseconds to open a pool: every third bit, so that each place in a byte has
+  // its turn.
+  const unsigned apart = GetParam() == HeapKind::pmdk ? 3 : 1;
   for (std::uint64_t bit = 0; bit < page * 8;
-       bit += bit / 8 < first_free_root + 64 || bit / 8 >= page - 8 ? 1 : 61) {
+       bit += bit / 8 < first_free_root + 64 || bit / 8 >= page - 8 ? apart : 61) {
     flip(header_at_ * 8 + bit);
     const std::uint64_t byte = bit / 8;
     const bool in_free_root = byte >= first_free_root && byte < roots_end && byte % 64 < 56;
@@ -189,7 +192,7 @@ TEST_P(BadPoolTest, EveryFlippedBitOfTheHeaderIsFoundOrHarmless) {
     }
     write(header_at_, whole);
   }
-  EXPECT_GT(harmless, 400U);
+  EXPECT_GT(harmless, 400U / apart);
 }
 
 TEST_P(BadPoolTest, ANewerLayoutIsNamedAndNotTouched) {

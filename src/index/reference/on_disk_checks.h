@@ -84,7 +84,7 @@ class OnDiskTest : public testing::Test {
     auto index = create<IntegerKeys>();
     const auto second = create_index<IntegerKeys>(*IndexRegistry::find(index_).value(), place());
     ASSERT_FALSE(second.ok());
-    EXPECT_EQ(second.error().code, ErrorCode::exists);
+    EXPECT_EQ(second.error().code, ErrorCode::busy);
     const auto busy = recover<IntegerKeys>();
     ASSERT_FALSE(busy.ok());
     EXPECT_EQ(busy.error().code, ErrorCode::busy);
