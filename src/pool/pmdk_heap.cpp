@@ -89,13 +89,31 @@ Reservation PmdkHeap::reserve(std::size_t bytes) noexcept {
   PERDURE_ASSERT(bytes > 0 && bytes <= max_block_bytes);
   PERDURE_ASSERT(swept_.load(std::memory_order_relaxed));
   if (!swept_.load(std::memory_order_acquire)) return refuse();
-  const PMEMoid object =
-      pmemobj_xreserve(objects_, action_of(block), bytes, 0, class_flag_[class_of(bytes)]);
+  const unsigned size_class = class_of(bytes);
+  PMEMoid object = pmemobj_xreserve(objects_, action_of(block), bytes, 0, class_flag_[size_class]);
+  if (object.off == 0) object = reserve_of_others(block, bytes, size_class);
   if (object.off == 0) return refuse();
   block.offset = object.off;
   block.bytes = static_cast<std::uint32_t>(bytes);
   count(1, bytes);
   return block;
+}
+
+// A thread asks one arena, and what others have freed in the runs of theirs is not there. Not tried
+// again until something has been freed, so that a full pool answers quickly.
+PMEMoid PmdkHeap::reserve_of_others(Reservation& block, std::size_t bytes,
+                                    unsigned size_class) noexcept {
+  const std::uint64_t frees = frees_.load(std::memory_order_acquire) + 1;
+  if (in_vain_at_[size_class].load(std::memory_order_relaxed) == frees) return OID_NULL;
+  unsigned arenas = 0;
+  pmemobj_ctl_get(objects_, "heap.narenas.total", &arenas);
+  for (unsigned id = 1; id <= arenas; ++id) {
+    const PMEMoid object = pmemobj_xreserve(objects_, action_of(block), bytes, 0,
+                                            class_flag_[size_class] | POBJ_ARENA_ID(id));
+    if (object.off != 0) return object;
+  }
+  in_vain_at_[size_class].store(frees, std::memory_order_relaxed);
+  return OID_NULL;
 }
 
 void PmdkHeap::publish(std::span<Reservation> blocks, std::atomic<std::uint64_t>* word,
@@ -137,6 +155,7 @@ void PmdkHeap::cancel(Reservation& block) noexcept {
 void PmdkHeap::free(std::uint64_t offset, std::size_t bytes) noexcept {
   PMEMoid object = object_at(offset);
   pmemobj_free(&object);
+  frees_.fetch_add(1, std::memory_order_release);
   count(-1, bytes);
 }
 

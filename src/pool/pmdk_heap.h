@@ -56,6 +56,9 @@ class PmdkHeap final : public Heap {
   Result<void> register_classes();
   void count(std::int64_t blocks, std::size_t bytes) noexcept;
   [[nodiscard]] std::atomic_ref<std::uint8_t> mark_of(std::uint64_t offset) const noexcept;
+  /// From any arena but the thread's own, which has no such block.
+  [[nodiscard]] PMEMoid reserve_of_others(Reservation& block, std::size_t bytes,
+                                          unsigned size_class) noexcept;
   [[nodiscard]] PMEMoid object_at(std::uint64_t offset) const noexcept;
 
   PMEMobjpool* objects_;
@@ -64,6 +67,9 @@ class PmdkHeap final : public Heap {
   std::uint64_t pool_bytes_;
   std::array<std::uint64_t, size_classes::count> class_flag_{};
   LiveCount live_;
+  alignas(64) std::atomic<std::uint64_t> frees_{0};
+  /// By size class: `frees_` + 1 when no arena had a block.
+  std::array<std::atomic<std::uint64_t>, size_classes::count> in_vain_at_{};
 
   // Until `sweep`: one byte per 16 of the pool, the size class + 1 of the marked block there.
   Mapping marks_;

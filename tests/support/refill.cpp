@@ -55,14 +55,18 @@ class Crowd {
  public:
   Crowd(OrderedIndex<Keys>& index, unsigned threads) : index_(index), held_(threads) {}
 
-  /// Each thread inserts until it has inserted `most`, or is refused many times in a row: which
-  /// blocks are the first that a heap lacks is chance.
+  /// Each thread inserts until it has inserted `most`, or is refused many times in a row, and a
+  /// quarter as much after that; when it fills again, as often as the first time. When the first
+  /// refusals come is chance, among several threads; what there is room for in the end is not.
   Result<void> fill(std::size_t most = ~std::size_t{0}) {
     constexpr unsigned most_refusals = 50;
     return in_parallel([&](unsigned t) -> Result<void> {
       unsigned refusals = 0;
-      for (std::uint64_t i = t; refusals < most_refusals && held_[t].records.size() < most;
-           i += held_.size()) {
+      std::uint64_t& tries = held_[t].tries;
+      std::uint64_t tried = 0;
+      for (std::uint64_t i = t; held_[t].records.size() < most && (tries == 0 || tried < tries);
+           i += held_.size(), ++tried) {
+        if (tries == 0 && refusals == most_refusals) tries = tried + tried / 4;
         const Outcome outcome = index_.insert(scattered_key<Keys>(i), value_at<Keys>(i, 0));
         if (outcome != Outcome::ok && outcome != Outcome::out_of_space)
           return refused("an insert", i, outcome);
@@ -114,6 +118,7 @@ class Crowd {
  private:
   struct alignas(64) Held {
     std::vector<std::uint64_t> records;
+    std::uint64_t tries = 0;  ///< of a fill; 0: not known yet
   };
   OrderedIndex<Keys>& index_;
   std::vector<Held> held_;
