@@ -64,7 +64,6 @@ class Refilled : public ::testing::TestWithParam<Target> {
   /// threads fill a pool decides for some hundredths.
   [[nodiscard]] static unsigned percent(unsigned threads) {
     if (GetParam().heap == HeapKind::pmdk) return 75;
-    if (GetParam().info->name == "dptree") return 90;
     return threads > 1 && GetParam().kind == KeyKind::bytes ? 96 : 99;
   }
   void check(unsigned threads, unsigned rounds) {
@@ -82,9 +81,6 @@ class Refilled : public ::testing::TestWithParam<Target> {
     EXPECT_TRUE(done.ok()) << done.error().line();
   }
   void check_replacing_values(Left left) {
-    // DPTree needs a log record for each update, and its log goes only with a merge, which a pool
-    // with little room may put off.
-    if (GetParam().info->name == "dptree") return;
     const Result<void> done = for_kind(GetParam().kind, [&](auto keys) {
       return check_replacing<decltype(keys)>(GetParam(), {.threads = 4}, left);
     });
@@ -105,10 +101,13 @@ TEST_P(Refilled, replaces_values_after_a_tenth_was_taken_out) {
 }
 
 /// Slots are those of the classic structures, of which some take time in the square of their
-/// records.
+/// records. DPTree needs room for a log record and for a merge even to replace a value, and promises
+/// none of this yet (its design.md, Open).
 std::vector<Target> refilled_targets() {
   std::vector<Target> list = pool_targets();
-  std::erase_if(list, [](const Target& target) { return target.kind == KeyKind::slots; });
+  std::erase_if(list, [](const Target& target) {
+    return target.kind == KeyKind::slots || target.info->name == "dptree";
+  });
   return list;
 }
 

@@ -198,10 +198,15 @@ class TextFile {
   std::optional<OutputFile> file_;
 };
 
+struct OutputFiles {
+  TextFile profile;
+  TextFile host_times;
+};
+
 class SimulatedTarget final : public Target {
  public:
-  SimulatedTarget(Simulation& simulation, const SimulatedMachine& machine)
-      : simulation_(simulation), machine_(machine) {
+  SimulatedTarget(Simulation& simulation, const SimulatedMachine& machine, OutputFiles files)
+      : simulation_(simulation), machine_(machine), files_(std::move(files)) {
     set_model(Simulation::Model::off);
   }
 
@@ -259,15 +264,11 @@ class SimulatedTarget final : public Target {
   std::optional<SimulatedPhase> last_run() const override { return last_run_; }
   Result<void> check() const override { return simulation_.check(); }
 
-  /// Before the work, so that a wrong path fails at once.
-  Result<void> open_files() {
-    const Result<void> opened = profile_.open(machine_.profile_path);
-    return opened ? host_times_file_.open(machine_.host_times_path) : opened;
-  }
   Result<void> write_profile() override {
     if (!machine_.profile_path.empty())
-      if (auto written = profile_.write(simulation_.folded_stacks()); !written) return written;
-    return host_times_file_.write(host_times());
+      if (auto written = files_.profile.write(simulation_.folded_stacks()); !written)
+        return written;
+    return files_.host_times.write(host_times());
   }
 
   bool pinned() const noexcept override { return true; }
@@ -289,8 +290,7 @@ class SimulatedTarget final : public Target {
   const SimulatedMachine& machine_;
   SimulatedPhase last_run_;
   std::vector<HostTime> host_times_;
-  TextFile profile_;
-  TextFile host_times_file_;
+  OutputFiles files_;
 };
 
 }  // namespace
@@ -310,11 +310,16 @@ Result<std::unique_ptr<Target>> Target::start(const BenchConfig& config) {
   options.carrier = machine.carrier;
   options.guard = machine.guard;
   options.profile = !machine.profile_path.empty();
+  // Before the work, so that a wrong path fails at once; and before the simulation, which would see
+  // what it allocates after them at other addresses.
+  OutputFiles files;
+  auto opened = files.profile.open(machine.profile_path);
+  if (opened) opened = files.host_times.open(machine.host_times_path);
+  if (!opened) return opened.error();
   auto simulation = Simulation::start(std::move(options));
   if (!simulation) return simulation.error();
-  auto target = std::make_unique<SimulatedTarget>(**simulation, machine);
-  if (auto opened = target->open_files(); !opened) return opened.error();
-  return std::unique_ptr<Target>(std::move(target));
+  return std::unique_ptr<Target>(
+      std::make_unique<SimulatedTarget>(**simulation, machine, std::move(files)));
 }
 
 Unmeasured::Unmeasured() noexcept : before_(static_cast<int>(current_model)) {

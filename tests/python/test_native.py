@@ -116,7 +116,7 @@ def test_every_flag_that_a_study_may_set_exists(program: Path) -> None:
 
 def test_the_stand_in_speaks_like_the_real_program(environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [environment["PERDURE_NATIVE"], "bench", "--index", "fptree"],
+        [environment["PERDURE_NATIVE"], "bench", "--index", "fptree", "--json"],
         capture_output=True,
         text=True,
         check=True,

@@ -1,7 +1,6 @@
 // The changing half of DPTree: insert, upsert, update, remove. An entry of the front tree, then its
 // log record, both before the leaf is unlocked.
 #include "index/dptree/dptree.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 
@@ -171,15 +170,12 @@ template <class Keys>
 Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
-  for (unsigned attempts = 1;; ++attempts) {
+  for (;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
-    const Outcome outcome = with_room(epochs_, [&] {
-      bool cares = false;
-      const Outcome tried = try_put(key, value, hash, kind, cares);
-      if (cares) merge_if_full();
-      return tried;
-    });
-    if (outcome != Outcome::out_of_space || attempts == most_attempts_with_room) return outcome;
+    bool cares = false;
+    const Outcome outcome = try_put(key, value, hash, kind, cares);
+    if (cares) merge_if_full();
+    if (outcome != Outcome::out_of_space) return outcome;
     if (!make_room(merges)) return Outcome::out_of_space;
   }
 }
@@ -216,17 +212,13 @@ template <class Keys>
 Outcome DpTree<Keys>::remove(Key key) {
   if (!pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
-  for (unsigned attempts = 1;; ++attempts) {
+  for (;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
-    const Outcome outcome = with_room(epochs_, [&] {
-      bool cares = false;
-      const Outcome tried = try_remove(key, hash, cares);
-      if (cares) merge_if_full();
-      return tried;
-    });
+    bool cares = false;
+    const Outcome outcome = try_remove(key, hash, cares);
+    if (cares) merge_if_full();
     if (outcome != Outcome::out_of_space) return outcome;
-    if (attempts == most_attempts_with_room || !make_room(merges))
-      return remove_in_place(key, hash);
+    if (!make_room(merges)) return remove_in_place(key, hash);
   }
 }
 
