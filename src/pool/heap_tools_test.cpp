@@ -43,7 +43,7 @@ TEST_P(HeapToolsTest, ABlockIsLiveFromItsReservationToItsEnd) {
 /// Exactly as many, with blocks of other sizes in use and blocks in caches.
 void expect_room(Heap& heap, std::size_t bytes) {
   std::vector<Reservation> others;
-  for (const std::size_t other : {16, 200, 5000, 70'000}) others.push_back(heap.reserve(other));
+  for (const std::size_t other : {16U, 200U, 5000U, 70000U}) others.push_back(heap.reserve(other));
   const std::uint64_t room = heap.room_for(bytes);
   std::vector<Reservation> held;
   for (Reservation block = heap.reserve(bytes); block; block = heap.reserve(bytes))

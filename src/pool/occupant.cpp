@@ -1,6 +1,7 @@
 #include "pool/occupant.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
