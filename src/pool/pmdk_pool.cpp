@@ -38,6 +38,11 @@ struct Descriptor {
 constexpr std::uint64_t descriptor_offset = 4096;
 static_assert(offsetof(Descriptor, root_offset) == 2048);
 
+// The name on media may have no end.
+bool has_our_layout(const Descriptor& descriptor) noexcept {
+  return std::memcmp(descriptor.layout.data(), layout_name, std::strlen(layout_name) + 1) == 0;
+}
+
 // libpmemobj flushes with instructions only where it believes the medium to be persistent, and
 // calls msync everywhere else, which costs microseconds a store. Our own flushes are instructions
 // on every medium, so its must be too, or figures of tmpfs pools would mean nothing. A user's own
@@ -72,7 +77,7 @@ Result<void> check_file(const File& file, const std::string& path, unsigned part
   if (!whole || *available < Pool::min_pool_bytes)
     return Error{ErrorCode::truncated, "the file is shorter than any pool", path,
                  "restore the file from a copy, or create a new pool"};
-  if (strncmp(descriptor.layout.data(), layout_name, descriptor.layout.size()) != 0)
+  if (!has_our_layout(descriptor))
     return Error{ErrorCode::foreign, "a libpmemobj pool, but not of perdure", path,
                  "check the path; a pool is created by a run without --reuse"};
   PoolHeader header;
@@ -109,7 +114,7 @@ bool PmdkPool::is_ours(const File& file) noexcept {
     return false;
   std::array<char, pool_magic.size()> magic{};
   const bool signature = is_signature(start.data());
-  const bool layout = strncmp(descriptor.layout.data(), layout_name, descriptor.layout.size()) == 0;
+  const bool layout = has_our_layout(descriptor);
   const bool header =
       read_at(file, descriptor.root_offset, magic.data(), magic.size()) && magic == pool_magic;
   return (signature && layout) || (signature && header) || (layout && header);
