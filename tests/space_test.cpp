@@ -101,8 +101,8 @@ TEST_P(Refilled, replaces_values_after_a_tenth_was_taken_out) {
 }
 
 /// Slots are those of the classic structures, of which some take time in the square of their
-/// records. DPTree needs room for a log record and for a merge even to replace a value, and promises
-/// none of this yet (its design.md, Open).
+/// records. DPTree needs room for a log record and for a merge even to replace a value, and
+/// promises none of this yet (its design.md, Open).
 std::vector<Target> refilled_targets() {
   std::vector<Target> list = pool_targets();
   std::erase_if(list, [](const Target& target) {
