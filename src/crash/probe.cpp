@@ -34,11 +34,7 @@ Events lost_in(const std::vector<LineState>& lines) {
 }
 
 Probe::Probe(const Case& what, Bench& bench, Deadline end, bool cuts_again)
-    : what_(what),
-      bench_(bench),
-      end_(end),
-      cuts_again_(cuts_again),
-      vocabulary_(what.program) {}
+    : what_(what), bench_(bench), end_(end), cuts_again_(cuts_again), vocabulary_(what.program) {}
 
 Explorer Probe::explorer(const Bounds& bounds) {
   return {what_.subject, vocabulary_, bench_.image(), bench_.watch(), what_.domain, bounds};
