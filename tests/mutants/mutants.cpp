@@ -64,6 +64,11 @@ class Mutant final : public OrderedIndex<Keys> {
     catch_up();
     if (fault_ == Fault::drops_when_full) {
       (void)sound_->remove(key);
+      // What the old record had is free only after a grace period.
+      constexpr std::size_t node_bytes = 24;
+      Reservation room = pool_->heap().reserve(node_bytes);
+      if (!room) return Outcome::out_of_space;
+      pool_->heap().cancel(room);
       return sound_->insert(key, value);
     }
     remember(key);
