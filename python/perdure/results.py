@@ -124,7 +124,7 @@ def latencies(results: Results) -> list[dict[str, Any]]:
     )
     return results.rows(
         f"SELECT variant, operation, {columns} FROM operation "
-        "WHERE json_type(latency) = 'OBJECT' GROUP BY ALL"
+        "WHERE json_type(latency) = 'OBJECT' GROUP BY ALL ORDER BY min(run), operation"
     )
 
 
@@ -134,7 +134,7 @@ def operations(results: Results) -> list[dict[str, Any]]:
         "SELECT variant, operation, any_value(class) AS class, "
         "sum(attempted)::BIGINT AS attempted, "
         "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed "
-        "FROM operation GROUP BY ALL"
+        "FROM operation GROUP BY ALL ORDER BY min(run), operation"
     )
 
 
