@@ -97,7 +97,7 @@ class Buffer {
 
   /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
   /// what is in no leaf yet frees nothing where it is removed.
-  static constexpr std::uint64_t pool_bytes_per_blob_byte = 16;
+  static constexpr std::uint64_t pool_bytes_per_blob_byte = 64;
 
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
@@ -155,16 +155,25 @@ class Buffer {
   void make_room(Position& position, Key key) {
     if (!position.at.present && position.leaf->count() == Leaf::entries) split(position, key);
   }
-  /// The log's newest segment is what `head` leads to; `empty` are without records, newest first.
-  void begin_log(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
-    tail_.begin(head, std::move(empty));
+  /// The log's newest segment is what `head` leads to; `empty` are without records, newest first,
+  /// and so many of them set aside.
+  void begin_log(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty,
+                 std::size_t set_aside = 0) noexcept {
+    tail_.begin(head, std::move(empty), set_aside);
   }
+  void release_what_is_set_aside() noexcept { tail_.release(); }
   /// A slot of the log for a change of a key with this hash, whose entry is about to be set, and
   /// the bytes of its blob; null: the log has no room.
   [[nodiscard]] LogRecord* take_slot(std::uint64_t hash, bool is_new,
                                      std::uint64_t blob_bytes) noexcept {
     LogPart& part = part_of(hash);
     return tail_.take(part, [&] { count_change(part, hash, is_new, blob_bytes); });
+  }
+  /// The same for a record that is handed on: also from what is set aside.
+  [[nodiscard]] LogRecord* take_any_slot(std::uint64_t hash) noexcept {
+    LogPart& part = part_of(hash);
+    return tail_.take(
+        part, [&] { count_change(part, hash, true, 0); }, true);
   }
   /// Counts a change whose record is in the log already, and lets searches pass (F2).
   void note_change(std::uint64_t hash, bool is_new) noexcept {
@@ -210,7 +219,7 @@ class Buffer {
   }
   /// The record that an entry leads to.
   [[nodiscard]] RecordWords words_of(const Entry& entry) const noexcept {
-    return {entry.key, record_of(entry.word)->value.load(std::memory_order_acquire)};
+    return {entry.key, record_of(entry.word)->words().value};
   }
   /// Calls visit(entry) for all, in order. No writer runs.
   template <class Visit>

@@ -1,6 +1,7 @@
 // The changing half of DPTree: insert, upsert, update, remove. An entry of the front tree, then its
 // log record, both before the leaf is unlocked.
 #include "index/dptree/dptree.h"
+#include "index/record/with_room.h"
 
 namespace perdure {
 
@@ -169,14 +170,23 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
 template <class Keys>
 Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
+  constexpr unsigned most_merges_for_a_blob = 4;
   const std::uint64_t hash = hash_of(key);
-  for (;;) {
+  for (unsigned merges_for_a_blob = 0;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
     bool cares = false;
     const Outcome outcome = try_put(key, value, hash, kind, cares);
     if (cares) merge_if_full();
     if (outcome != Outcome::out_of_space) return outcome;
-    if (!make_room(merges)) return Outcome::out_of_space;
+    if (make_room(merges)) continue;
+    if (kind == Put::insert) return outcome;
+    bool lacks_blob = false;
+    const Outcome replaced =
+        with_room(epochs_, [&] { return replace_in_place(key, value, hash, kind, lacks_blob); });
+    if (replaced != Outcome::out_of_space || !lacks_blob) return replaced;
+    if (++merges_for_a_blob > most_merges_for_a_blob) return replaced;
+    patience_.store(0, std::memory_order_relaxed);  // a merge frees blobs that logs mention (D5)
+    if (!make_room(merges_.load(std::memory_order_acquire))) return replaced;
   }
 }
 
@@ -233,7 +243,7 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, Outcome& outcome) {
   }
   LogRecord& record = *tree.record_of(position.found.word);
   const RecordWords words = record.words();
-  pm::store_persist(record.check, LogRecord::check_of(words, tree.seal(), Change::removal));  // G2
+  pm::store_persist(record.check, record.check_of_removal(tree.seal()));  // G2
   tree.discard(words.value, words.key);
   tree.set(position, key, position.found.word | Buffer::removal_bit);
   tree.unlock(position);
@@ -251,8 +261,7 @@ bool DpTree<Keys>::turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t 
     return false;
   }
   LogRecord& record = *tree.record_of(position.found.word);
-  pm::store_persist(record.check,
-                    LogRecord::check_of(record.words(), tree.seal(), Change::removal));  // G2
+  pm::store_persist(record.check, record.check_of_removal(tree.seal()));  // G2
   tree.set_removal(position, hash);
   tree.unlock(position);
   return true;
@@ -316,7 +325,107 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
       }
     }
   }
+  constexpr std::uint64_t fewest = 64;
+  constexpr std::uint64_t read_per_removal = 64;  // by the next merge
+  const std::uint64_t most =
+      std::max(fewest, (left_.size() + snapshot().base->size()) / read_per_removal);
+  if (patience_.load(std::memory_order_relaxed) > most)
+    patience_.store(most, std::memory_order_relaxed);
   merging_.unlock_unchanged();
+  return outcome;
+}
+
+// Power-cut states: the old value, or the new one. Cost: 1 flushed line, 1 fence; byte strings the
+// blob's lines, and one flush and fence more. R2, G2. Readers are held off until it is durable.
+template <class Keys>
+void DpTree<Keys>::replace_in_log(const Buffer& tree, LogRecord& record, Draft& draft) noexcept {
+  const bool in_other = !record.is_in_other();
+  std::atomic<std::uint64_t>& into = in_other ? record.other : record.value;
+  const std::uint64_t check =
+      LogRecord::check_of(draft.words, tree.seal(), record.change(), in_other);
+  into.store(draft.words.value, std::memory_order_release);
+  if constexpr (RecordStore<Keys>::has_blobs) {
+    pm::persist(&into, sizeof into);  // libpmemobj sets the check word by a log of its own
+    heap_.publish({&draft.block, 1}, &record.check, check);
+  } else {
+    pm::store_persist(record.check, check);
+  }
+}
+
+/// The value of a record of the base tree. Power-cut states: the old value, or the new one.
+template <class Keys>
+void DpTree<Keys>::replace_in_base(const BasePlace& place, Draft& draft) noexcept {
+  std::atomic<std::uint64_t>& value = place.view.record(place.slot).value;
+  if constexpr (RecordStore<Keys>::has_blobs)
+    heap_.publish({&draft.block, 1}, &value, draft.words.value);
+  else
+    pm::store_persist(value, draft.words.value);
+}
+
+// What the middle tree has goes first there, because recovery merges it again; then in the base
+// tree, where a merge that left something over has put it (D4), and which nobody asks between. The
+// old blob may be below, too, where recovery or `hand_on` has put one record into two trees: then
+// it goes with the tree, whose merge takes it from below. Else nobody mentions it any more.
+template <class Keys>
+Outcome DpTree<Keys>::replace_where_it_is(const Snapshot& trees, Key key, std::uint64_t hash,
+                                          Draft& draft, Outcome absent) {
+  using Found = typename Buffer::Found;
+  const auto place = find_in_base(aim_at(key, hash), key, hash);
+  const Found middle = trees.middle == nullptr ? Found{} : trees.middle->find(key, hash);
+  const auto has_below = [&](const Found& found, std::uint64_t value) {
+    return found.word != 0 && trees.middle->record_of(found.word)->words().value == value;
+  };
+  if (const Found front = trees.front->find(key, hash); front.any()) {
+    if (!front.is_put()) return absent;
+    LogRecord& record = *trees.front->record_of(front.word);
+    const RecordWords old = record.words();
+    replace_in_log(*trees.front, record, draft);
+    if (has_below(middle, old.value) || (place && place->words.value == old.value))
+      trees.front->discard(old.value, old.key);
+    else
+      records_.retire(old);
+    return Outcome::ok;
+  }
+  if (middle.any()) {
+    if (!middle.is_put()) return absent;
+    LogRecord& record = *trees.middle->record_of(middle.word);
+    const RecordWords old = record.words();
+    replace_in_log(*trees.middle, record, draft);
+    if (place && place->words.value == old.value)
+      pm::store_persist(place->view.record(place->slot).value, draft.words.value);
+    records_.retire(old);
+    return Outcome::ok;
+  }
+  if (!place) return absent;
+  replace_in_base(*place, draft);
+  if (has_below(middle, place->words.value))
+    trees.middle->discard(place->words.value, place->words.key);  // D5
+  else
+    records_.retire(place->words);
+  return Outcome::ok;
+}
+
+// With no room for a log record, and none to be made, a value is replaced where it is: a value in
+// the base tree, or the log record that holds it. So a full pool refuses none whose blob it has
+// room for. Nothing merges and nobody else changes anything meanwhile.
+template <class Keys>
+Outcome DpTree<Keys>::replace_in_place(Key key, Value value, std::uint64_t hash, Put kind,
+                                       bool& lacks_blob) {
+  const Outcome absent = kind == Put::update ? Outcome::not_found : Outcome::out_of_space;
+  Draft draft;
+  lacks_blob = !records_.draft(key, value, draft);
+  if (lacks_blob) return Outcome::out_of_space;
+  (void)merging_.lock();
+  Outcome outcome = absent;
+  {
+    const pm::AsymmetricLock::WriteGuard alone(writers_);
+    const Epochs::Guard guard(epochs_);
+    const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});  // D3
+    outcome = replace_where_it_is(snapshot(), key, hash, draft, absent);
+    overwriting_.store(before, std::memory_order_release);
+  }
+  merging_.unlock_unchanged();
+  if (outcome != Outcome::ok) records_.cancel(draft);
   return outcome;
 }
 

@@ -223,6 +223,8 @@ static std::vector<MediaStruct> dptree_media(const IndexOptions& options) {
         {"record[].value", sizeof(LogSegment) + offsetof(LogRecord, value), 8, logged,
          sizeof(LogRecord)},
         {"record[].check", sizeof(LogSegment) + offsetof(LogRecord, check), 8, logged,
+         sizeof(LogRecord)},
+        {"record[].other", sizeof(LogSegment) + offsetof(LogRecord, other), 8, logged,
          sizeof(LogRecord)}}}};
 }
 

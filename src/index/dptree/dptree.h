@@ -17,8 +17,9 @@
 //     that a reader of an older one reads again. So does a rotation with its generation, in
 //     `reusing_`, because its log may keep segments (G5) that readers of a dropped tree look at.
 // D4  a merge reserves all leaves it needs before it writes anything, so it ends. Changes without
-//     room are left over in `left_`, and keep the middle tree and its log. What is in the middle
-//     tree and not left over is in the base tree, too.
+//     room are left over in `left_`, and keep the middle tree and its log, or are handed on to the
+//     front tree and its log. What is in the middle tree and not left over is in the base tree,
+//     too.
 // D5  blobs that a log mentions are freed only after the log was dropped.
 // D6  memory that a thread may still read is freed only after a grace period. While a merge's is
 //     not all freed, the worker tries again each millisecond, or without one a change in 256.
@@ -68,7 +69,7 @@ class DpTree final : public OrderedIndex<Keys> {
   using Record = typename Keys::Record;
   using Scan = typename Keys::Scan;
 
-  static constexpr IndexRootKind root_kind{"dptree", 2, Keys::kind};
+  static constexpr IndexRootKind root_kind{"dptree", 3, Keys::kind};
 
   /// An empty tree, one root. Errors: exists, out_of_space, usage.
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
@@ -181,7 +182,11 @@ class DpTree final : public OrderedIndex<Keys> {
   /// What a merge has come to: there was nothing to do, or no room for any of it; some is left
   /// over; all is done.
   enum class Merged : std::uint8_t { nothing, some, all };
-  enum class Effort : std::uint8_t { usual, thorough };
+  enum class Effort : std::uint8_t {
+    usual,
+    for_room,  ///< what is left over is handed on, so that the front tree can be merged
+    thorough,
+  };
   class Merge;
   class Cursor;
 
@@ -259,6 +264,13 @@ class DpTree final : public OrderedIndex<Keys> {
                dptree::Change change) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
   void clear_in_base(const BasePlace& place) noexcept;
+  /// An update or upsert of a key that is there.
+  [[nodiscard]] Outcome replace_in_place(Key key, Value value, std::uint64_t hash, Put kind,
+                                         bool& lacks_blob);
+  [[nodiscard]] Outcome replace_where_it_is(const Snapshot& trees, Key key, std::uint64_t hash,
+                                            Draft& draft, Outcome absent);
+  void replace_in_log(const Buffer& tree, dptree::LogRecord& record, Draft& draft) noexcept;
+  void replace_in_base(const BasePlace& place, Draft& draft) noexcept;
   [[nodiscard]] bool turn_to_removal(Buffer& tree, Key key, Outcome& outcome);
   [[nodiscard]] std::uint64_t logged_value(const Buffer& tree, Key key, std::uint64_t hash) const;
   [[nodiscard]] bool turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash);
@@ -294,7 +306,14 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Merged flush_one(Effort effort);
   void rotate();
   [[nodiscard]] Merged merge_middle(Effort effort);
-  void leave(const Merge& merge, std::span<const Pending> changes);
+  void leave(const Merge& merge, std::span<const Pending> changes, bool handed_on);
+  [[nodiscard]] bool hand_on(const Snapshot& trees, const Merge& merge,
+                             std::span<const Pending> changes);
+  /// Segments of a dropped log that are kept (G5), over a base tree of so many records.
+  [[nodiscard]] std::size_t kept_segments(std::uint64_t records) const noexcept {
+    return records / dptree::LogTail::records_per_kept_record / log_entries_;
+  }
+  [[nodiscard]] bool may_find_room();
   void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
   [[nodiscard]] bool is_due() noexcept;
@@ -351,6 +370,8 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
+  bool in_vain_ = false;                    ///< the last merge of what was left over
+  std::uint64_t thinned_then_ = 0;          ///< at that merge
   std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
   std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
   const std::uint64_t workers_;

@@ -239,6 +239,41 @@ TYPED_TEST(DpTreeCrash, ARemovalInPlaceIsOneWord) {
   }
 }
 
+// G2, D3: a record of the base tree, of the middle tree, of the front tree; one that was replaced
+// there before.
+TYPED_TEST(DpTreeCrash, AReplacementInPlaceIsOneWord) {
+  for (const std::uint64_t number : {10U, 55U, 70U, 95U, 110U})
+    for (const bool again : {false, true}) {
+      SCOPED_TRACE(number);
+      Case<TypeParam> test(short_logs);
+      ASSERT_NO_FATAL_FAILURE(fill_three_trees(test));
+      const auto key = make<TypeParam>(number);
+      const auto replace = [&](std::uint64_t value) {
+        ASSERT_EQ(test.store.peer().replace_in_place(key, make<TypeParam>(value)), Outcome::ok);
+        test.model[key] = make<TypeParam>(value);
+      };
+      if (again) {
+        ASSERT_NO_FATAL_FAILURE(replace(6000));
+      }
+      const auto before = test.model;
+      Recording<TypeParam> recording(test.store);
+      ASSERT_NO_FATAL_FAILURE(replace(7000));
+      Words loose = recording.changed();
+      std::uint64_t decides = loose.back().offset;
+      if (number >= 90) {
+        decides = offset_of(test, &test.store.peer().logged(key).check);
+      } else if (number >= 50) {
+        const auto& middle = *test.store.peer().middle();
+        decides = offset_of(test, &middle.record_of(middle.find(key, hash_of(key)).word)->check);
+      }
+      const Words commit = extract(loose, decides);
+      ASSERT_EQ(commit.size(), 1U);
+      ASSERT_NO_FATAL_FAILURE(
+          expect_after_cuts<TypeParam>(test.store, recording, {}, loose, before));
+      expect_after_cuts<TypeParam>(test.store, recording, loose + commit, {}, test.model);
+    }
+}
+
 // D4: of a merge without room one part is in the base tree and all of it in the log. A record that
 // is in both is removed from the log, then from the base tree.
 TYPED_TEST(DpTreeCrash, APartOfAMergeIsOneWord) {

@@ -2,8 +2,14 @@
 // to, logs in parts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
 #include "core/rng.h"
 #include "index/dptree/test_support.h"
+#include "index/record/test_dram_pool.h"
 
 namespace perdure {
 namespace {
@@ -198,6 +204,49 @@ TYPED_TEST(DpTreeLogs, ALogInPartsKeepsTheOrderOfAKeysRecords) {
     ASSERT_TRUE(succeeds(test.store.crash()));
     ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   }
+}
+
+// G3, G5: whether it was kept, is new or was set aside, a segment stands before all opened earlier.
+TEST(DpTreeLogTail, SegmentsAreOpenedInTheOrderOfTheirChain) {
+  using dptree::LogSegment;
+  constexpr unsigned records = 3;
+  constexpr std::size_t kept = 6;
+  const auto pool = dram_pool();
+  std::atomic<std::uint64_t> head{null_offset};
+  std::vector<std::uint64_t> opened;
+  const auto open = [&](dptree::LogTail& tail, bool all) {
+    for (unsigned i = 0; i < records; ++i) {
+      const auto* slot = tail.take(
+          tail.part(0), [] {}, all);
+      if (slot == nullptr) return false;
+      if (i == 0) opened.push_back(pool->offset_of(slot) - sizeof(LogSegment));
+    }
+    return true;
+  };
+  const auto chain = [&] {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t at = head; at != null_offset; at = pool->at<LogSegment>(at)->next)
+      all.push_back(at);
+    return all;
+  };
+  dptree::LogTail before(*pool, records, 0);
+  before.begin(head, {}, 0);
+  for (std::size_t i = 0; i < kept; ++i) ASSERT_TRUE(open(before, false));
+  opened.clear();
+
+  dptree::LogTail tail(*pool, records, 0);
+  tail.begin(head, chain(), 3);
+  for (unsigned i = 0; i < 5; ++i) ASSERT_TRUE(open(tail, false));
+  ASSERT_EQ(chain().size(), kept + 2) << "two of the five are new";
+  while (pool->heap().reserve(LogSegment::bytes(records))) {
+  }
+  ASSERT_FALSE(open(tail, false)) << "what is set aside is not for everybody";
+  ASSERT_TRUE(open(tail, true));
+  tail.release();
+  for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(open(tail, false));
+  ASSERT_FALSE(open(tail, true));
+  std::ranges::reverse(opened);
+  EXPECT_EQ(chain(), opened);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 //     Readers look at the bit after they have read the record, too: a removal in place may clear it
 //     meanwhile, and the next merge fill the slot. None is set while the set is current.
 // B3  fingerprint and key of a slot in the current bitmap never change; the value only to one that
-//     the middle tree's log holds too.
+//     the middle tree's log holds too, or where it is replaced in place and no other tree has the
+//     key.
 // B4  a merge writes the other set and slots without a bit, and makes them durable before the
 //     version that selects them. A removal in place clears one bit of the current set.
 // B5  64 slots, with one line of fingerprints, are the home of the records whose hashes say so. All

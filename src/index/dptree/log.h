@@ -4,24 +4,28 @@
 //   segment: byte 0     8        32
 //                | next | unused | record[n] |
 //   record:  byte 0     8       16      24
-//                | key | value | check | unused |
+//                | key | value | check | other |
 //
 // A record's key and value are the words of record_store.h; of a removed byte string, the value is
 // the blob that it had, because the blob holds the key.
 //
 // G1  a record counts <=> its check word is the hash of its words, of its log's seal (which index
 //     and which generation) and of its kind, which is in the two lowest bits. So what an earlier
-//     log left in the block is no record, and neither is one that was torn.
+//     log left in the block is no record, and neither is one that was torn. The third bit says
+//     which of its two value words counts.
 // G2  a record lies in one cache line, and its check word is stored last and is durable before
-//     anything shows the record. A removal in place turns a put into a removal by the one word.
+//     anything shows the record. A removal in place turns a put into a removal by the one word, a
+//     replacement in place stores the value word that does not count and then the check word.
 // G3  the records of one key stand in the order in which they were made: by slot, and by segment
 //     from the oldest on. They all go to one part, and a segment that a part opens is newer than
 //     those it has opened before.
 // G4  a segment leads to the one before it, and is durable before the anchor's word leads to it.
 // G5  a log that is dropped keeps its oldest segments, a record for each 64 of the base tree: so
 //     merges of a full pool, where leaves take all other room, are for more than a few changes.
-//     There are at most half as many parts, so that one without a segment is not what a merge is
-//     for.
+//     A quarter of those are set aside until the log before is gone: what finds no room in its leaf
+//     then is handed on to them. Whichever is opened after a new segment is put before that in the
+//     chain (G3). There are at most half as many parts, so that one without a segment is not what a
+//     merge is for.
 // G6  a record of an insert counts as a put where its key is absent without it, that of an update
 //     where it is present, and else for nothing: so it may be durable before anybody knows. In a
 //     log it is the first one of its key. The tree keeps an entry of one that came to nothing,
@@ -50,31 +54,44 @@ struct alignas(32) LogRecord {
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint64_t> check;
+  std::atomic<std::uint64_t> other;  ///< the value where it was replaced in place
 
-  [[nodiscard]] static std::uint64_t check_of(RecordWords words, std::uint64_t seal,
-                                              Change change) noexcept {
+  /// `in_other`: the value word is `other`.
+  [[nodiscard]] static std::uint64_t check_of(RecordWords words, std::uint64_t seal, Change change,
+                                              bool in_other = false) noexcept {
+    const std::uint64_t bits = static_cast<std::uint64_t>(change) | (in_other ? other_bit : 0);
     const std::uint64_t hash =
         detail::fold(words.key ^ 0x8ebc6af09c88c6e3ULL, words.value ^ 0x589965cc75374cc3ULL) ^
         words.value;
     const std::uint64_t mixed =
-        detail::fold(hash ^ seal * 0x9e3779b97f4a7c15ULL,
-                     0xd6e8feb86659fd93ULL + static_cast<std::uint64_t>(change));
-    return (mixed & ~std::uint64_t{3}) | static_cast<std::uint64_t>(change);
+        detail::fold(hash ^ seal * 0x9e3779b97f4a7c15ULL, 0xd6e8feb86659fd93ULL + bits);
+    return (mixed & ~(change_bits | other_bit)) | bits;
+  }
+  /// The check word that makes a put of this log a removal of the same record.
+  [[nodiscard]] std::uint64_t check_of_removal(std::uint64_t seal) const noexcept {
+    return check_of(words(), seal, Change::removal, is_in_other());
   }
 
-  [[nodiscard]] bool is_removal() const noexcept {
-    return (check.load(std::memory_order_acquire) & 3) ==
-           static_cast<std::uint64_t>(Change::removal);
+  [[nodiscard]] bool is_removal() const noexcept { return change() == Change::removal; }
+  [[nodiscard]] Change change() const noexcept {
+    return static_cast<Change>(check.load(std::memory_order_acquire) & change_bits);
+  }
+  [[nodiscard]] bool is_in_other() const noexcept {
+    return (check.load(std::memory_order_acquire) & other_bit) != 0;
   }
   [[nodiscard]] RecordWords words() const noexcept {
-    return {key.load(std::memory_order_acquire), value.load(std::memory_order_acquire)};
+    const std::atomic<std::uint64_t>& counting = is_in_other() ? other : value;
+    return {key.load(std::memory_order_acquire), counting.load(std::memory_order_acquire)};
   }
   /// True when this is a record of that log (G1).
-  [[nodiscard]] bool counts(std::uint64_t seal, Change& change) const noexcept {
-    const std::uint64_t word = check.load(std::memory_order_acquire);
-    change = static_cast<Change>(word & 3);
-    return word == check_of(words(), seal, change);
+  [[nodiscard]] bool counts(std::uint64_t seal, Change& kind) const noexcept {
+    kind = change();
+    return check.load(std::memory_order_acquire) == check_of(words(), seal, kind, is_in_other());
   }
+
+ private:
+  static constexpr std::uint64_t change_bits = 3;
+  static constexpr std::uint64_t other_bit = 4;
 };
 static_assert(sizeof(LogRecord) == 32 && offsetof(LogRecord, check) == 16);
 
@@ -128,14 +145,15 @@ class LogTail {
 
   /// A slot for one record of a part, counted with `count()`, which no two threads are in at once
   /// for that part; null: the pool has no room for a segment. Asks for the next line: a store to
-  /// one that is in no cache holds the flush up.
+  /// one that is in no cache holds the flush up. `all`: from what is set aside, too.
   template <class Count>
-  [[nodiscard]] LogRecord* take(Part& part, Count&& count) noexcept {
+  [[nodiscard]] LogRecord* take(Part& part, Count&& count, bool all = false) noexcept {
     constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LogRecord);
     (void)part.lock_.lock();
     LogRecord* slot = nullptr;
-    if ((part.segment_ != nullptr && part.used_ < segment_records_) || open_segment(part)) {
+    if ((part.segment_ != nullptr && part.used_ < segment_records_) || open_segment(part, all)) {
       slot = &part.segment_->record(part.used_++);
+      slot->check.store(0, std::memory_order_relaxed);  // of an earlier log, it may say `other`
       const unsigned next = std::min(part.used_ - 1 + records_per_line, segment_records_ - 1);
       pm::prefetch_for_write(&part.segment_->record(next));
       count();
@@ -151,31 +169,63 @@ class LogTail {
     part.lock_.unlock_unchanged();
   }
   /// The log's newest segment is what `head` leads to, and the segments `empty`, newest first, hold
-  /// no record yet. No writer runs.
-  void begin(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty) noexcept {
+  /// no record yet; so many of them are set aside. No writer runs.
+  void begin(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty,
+             std::size_t set_aside) noexcept {
     head_ = &head;
     empty_ = std::move(empty);
+    set_aside_ = set_aside;
+    oldest_new_ = nullptr;
+  }
+  /// Nothing is set aside any more.
+  void release() noexcept {
+    (void)chain_.lock();
+    set_aside_ = 0;
+    chain_.unlock_unchanged();
   }
 
  private:
-  [[nodiscard]] bool open_segment(Part& part) noexcept {
+  [[nodiscard]] bool open_segment(Part& part, bool all) noexcept {
     (void)chain_.lock();
-    std::uint64_t at = null_offset;
-    if (!empty_.empty()) {
-      at = empty_.back();
-      empty_.pop_back();
-    } else if (Reservation block = pool_.heap().reserve(LogSegment::bytes(segment_records_))) {
-      at = block.offset;
-      LogSegment& segment = *pool_.at<LogSegment>(at);
-      segment.next.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
-      pm::persist(&segment, sizeof segment);  // G4
-      pool_.heap().publish({&block, 1}, head_, at);
-    }
+    const bool may_take = empty_.size() > (all ? 0 : set_aside_);
+    LogSegment* segment = nullptr;
+    if (may_take && oldest_new_ == nullptr)
+      segment = oldest_empty();
+    else
+      segment = new_segment();
+    if (segment == nullptr && may_take) segment = newest_empty();
     chain_.unlock_unchanged();
-    if (at == null_offset) return false;
-    part.segment_ = pool_.at<LogSegment>(at);
+    if (segment == nullptr) return false;
+    part.segment_ = segment;
     part.used_ = 0;
     return true;
+  }
+  [[nodiscard]] LogSegment* oldest_empty() noexcept {
+    const std::uint64_t at = empty_.back();
+    empty_.pop_back();
+    return pool_.at<LogSegment>(at);
+  }
+  /// Null: no room. Power-cut states: with it, or without it.
+  [[nodiscard]] LogSegment* new_segment() noexcept {
+    Reservation block = pool_.heap().reserve(LogSegment::bytes(segment_records_));
+    if (!block) return nullptr;
+    LogSegment& segment = *pool_.at<LogSegment>(block.offset);
+    segment.next.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
+    pm::persist(&segment, sizeof segment);  // G4
+    pool_.heap().publish({&block, 1}, head_, block.offset);
+    if (oldest_new_ == nullptr) oldest_new_ = &segment;
+    return &segment;
+  }
+  /// It comes before all others in the chain, which new ones are in already (G3). Power-cut states:
+  /// where it was; in no chain, and freed by recovery; in front. Cost: 3 flushed lines, 3 fences.
+  [[nodiscard]] LogSegment* newest_empty() noexcept {
+    const std::uint64_t at = empty_.front();
+    empty_.erase(empty_.begin());
+    LogSegment& segment = *pool_.at<LogSegment>(at);
+    pm::store_persist(oldest_new_->next, segment.next.load(std::memory_order_relaxed));
+    pm::store_persist(segment.next, head_->load(std::memory_order_relaxed));  // G4
+    pm::store_persist(*head_, at);
+    return &segment;
   }
 
   Pool& pool_;
@@ -184,6 +234,8 @@ class LogTail {
   pm::VersionLock chain_;
   std::atomic<std::uint64_t>* head_ = nullptr;
   std::vector<std::uint64_t> empty_;
+  std::size_t set_aside_ = 0;
+  LogSegment* oldest_new_ = nullptr;  ///< it leads to the newest one of `empty_`
   const std::unique_ptr<Part[]> part_{new Part[parts_]};
 };
 

@@ -84,11 +84,11 @@ void DpTree<Keys>::Merge::plan_pieces(Stretch& whole, std::size_t leaf) {
       base_.size() == 0 ? 0 : view_of(leaf).records(base_.leaf(leaf).which());
   const std::size_t wanted = (records + added - removed + fill() - 1) / fill();
   const std::size_t before = blocks_.size();
-  while (blocks_.size() - before < wanted) {
+  while (!refused_ && blocks_.size() - before < wanted) {
     blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
     if (blocks_.back()) continue;
     blocks_.pop_back();
-    break;
+    refused_ = true;
   }
   plan.pieces = blocks_.size() - before;
   if (plan.pieces == wanted) return;

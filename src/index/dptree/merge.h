@@ -104,6 +104,7 @@ class DpTree<Keys>::Merge {
   std::vector<std::size_t> left_;
   std::size_t lacking_ = 0;
   std::size_t joined_ = 0;
+  bool refused_ = false;            ///< the heap has no more leaves
   std::vector<Stretch> stretches_;  ///< from the left
   std::atomic<std::size_t> claimed_{0};
   std::vector<std::uint64_t> old_leaves_;

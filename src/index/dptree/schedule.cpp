@@ -13,9 +13,15 @@ using dptree::LogRecord;
 using dptree::LogSegment;
 using dptree::State;
 
+// Fewer where the pool has little room left: a merge of so many would leave over more than the log
+// has room for (G5). An entry may take two log records, its part of a new leaf, and its blob.
 template <class Keys>
 std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
-  return std::max(buffer_entries_, base.records * merge_percent_ / 100);
+  constexpr std::uint64_t bytes_per_entry = RecordStore<Keys>::has_blobs ? 256 : 128;
+  const std::uint64_t usual = std::max(buffer_entries_, base.records * merge_percent_ / 100);
+  const std::uint64_t kept = kept_segments(base.records) * log_entries_;
+  if (kept == 0) return usual;
+  return std::clamp(heap_.usage().free_bytes() / bytes_per_entry, std::min(usual, kept / 8), usual);
 }
 
 template <class Keys>
@@ -35,7 +41,8 @@ void DpTree<Keys>::rotate() {
   std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
   std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, *base);
-  front->begin_log(log, std::move(kept));
+  const std::size_t set_aside = std::min(kept.size(), kept_segments(base->records) / 4);  // G5
+  front->begin_log(log, std::move(kept), set_aside);
   const pm::AsymmetricLock::WriteGuard alone(writers_);  // D2
   const Epochs::Guard guard(epochs_);
   state.front = state.middle();
@@ -76,8 +83,7 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
   const std::vector<std::uint64_t> chain = segments(log.load(std::memory_order_relaxed));
-  const std::size_t kept = std::min<std::size_t>(
-      chain.size(), records / dptree::LogTail::records_per_kept_record / log_entries_);
+  const std::size_t kept = std::min(chain.size(), kept_segments(records));
   const std::size_t freed = chain.size() - kept;
   if (freed != 0) pm::store_persist(log, kept == 0 ? null_offset : chain[freed]);
   for (std::size_t i = 0; i < freed; ++i)
@@ -95,19 +101,77 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
 
 /// Notes what a merge has left over, and when the next is worth its reading.
 template <class Keys>
-void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes) {
+void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes, bool handed_on) {
   constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
   std::vector<LogRecord*> left;
-  for (const std::size_t i : merge.left()) left.push_back(pool_.at<LogRecord>(changes[i].source()));
+  in_vain_ = merge.left().size() == changes.size();
+  thinned_then_ = thinned_;
+  if (!handed_on)
+    for (const std::size_t i : merge.left())
+      left.push_back(pool_.at<LogRecord>(changes[i].source()));
   left_ = std::move(left);
   patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
   stuck_.store(!left_.empty(), std::memory_order_relaxed);
+}
+
+/// Puts what a merge has left over into the front tree and its log, so that a few records do not
+/// keep the middle tree, and with it the front tree from being merged. They are puts, as removals
+/// need no room. False: they are too many, or there was no room for all; those that were put there
+/// say what the middle tree says.
+// Power-cut states: before the merge's commit a record is in both logs with the same words, or in
+// the middle one alone; after it in the front log alone. Cost: 1 flushed line and 1 fence a record.
+template <class Keys>
+bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
+                           std::span<const Pending> changes) {
+  if (merge.left().size() >= kept_segments(trees.base->records) * log_entries_ / 4) return false;
+  Buffer& front = *trees.front;
+  std::vector<RecordWords> replaced;
+  for (const std::size_t i : merge.left()) {
+    const RecordWords words = changes[i].words;
+    const Key key = records_.key_of(words);
+    const std::uint64_t hash = hash_of(key);
+    auto position = front.lock(key);
+    if (position.found.any()) {
+      const RecordWords newer = front.record_of(position.found.word)->words();
+      if (!position.found.is_put() || newer.value != words.value) replaced.push_back(words);
+      front.release(position);
+      continue;
+    }
+    front.make_room(position, key);
+    LogRecord* const record = front.take_any_slot(hash);
+    if (record == nullptr) {
+      front.unlock(position);
+      return false;
+    }
+    record->key.store(words.key, std::memory_order_release);  // D3
+    record->value.store(words.value, std::memory_order_release);
+    front.set(position, key, pool_.offset_of(record));
+    pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::put));  // G2
+    front.unlock(position);
+  }
+  if constexpr (RecordStore<Keys>::has_blobs)  // the front log may mention them (D5)
+    for (const RecordWords& words : replaced) front.discard(words.value, words.key);
+  return true;
+}
+
+/// After a merge in vain: whether the next could get anywhere, without reading what was left over.
+template <class Keys>
+bool DpTree<Keys>::may_find_room() {
+  if (!in_vain_ || emptied_ || thinned_ != thinned_then_) return true;
+  Reservation leaf = heap_.reserve(LeafView::bytes(leaf_entries_));
+  if (leaf) heap_.cancel(leaf);
+  return static_cast<bool>(leaf);
 }
 
 // Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
 // Power-cut states: before, or after; both hold the same records.
 template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
+  constexpr std::uint64_t refusals_between_looks = 64;
+  if (stuck_ && effort != Effort::thorough && !may_find_room()) {
+    patience_.store(refusals_between_looks, std::memory_order_relaxed);
+    return Merged::nothing;
+  }
   const Epochs::Guard guard(epochs_);
   const Snapshot trees = snapshot();
   std::vector<Pending> changes;
@@ -129,11 +193,14 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   if (merge.lacking() != 0 && thinned_ > (effort == Effort::thorough ? 0 : worth_a_look) &&
       !merge.plan_joins(2 * merge.lacking()))
     thinned_ = 0;
-  const bool left_over = !merge.left().empty();
-  if (left_over && merge.left().size() == changes.size() && merge.joined() == 0 && !emptied_) {
-    leave(merge, changes);
+  if (!merge.left().empty() && merge.left().size() == changes.size() && merge.joined() == 0 &&
+      !emptied_) {
+    leave(merge, changes, false);
     return Merged::nothing;
   }
+  const bool handed_on =
+      effort == Effort::for_room && !merge.left().empty() && hand_on(trees, merge, changes);
+  const bool left_over = !merge.left().empty() && !handed_on;
   overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
   merge.apply();
   State state = State::from(anchor_.state.load(std::memory_order_relaxed));
@@ -152,12 +219,15 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
       reinterpret_cast<std::uint64_t>(trees.base), trees.base->bytes(),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
       nullptr);
-  leave(merge, changes);
+  leave(merge, changes, handed_on);
+  if (!left_over) trees.front->release_what_is_set_aside();
   thinned_ += static_cast<std::uint64_t>(
       std::ranges::count_if(changes, [](const Pending& change) { return change.removal(); }));
   emptied_ = false;
   // A merge that room was asked for is paid for by its changes, or else by patience.
-  if (!left_over && worth_a_look > changes.size())
+  if (handed_on)
+    patience_.store(merge.left().size() + worth_a_look, std::memory_order_relaxed);
+  else if (!left_over && worth_a_look > changes.size())
     patience_.store(worth_a_look - changes.size(), std::memory_order_relaxed);
   return left_over ? Merged::some : Merged::all;
 }
@@ -177,9 +247,9 @@ auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
 template <class Keys>
 void DpTree<Keys>::merge_what_is_full() {
   bool merged = false;
-  if (snapshot().middle != nullptr) merged = merge_middle(Effort::usual) != Merged::nothing;
+  if (snapshot().middle != nullptr) merged = merge_middle(Effort::for_room) != Merged::nothing;
   if (snapshot().middle == nullptr && snapshot().front->is_full(1))
-    merged = flush_one(Effort::usual) != Merged::nothing || merged;
+    merged = flush_one(Effort::for_room) != Merged::nothing || merged;
   constexpr unsigned attempts = 40;  // a few with the core given away
   if (merged) collect_retired(attempts);
 }
@@ -230,7 +300,7 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
   }
   bool made = false;
   for (std::size_t before = ~std::size_t{0};; before = left_.size()) {
-    const Merged merged = flush_one(Effort::usual);
+    const Merged merged = flush_one(Effort::for_room);
     if (merged != Merged::nothing) {
       made = true;
       collect_retired(attempts);

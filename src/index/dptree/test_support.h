@@ -55,6 +55,11 @@ class DpTreePeer {
   }
   /// How many changes of the middle tree found no room in the base tree.
   [[nodiscard]] std::size_t left() const { return tree_.left_.size(); }
+  /// An update, where the value is.
+  [[nodiscard]] Outcome replace_in_place(typename Keys::Key key, typename Keys::Value value) const {
+    bool lacks_blob = false;
+    return tree_.replace_in_place(key, value, hash_of(key), DpTree<Keys>::Put::update, lacks_blob);
+  }
   [[nodiscard]] Outcome remove_in_place(Key key) const {
     return tree_.remove_in_place(key, hash_of(key));
   }

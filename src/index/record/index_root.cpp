@@ -70,6 +70,11 @@ Result<IndexRoot> read_index_root(const Pool& pool, std::string_view root_name,
                  "root '" + name + "' has layout " + std::to_string(root.layout_version) +
                      ", this build knows up to " + std::to_string(kind.layout_version),
                  pool.path(), "use the version that wrote it"};
+  if (root.layout_version < kind.layout_version)
+    return Error{ErrorCode::foreign,
+                 "root '" + name + "' has layout " + std::to_string(root.layout_version) +
+                     ", this build reads layout " + std::to_string(kind.layout_version) + " only",
+                 pool.path(), "use the version that wrote it"};
   if (root.key_kind != static_cast<std::uint32_t>(kind.key_kind))
     return Error{ErrorCode::foreign,
                  "root '" + name + "' holds " +

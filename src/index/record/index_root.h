@@ -48,8 +48,8 @@ struct IndexRootKind {
 /// The root block, for counterexamples.
 [[nodiscard]] MediaStruct media_of_root();
 
-/// Finds and checks the root block. Errors: not_found, foreign (another index or kind of key),
-/// newer, corrupt.
+/// Finds and checks the root block. Errors: not_found, foreign (another index or kind of key, or an
+/// older layout), newer, corrupt.
 [[nodiscard]] Result<IndexRoot> read_index_root(const Pool& pool, std::string_view root_name,
                                                 const IndexRootKind& kind);
 

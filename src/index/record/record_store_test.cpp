@@ -171,6 +171,8 @@ TEST(IndexRoot, IsReadBackAndEveryFlippedBitIsNoticed) {
             ErrorCode::foreign);
   EXPECT_EQ(code({.index = "some", .layout_version = 2, .key_kind = KeyKind::bytes}),
             ErrorCode::newer);
+  EXPECT_EQ(code({.index = "some", .layout_version = 4, .key_kind = KeyKind::bytes}),
+            ErrorCode::foreign);
   EXPECT_TRUE(check_index_option(*pool, "leaf_entries", 8, 8).ok());
   EXPECT_EQ(check_index_option(*pool, "leaf_entries", 8, 9).error().code, ErrorCode::foreign);
 
