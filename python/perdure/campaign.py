@@ -14,7 +14,6 @@ the campaign dies; what it had finished is found again by key.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
@@ -256,7 +255,7 @@ def _lock(results: Path) -> Iterator[int]:
     """Holds the folder's lock; yields the descriptor for processes to inherit."""
     with (results / "lock").open("a+") as handle:
         deadline = time.monotonic() + DYING_SECONDS
-        while not _locked(handle):
+        while not pools.locked(handle.fileno()):
             # The processes of a campaign that was killed hold the lock until they are gone as well.
             if _is_alive(handle) or time.monotonic() > deadline:
                 raise InputError(
@@ -268,14 +267,6 @@ def _lock(results: Path) -> Iterator[int]:
         handle.write(f"{os.getpid()}\n")
         handle.flush()
         yield handle.fileno()
-
-
-def _locked(handle: TextIO) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_alive(handle: TextIO) -> bool:

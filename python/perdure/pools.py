@@ -63,7 +63,7 @@ def sweep(directory: Path) -> None:
         if named is None or descriptor is None:
             continue
         try:
-            if not _lock(descriptor) or not _is_still(owner, descriptor):
+            if not locked(descriptor) or not _is_still(owner, descriptor):
                 continue
             pool = re.compile(_POOL.format(token=named.group(1)))
             for path in directory.glob(f"perdure-{named.group(1)}-*"):
@@ -80,7 +80,7 @@ def _owner(directory: Path, token: str) -> Iterator[int]:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         # A sweep between the two calls would have taken the file for a dead campaign's.
-        if _lock(descriptor) and _is_still(path, descriptor):
+        if locked(descriptor) and _is_still(path, descriptor):
             break
         os.close(descriptor)
     try:
@@ -104,7 +104,8 @@ def _open_ours(path: Path) -> int | None:
     return None
 
 
-def _lock(descriptor: int) -> bool:
+def locked(descriptor: int) -> bool:
+    """Takes the lock of a file; false when another process has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

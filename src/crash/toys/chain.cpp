@@ -268,12 +268,9 @@ Result<std::unique_ptr<IntegerIndex>> open_chain(const IndexPlace& place, Defect
     if (auto done = pool.add_root(place.root_name, block); !done) return done.error();
     return std::unique_ptr<IntegerIndex>(std::make_unique<ChainToy>(pool, root, defect, repaired));
   }
-  const std::uint64_t at = toy_root(place);
-  if (at == null_offset) return Error{ErrorCode::not_found, "no toy", "", ""};
-  auto toy = std::make_unique<ChainToy>(pool, *pool.at<ChainRoot>(at), defect, repaired);
-  if (auto done = toy->recover(); !done) return done.error();
-  if (auto done = pool.root_recovered(place.root_name); !done) return done.error();
-  return std::unique_ptr<IntegerIndex>(std::move(toy));
+  return recovered(place, [&](std::uint64_t at) {
+    return std::make_unique<ChainToy>(pool, *pool.at<ChainRoot>(at), defect, repaired);
+  });
 }
 
 }  // namespace perdure::crash

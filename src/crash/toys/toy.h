@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
@@ -48,6 +50,18 @@ class Toy : public IntegerIndex {
 
 /// The offset of the pool's root, or null.
 [[nodiscard]] std::uint64_t toy_root(const IndexPlace& place);
+
+/// The toy that the pool holds, recovered. `make(offset of its root)` makes it.
+template <class Make>
+[[nodiscard]] Result<std::unique_ptr<IntegerIndex>> recovered(const IndexPlace& place,
+                                                              Make&& make) {
+  const std::uint64_t at = toy_root(place);
+  if (at == null_offset) return Error{ErrorCode::not_found, "no toy", "", ""};
+  auto toy = make(at);
+  if (auto done = toy->recover(); !done) return done.error();
+  if (auto done = place.pool->root_recovered(place.root_name); !done) return done.error();
+  return std::unique_ptr<IntegerIndex>(std::move(toy));
+}
 
 [[nodiscard]] Result<std::unique_ptr<IntegerIndex>> open_table(const IndexPlace& place,
                                                                Defect defect, bool repaired,

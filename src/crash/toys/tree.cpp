@@ -291,12 +291,9 @@ Result<std::unique_ptr<IntegerIndex>> open_tree(const IndexPlace& place, Defect 
     toy->plant({{0, at}});
     return std::unique_ptr<IntegerIndex>(std::move(toy));
   }
-  const std::uint64_t at = toy_root(place);
-  if (at == null_offset) return Error{ErrorCode::not_found, "no toy", "", ""};
-  auto toy = std::make_unique<TreeToy>(pool, *pool.at<TreeRoot>(at), defect, repaired);
-  if (auto done = toy->recover(); !done) return done.error();
-  if (auto done = pool.root_recovered(place.root_name); !done) return done.error();
-  return std::unique_ptr<IntegerIndex>(std::move(toy));
+  return recovered(place, [&](std::uint64_t at) {
+    return std::make_unique<TreeToy>(pool, *pool.at<TreeRoot>(at), defect, repaired);
+  });
 }
 
 }  // namespace perdure::crash
