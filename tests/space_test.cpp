@@ -69,8 +69,8 @@ class Refilled : public ::testing::TestWithParam<Target> {
   }
   void check(unsigned threads, unsigned rounds) {
     // One chunk is a hundredth of the records of the smallest pool.
-    const std::uint64_t bytes =
-        (threads > 1 && GetParam().heap == HeapKind::slab ? 4 : 1) * Pool::min_pool_bytes;
+    const bool wants_more = threads > 1 && percent(threads) > 90;
+    const std::uint64_t bytes = (wants_more ? 4 : 1) * Pool::min_pool_bytes;
     const Refill refill{.pool_bytes = bytes,
                         .room_bytes = bytes,
                         .threads = threads,
@@ -95,7 +95,7 @@ class Refilled : public ::testing::TestWithParam<Target> {
   }
 };
 
-TEST_P(Refilled, takes_as_much_as_before) { check(1, 3); }
+TEST_P(Refilled, takes_as_much_as_before) { check(1, 2); }
 
 TEST_P(Refilled, takes_as_much_as_before_from_eight_threads) { check(8, 2); }
 
