@@ -92,7 +92,12 @@ class Stage:
         self.judge(arguments, done.returncode, output)
         return self.passed
 
-    def run_at_once(self, commands: Iterable[Sequence[str | Path]], directory: Path = ROOT) -> None:
+    def run_at_once(
+        self,
+        commands: Iterable[Sequence[str | Path]],
+        directory: Path = ROOT,
+        at_a_time: int | None = None,
+    ) -> None:
         """Runs independent commands, as many at a time as there are cores, to the end of all."""
 
         def start(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
@@ -110,7 +115,8 @@ class Stage:
 
         if not self.passed:
             return
-        with ThreadPoolExecutor(os.cpu_count()) as pool, self.log.open("a") as log:
+        workers = at_a_time or os.cpu_count()
+        with ThreadPoolExecutor(workers) as pool, self.log.open("a") as log:
             for done in pool.map(start, commands):
                 log.write(f"$ {shlex.join(done.args)}\n{done.stdout}")
                 log.flush()
@@ -183,8 +189,8 @@ def address(stage: Stage) -> None:
     # many threads, all pairs of trie bits; and libpmemobj, which is not instrumented, behind
     # indexes that run on the other heap, too, and killed by damage in a child.
     others = (
-        r"^Mutants|^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NodeTest|"
-        r"/(Conformance|Concurrency).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
+        r"^Mutants|^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
+        r"/NodeTest|/(Conformance|Concurrency|SuddenEnd).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
     )
     stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
 
@@ -193,10 +199,9 @@ def thread(stage: Stage) -> None:
     """the programs with many threads under ThreadSanitizer"""
     folder = stage.build("tsan", *SANITIZER, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
     # ctest knows the test programs that were not built by this ending; what follows is not
-    # threaded, bad pools and children that die neither; what each index does alone runs on one heap
-    # here; and Debian's RocksDB is not instrumented, so that each of its
-    # hand-overs between threads, in memory that std::string and malloc show to the sanitizer, would
-    # pass for a race.
+    # threaded, bad pools and children that die neither; what an index does alone runs on one heap
+    # here; and Debian's RocksDB is not instrumented, so that each of its hand-overs between
+    # threads, in memory that std::string and malloc show to the sanitizer, would pass for a race.
     others = (
         "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host|/Bad|^PmdkTrial|"
         "/Conformance.*_pmdk_|rocksdb"
@@ -232,7 +237,7 @@ def fuzz(stage: Stage) -> None:
             "-timeout=20", "-rss_limit_mb=2048", f"-artifact_prefix={BUILD}/log/{name}-",
             grown, *known,
         ])  # fmt: skip
-    stage.run_at_once(commands)
+    stage.run_at_once(commands, at_a_time=len(commands))  # each ends by the clock
 
 
 def python(stage: Stage) -> None:
