@@ -143,7 +143,7 @@ class FindingTest : public testing::Test {
 TEST_F(FindingTest, WhatShowsOnlyAfterARecoveryIsShrunkAndReplayed) {
   for (const Defect defect :
        {Defect::recovery_unlink, Defect::recovery_duplicate, Defect::recovery_half_move}) {
-    find_in_all_ways(defect);
+    ASSERT_NO_FATAL_FAILURE(find_in_all_ways(defect));
     EXPECT_NE(small_.cut, 0U) << name_of(defect);
     EXPECT_LE(size_of(small_.program), found_size_) << name_of(defect);
     expect_replay();
@@ -151,13 +151,13 @@ TEST_F(FindingTest, WhatShowsOnlyAfterARecoveryIsShrunkAndReplayed) {
 }
 
 TEST_F(FindingTest, WhoGivesUpAfterSomeTriesIsReplayedWithItsPauses) {
-  find_in_all_ways(Defect::bounded_retries);
+  ASSERT_NO_FATAL_FAILURE(find_in_all_ways(Defect::bounded_retries));
   EXPECT_GT(small_.schedule.pauses, 1U);
   expect_replay();
 }
 
 TEST_F(FindingTest, WhatIsLostInTheLiveInstanceNeedsNoCutAndNoRepair) {
-  find_in_all_ways(Defect::stale_parent);
+  ASSERT_NO_FATAL_FAILURE(find_in_all_ways(Defect::stale_parent));
   EXPECT_EQ(small_.program.threads, 2U);
   EXPECT_TRUE(verdict_.violation->fails_without_loss);
   EXPECT_EQ(explain(small_, verdict_, benches_.of(bytes_), places_, 5).kind,
@@ -166,26 +166,26 @@ TEST_F(FindingTest, WhatIsLostInTheLiveInstanceNeedsNoCutAndNoRepair) {
 }
 
 TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
-  find(Defect::missing_flush);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 3U);
   EXPECT_EQ(small_.program.threads, 1U);
   EXPECT_NE(explain(small_, verdict_, bench_, places_, 30).text.find("flush"), std::string::npos);
 }
 
 TEST_F(FindingTest, AMissingFenceIsRepairedByAFence) {
-  find(Defect::missing_fence);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_fence));
   EXPECT_EQ(explain(small_, verdict_, bench_, places_, 30).text.rfind("a fence", 0), 0U);
 }
 
 TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {
-  find(Defect::missing_flush);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   const std::string text = tell(small_, verdict_, places_, {});
   for (const char* word : {"violation: ", "insert key", "power cut", "lost", "table.cpp:"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
 }
 
 TEST_F(FindingTest, ACounterexampleNamesTheFieldsThatWereLost) {
-  find(Defect::missing_flush);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   const std::string text = tell(small_, verdict_, places_, {});
   for (const char* words :
        {"table@", ".record[0].check = ", " in the run", ".record[0].check, line "})
@@ -193,7 +193,7 @@ TEST_F(FindingTest, ACounterexampleNamesTheFieldsThatWereLost) {
 }
 
 TEST_F(FindingTest, ACounterexampleWithoutALayoutShowsBytes) {
-  find(Defect::missing_flush);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   IndexInfo unknown = *small_.subject.info;
   unknown.media = nullptr;
   small_.subject.info = &unknown;
@@ -203,7 +203,7 @@ TEST_F(FindingTest, ACounterexampleWithoutALayoutShowsBytes) {
 }
 
 TEST_F(FindingTest, AFindingOfTwoThreadsIsShrunkToFewOperationsOfTwo) {
-  find(Defect::read_of_unflushed);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::read_of_unflushed));
   EXPECT_EQ(small_.program.threads, 2U);
   EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 4U);
   const auto replay = read_replay(write_replay(small_, verdict_).dump(), "test");
@@ -213,7 +213,7 @@ TEST_F(FindingTest, AFindingOfTwoThreadsIsShrunkToFewOperationsOfTwo) {
 }
 
 TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
-  find(Defect::wrong_address);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::wrong_address));
   const std::string text = write_replay(small_, verdict_).dump();
   const auto replay = read_replay(text, "test");
   ASSERT_TRUE(replay.ok()) << replay.error().line();
@@ -224,7 +224,7 @@ TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
 }
 
 TEST_F(FindingTest, DamagedReplayFilesAreRefused) {
-  find(Defect::missing_flush);
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   const auto whole = write_replay(small_, verdict_);
   for (const auto& [name, value] : whole.items()) {
     auto without = whole;
