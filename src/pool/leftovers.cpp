@@ -1,5 +1,6 @@
 #include "pool/leftovers.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -75,18 +77,21 @@ bool is_abandoned(const std::string& path, pid_t maker, bool half_made) {
          (half_made && is_blank(file));
 }
 
+// What else lies in the folder may not show in the heap, on which the simulated caches depend: so
+// nothing is allocated for a name that is not one of these.
 void remove_interim_names(const fs::path& path) {
   const std::string base = path.filename();
   const fs::path folder = path.parent_path().empty() ? "." : path.parent_path();
-  std::error_code failure;
-  for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
-       at.increment(failure)) {
-    const std::string name = at->path().filename();
+  const auto close = [](DIR* names) { closedir(names); };
+  const std::unique_ptr<DIR, decltype(close)> names(opendir(folder.c_str()), close);
+  while (const dirent* const entry = names ? readdir(names.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
     const auto replacing = maker_in(name, base, ".replacing.");
     const auto creating = maker_in(name, base, ".creating.");
     if (!replacing && !creating) continue;
-    if (is_abandoned(at->path(), replacing ? *replacing : *creating, creating.has_value()))
-      static_cast<void>(take_name(at->path()));
+    const std::string there = folder / name;
+    if (is_abandoned(there, replacing ? *replacing : *creating, creating.has_value()))
+      static_cast<void>(take_name(there));
   }
 }
 

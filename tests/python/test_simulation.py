@@ -85,6 +85,18 @@ def busy() -> Iterator[None]:
         process.wait()
 
 
+def test_other_files_beside_the_pool_do_not_show() -> None:
+    alone = bench("lbtree", 7)
+    others = [Path(f"/dev/shm/perdure-other-{os.getpid()}-{'x' * n}") for n in (1, 9, 30, 70)]
+    try:
+        for other in others:
+            other.touch()
+        assert bench("lbtree", 7) == alone
+    finally:
+        for other in others:
+            other.unlink(missing_ok=True)
+
+
 @pytest.mark.usefixtures("busy")
 def test_every_index_repeats_byte_for_byte(simulated: list[str], tmp_path: Path) -> None:
     def pair(case: tuple[str, int]) -> str | None:
