@@ -96,21 +96,22 @@ Result<File> open_file(const std::string& path) {
   return file;
 }
 
-// A process that was killed a moment ago, or the child in which it tried the pool, may not be gone
-// yet.
-Result<void> lock_file(const File& file, const std::string& path) {
+bool until_unlocked(const std::function<bool()>& attempt) {
   constexpr unsigned most_tries = 50;
   constexpr useconds_t between_us = 5000;
-  for (unsigned tries = 1; flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return io_error(path, "cannot lock");
-    if (tries < most_tries) {
-      usleep(between_us);
-      continue;
-    }
-    return Error{ErrorCode::busy, "another process uses the pool", path,
-                 "wait until it ends, or name another pool"};
+  for (unsigned tries = 1; !attempt(); ++tries) {
+    const int reason = errno;
+    if ((reason != EWOULDBLOCK && reason != EINTR) || tries == most_tries) return false;
+    usleep(between_us);
   }
-  return {};
+  return true;
+}
+
+Result<void> lock_file(const File& file, const std::string& path) {
+  if (until_unlocked([&] { return flock(file.get(), LOCK_EX | LOCK_NB) == 0; })) return {};
+  if (errno != EWOULDBLOCK && errno != EINTR) return io_error(path, "cannot lock");
+  return Error{ErrorCode::busy, "another process uses the pool", path,
+               "wait until it ends, or name another pool"};
 }
 
 bool is_device(const File& file) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/result.h"
@@ -30,6 +31,11 @@ class File {
 /// Opens an existing file or device for reading and writing; never blocks and changes nothing.
 /// Errors: not_found, foreign (a directory, pipe or socket), io.
 [[nodiscard]] Result<File> open_file(const std::string& path);
+
+/// Calls `attempt` until it is true, or fails for another reason than somebody's lock (errno), for
+/// a quarter of a second at most: a process that was killed a moment ago, or the child in which it
+/// tried the pool, may not be gone yet.
+[[nodiscard]] bool until_unlocked(const std::function<bool()>& attempt);
 
 /// Takes the lock that stands for using the pool (P3); the kernel drops it when the file is closed.
 /// The same lock that libpmemobj takes. Errors: busy.

@@ -182,7 +182,7 @@ Result<std::unique_ptr<Pool>> PmdkPool::open(const PoolOptions& options, File fi
   treat_as_persistent(medium);
   if (const Result<void> tried = try_pmdk_pool(options.path, layout_name, *bytes); !tried)
     return tried.error();
-  PMEMobjpool* objects = pmemobj_open(options.path.c_str(), layout_name);
+  PMEMobjpool* objects = open_when_unlocked(options.path.c_str(), layout_name);
   if (objects == nullptr) return open_error(errno, options.path);
   std::unique_ptr<PmdkPool> pool(new PmdkPool);
   pool->medium_ = medium;

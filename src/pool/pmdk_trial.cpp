@@ -1,7 +1,6 @@
 #include "pool/pmdk_trial.h"
 
 #include <fcntl.h>
-#include <libpmemobj.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "pool/file.h"
 #include "pool/header.h"
 
 namespace perdure {
@@ -33,8 +33,9 @@ bool has_other_threads() {
 
 // Nothing of the parent's is wanted here: its handlers, its messages, its wish for core files, nor
 // its descriptors, among them locks that this process would hold on to when the parent is killed.
-void leave_the_parent(unsigned seconds) {
+void leave_the_parent(pid_t parent, unsigned seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(sound);  // it was killed before it could be asked for
   constexpr unsigned first_beyond_standard = 3;
   close_range(first_beyond_standard, ~0U, 0);
   for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
@@ -52,7 +53,7 @@ void leave_the_parent(unsigned seconds) {
 Verdict look_through(const char* path, const char* layout) {
   int copies = 1;
   if (pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &copies) != 0) return sound;
-  PMEMobjpool* const objects = pmemobj_open(path, layout);
+  PMEMobjpool* const objects = open_when_unlocked(path, layout);
   if (objects == nullptr) return refused;  // the caller meets the same, and says why
   if (pmemobj_root_size(objects) < sizeof(PoolHeader)) return inconsistent;
   std::uint64_t seen = 0;
@@ -67,14 +68,24 @@ Verdict look_through(const char* path, const char* layout) {
 
 }  // namespace
 
+PMEMobjpool* open_when_unlocked(const char* path, const char* layout) {
+  PMEMobjpool* objects = nullptr;
+  (void)until_unlocked([&] {
+    objects = pmemobj_open(path, layout);
+    return objects != nullptr;
+  });
+  return objects;
+}
+
 Result<void> try_pmdk_pool(const std::string& path, const char* layout, std::uint64_t bytes) {
   if (opens_copies()) return {};
   constexpr unsigned least_seconds = 20;
   const auto seconds = static_cast<unsigned>(least_seconds + (bytes >> 28));  // 4 s for a GiB
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return {};
   if (child == 0) {
-    leave_the_parent(seconds);
+    leave_the_parent(parent, seconds);
     _exit(look_through(path.c_str(), layout));
   }
   int status = 0;

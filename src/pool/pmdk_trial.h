@@ -2,12 +2,17 @@
 // never comes back, where what it keeps about its heap is damaged: it trusts most of it.
 #pragma once
 
+#include <libpmemobj.h>
+
 #include <cstdint>
 #include <string>
 
 #include "core/result.h"
 
 namespace perdure {
+
+/// `pmemobj_open`, which waits for the pool's lock as `lock_file` does. Null: errno says why.
+[[nodiscard]] PMEMobjpool* open_when_unlocked(const char* path, const char* layout);
 
 /// Opens the pool copy-on-write in a child process, has libpmemobj check it, and goes through its
 /// objects. Nothing is written to the pool. The caller does not hold its lock.

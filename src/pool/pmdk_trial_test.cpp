@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <libpmemobj.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -87,6 +89,25 @@ TEST_F(PmdkTrial, ASoundPoolIsNotWrittenAndOtherThreadsAreNoMatter) {
   done = true;
   busy.join();
   EXPECT_TRUE(read(0, Pool::min_pool_bytes) == before);
+}
+
+// The child of a process that was killed while it tried the pool may still hold the lock, between
+// any two of ours.
+TEST_F(PmdkTrial, ALockHeldForAMomentIsWaitedFor) {
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (; !done.load(); usleep(1000)) {
+      if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) continue;
+      usleep(1000);
+      flock(file_.get(), LOCK_UN);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const auto pool = Pool::open(options());
+    EXPECT_TRUE(pool.ok()) << pool.error().line();
+  }
+  done = true;
+  other.join();
 }
 
 // The crash explorer opens copies by the thousand.
