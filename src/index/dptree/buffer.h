@@ -99,6 +99,8 @@ class Buffer {
   /// what is in no leaf yet frees nothing where it is removed.
   static constexpr std::uint64_t pool_bytes_per_blob_byte = 64;
 
+  /// Entries that it is meant for.
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
   [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }

@@ -12,6 +12,7 @@ Result<void> DpTree<Keys>::bulk_load(std::span<const Record> records) {
   quiesce();  // what is left of removed records goes first
   (void)merging_.lock();
   Result<void> loaded = load(records);
+  count_claims();
   merging_.unlock_unchanged();
   return loaded;
 }

@@ -167,6 +167,64 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   return Outcome::ok;
 }
 
+/// Calls visit(key) for the keys of a buffer tree that a base leaf covers, until it says no.
+template <class Keys>
+template <class Visit>
+void DpTree<Keys>::each_pending(const Buffer& tree, const BaseMap& base, std::size_t leaf,
+                                Visit&& visit) {
+  Key from = base.separator(leaf);
+  typename Buffer::Batch batch;
+  for (bool inclusive = true;; inclusive = false) {
+    tree.collect(from, inclusive, tree.reenter(from), batch);
+    if (batch.count == 0) return;
+    for (unsigned i = 0; i < batch.count; ++i) {
+      from = tree.key_of(batch.entry[i]);
+      if (leaf + 1 != base.size() && !(from < base.separator(leaf + 1))) return;
+      if (typename Buffer::Found{batch.entry[i].word}.is_put() && !visit(from)) return;
+    }
+  }
+}
+
+/// How many keys that were logged may need a slot of a base leaf; `most` if it is not fewer. With
+/// `exact` those do not count that have one, which takes a search for each.
+template <class Keys>
+std::size_t DpTree<Keys>::pending_in(const Snapshot& trees, dptree::LeafPlace place,
+                                     std::size_t most, bool exact) const {
+  const LeafView view = leaf_at(place.leaf);
+  std::size_t count = 0;
+  for (const Buffer* tree : {trees.front, trees.middle})
+    if (tree != nullptr && count < most)
+      each_pending(*tree, *trees.base, place.number, [&](Key key) {
+        if (!exact || !find_in_leaf(view, place.leaf.which(), key, hash_of(key))) ++count;
+        return count < most;
+      });
+  return count;
+}
+
+/// Whether this key is new, and its base leaf must be split for it, which no other key has claimed.
+template <class Keys>
+bool DpTree<Keys>::needs_split(Key key, std::uint64_t hash) const {
+  constexpr std::size_t most_for_one_claim = 16;
+  const Epochs::Guard guard(epochs_);
+  const Snapshot& trees = snapshot();
+  const dptree::LeafPlace place = trees.base->find(key);
+  if (place.leaf.offset() == null_offset) return false;
+  const std::size_t room = leaf_at(place.leaf).room(place.leaf.which());
+  if (pending_in(trees, place, room, false) < room) return false;
+  const std::size_t most = room + most_for_one_claim;
+  const std::size_t pending = pending_in(trees, place, most, true);
+  if (pending < room) return false;
+  if (pending > room && pending < most && spare_.covers_claims()) return false;
+  RecordWords found;
+  return !find_pinned(key, hash, found);
+}
+
+template <class Keys>
+bool DpTree<Keys>::claim_split() {
+  const auto claim = [&] { return spare_.claim() ? Outcome::ok : Outcome::out_of_space; };
+  return with_room(epochs_, claim) == Outcome::ok;
+}
+
 template <class Keys>
 Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
@@ -174,8 +232,15 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   const std::uint64_t hash = hash_of(key);
   for (unsigned merges_for_a_blob = 0;;) {
     const std::uint64_t merges = merges_.load(std::memory_order_acquire);
+    const bool claims = spare_.are_scarce() && kind != Put::update && needs_split(key, hash);
+    if (claims && !claim_split()) [[unlikely]] {
+      if (make_room(merges)) continue;
+      return Outcome::out_of_space;
+    }
     bool cares = false;
     const Outcome outcome = try_put(key, value, hash, kind, cares);
+    if (claims && outcome != Outcome::ok) [[unlikely]]
+      spare_.unclaim();
     if (cares) merge_if_full();
     if (outcome != Outcome::out_of_space) return outcome;
     if (make_room(merges)) continue;

@@ -126,7 +126,8 @@ Result<void> DpTree<Keys>::check_all() const {
   if (Result<void> sound = check_base(*trees.base, blobs); !sound) return sound;
   if (Result<void> sound = check_buffer(*trees.front, blobs); !sound) return sound;
   constexpr std::uint64_t own_blocks = 2;  // the root and the anchor
-  std::uint64_t reachable = own_blocks + trees.base->size() + trees.base->empty_leaves.size();
+  std::uint64_t reachable =
+      own_blocks + trees.base->size() + trees.base->empty_leaves.size() + spare_.size();
   for (const auto& log : anchor_.log) reachable += segments(log.load()).size();
   if (trees.middle != nullptr)
     if (Result<void> sound = check_buffer(*trees.middle, blobs); !sound) return sound;

@@ -23,6 +23,7 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       leaf_memory_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
+      spare_(heap_, LeafView::bytes(leaf_entries)),
       workers_(place.options.get("workers")) {}
 
 template <class Keys>
@@ -84,6 +85,7 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
                                           static_cast<unsigned>(log_entries)));
   if (Result<void> done = tree->recover_all(); !done) return done.error();
   if (Result<void> done = pool.root_recovered(place.root_name); !done) return done.error();
+  tree->count_claims();
   tree->start_worker();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }

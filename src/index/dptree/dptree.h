@@ -44,6 +44,7 @@
 #include "index/dptree/buffer.h"
 #include "index/dptree/leaf.h"
 #include "index/dptree/log.h"
+#include "index/dptree/spare_leaves.h"
 #include "index/index.h"
 #include "index/record/index_root.h"
 #include "index/record/publish_batch.h"
@@ -306,14 +307,42 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Merged flush_one(Effort effort);
   void rotate();
   [[nodiscard]] Merged merge_middle(Effort effort);
-  void leave(const Merge& merge, std::span<const Pending> changes, bool handed_on);
+  void leave(std::span<const std::size_t> left, std::span<const Pending> changes);
   [[nodiscard]] bool hand_on(const Snapshot& trees, const Merge& merge,
                              std::span<const Pending> changes);
   /// Segments of a dropped log that are kept (G5), over a base tree of so many records.
   [[nodiscard]] std::size_t kept_segments(std::uint64_t records) const noexcept {
     return records / dptree::LogTail::records_per_kept_record / log_entries_;
   }
+  /// Those of them that wait for what a merge leaves over.
+  [[nodiscard]] std::size_t set_aside_segments(std::uint64_t records) const noexcept {
+    return kept_segments(records) / 4 * 3;
+  }
   [[nodiscard]] bool may_find_room();
+  [[nodiscard]] std::size_t likely_splits(const Snapshot& trees) const;
+  [[nodiscard]] bool splits_are_scarce();
+  void count_claims();
+  /// So many are worth a merge, which looks at all leaves. The caller holds `merging_`.
+  [[nodiscard]] std::uint64_t paying_changes() const noexcept {
+    return snapshot().base->size() / 16;
+  }
+  /// Of so many, though each may be for one change.
+  [[nodiscard]] std::size_t worthy_splits() const noexcept {
+    constexpr std::size_t leaves_per_split = 128;
+    return 1 + snapshot().base->size() / leaves_per_split;
+  }
+  [[nodiscard]] bool lacks_leaves() { return spare_.are_scarce() && !spare_.could_claim(1); }
+  /// Whether so many records are gone that a look for leaves to join is worth it.
+  [[nodiscard]] bool may_join(Effort effort) const noexcept {
+    return thinned_ > (effort == Effort::thorough ? 0 : paying_changes());
+  }
+  [[nodiscard]] bool claim_split();
+  [[nodiscard]] bool needs_split(Key key, std::uint64_t hash) const;
+  template <class Visit>
+  static void each_pending(const Buffer& tree, const BaseMap& base, std::size_t leaf,
+                           Visit&& visit);
+  [[nodiscard]] std::size_t pending_in(const Snapshot& trees, dptree::LeafPlace place,
+                                       std::size_t most, bool exact) const;
   void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
   [[nodiscard]] bool is_due() noexcept;
@@ -370,10 +399,10 @@ class DpTree final : public OrderedIndex<Keys> {
   std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
   std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
   bool emptied_ = false;                    ///< a leaf, in place
-  bool in_vain_ = false;                    ///< the last merge of what was left over
-  std::uint64_t thinned_then_ = 0;          ///< at that merge
-  std::atomic<std::uint64_t> merges_{0};    ///< that retired anything
-  std::atomic<bool> uncollected_{false};    ///< what they retired; set under `merging_`
+  std::optional<std::uint64_t> in_vain_;    ///< `thinned_` at the last merge, if it did nothing
+  dptree::SpareLeaves spare_;
+  std::atomic<std::uint64_t> merges_{0};  ///< that retired anything
+  std::atomic<bool> uncollected_{false};  ///< what they retired; set under `merging_`
   const std::uint64_t workers_;
   static constexpr std::uint64_t changes_before_collecting = 256;
   static constexpr std::uint32_t merge_task = 1;

@@ -168,6 +168,27 @@ TEST(DpTreeFullOfIntegers, ValuesAreReplacedWhereNothingElseIsPossible) {
   test.expect_sound();
 }
 
+// What no merge could take in is refused before it is logged: it would keep the logs, and so all
+// else, from being merged. Records come in so that leaves are split at about the same time.
+TEST(DpTreeFullOfIntegers, EveryLeafFillsUp) {
+  Case<IntegerKeys> test({"leaf_entries=32", "log_entries=16", "buffer_entries=64", "workers=0"});
+  constexpr unsigned most_refusals = 300;
+  for (std::uint64_t i = 0, refusals = 0; refusals < most_refusals; ++i) {
+    const std::uint64_t key = mix64(i);
+    const Outcome outcome = test.store.index().insert(key, i);
+    ASSERT_TRUE(outcome == Outcome::ok || outcome == Outcome::out_of_space);
+    refusals = outcome == Outcome::ok ? 0 : refusals + 1;
+    if (outcome == Outcome::ok) test.model[key] = i;
+  }
+  EXPECT_EQ(test.store.peer().left(), 0U);
+  test.store.index().quiesce();
+  const std::size_t slots = test.store.peer().base().size() * 32;
+  EXPECT_GT(test.model.size() * 100, slots * 99) << "of " << slots << " slots";
+  ASSERT_NO_FATAL_FAILURE(test.expect_sound());
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  test.expect_sound();
+}
+
 // Removals in place make room for what comes next, without a restart between.
 TYPED_TEST(DpTreeFull, AFullPoolTakesRecordsAgainAfterRemovals) {
   Case<TypeParam> test({"leaf_entries=8", "log_entries=3", "buffer_entries=64"});

@@ -22,7 +22,7 @@
 // G4  a segment leads to the one before it, and is durable before the anchor's word leads to it.
 // G5  a log that is dropped keeps its oldest segments, a record for each 64 of the base tree: so
 //     merges of a full pool, where leaves take all other room, are for more than a few changes.
-//     A quarter of those are set aside until the log before is gone: what finds no room in its leaf
+//     Three quarters are set aside until the log before is gone: what finds no room in its leaf
 //     then is handed on to them. Whichever is opened after a new segment is put before that in the
 //     chain (G3). There are at most half as many parts, so that one without a segment is not what a
 //     merge is for.

@@ -72,6 +72,16 @@ auto DpTree<Keys>::Merge::count_changes(std::size_t leaf) const
   return {added, removed};
 }
 
+template <class Keys>
+Reservation DpTree<Keys>::Merge::new_leaf() {
+  if (!refused_) {
+    const Reservation leaf = tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_));
+    if (leaf) return leaf;
+    refused_ = true;
+  }
+  return tree_.spare_.take();
+}
+
 /// Reserves the leaves that replace one which lacks room, if it does. Without room for them it
 /// takes what it has slots for; the first leaves of all are as many as there is room for.
 template <class Keys>
@@ -84,18 +94,17 @@ void DpTree<Keys>::Merge::plan_pieces(Stretch& whole, std::size_t leaf) {
       base_.size() == 0 ? 0 : view_of(leaf).records(base_.leaf(leaf).which());
   const std::size_t wanted = (records + added - removed + fill() - 1) / fill();
   const std::size_t before = blocks_.size();
-  while (!refused_ && blocks_.size() - before < wanted) {
-    blocks_.push_back(tree_.heap_.reserve(LeafView::bytes(tree_.leaf_entries_)));
-    if (blocks_.back()) continue;
-    blocks_.pop_back();
-    refused_ = true;
+  while (blocks_.size() - before < wanted) {
+    const Reservation block = new_leaf();
+    if (!block) break;
+    blocks_.push_back(block);
   }
   plan.pieces = blocks_.size() - before;
   if (plan.pieces == wanted) return;
   plan.most = room;
   if (base_.size() == 0) plan.most = plan.pieces * fill();
   for (; base_.size() != 0 && plan.pieces != 0; --plan.pieces) {
-    tree_.heap_.cancel(blocks_.back());
+    tree_.spare_.put_back(blocks_.back());
     blocks_.pop_back();
   }
   ++lacking_;

@@ -90,6 +90,7 @@ class DpTree<Keys>::Merge {
   void assign();
   [[nodiscard]] bool may_lack_room(std::size_t leaf) const;
   [[nodiscard]] std::pair<std::size_t, std::size_t> count_changes(std::size_t leaf) const;
+  [[nodiscard]] Reservation new_leaf();
   void plan_pieces(Stretch& whole, std::size_t leaf);
   [[nodiscard]] bool stays(std::size_t leaf) const;
   /// Makes the stretches.

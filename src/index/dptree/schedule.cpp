@@ -2,6 +2,7 @@
 // front tree.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "index/dptree/merge.h"
@@ -12,6 +13,10 @@ using dptree::Change;
 using dptree::LogRecord;
 using dptree::LogSegment;
 using dptree::State;
+
+namespace {
+constexpr std::uint64_t refusals_between_looks = 64;
+}
 
 // Fewer where the pool has little room left: a merge of so many would leave over more than the log
 // has room for (G5). An entry may take two log records, its part of a new leaf, and its blob.
@@ -41,7 +46,7 @@ void DpTree<Keys>::rotate() {
   std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
   std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, *base);
-  const std::size_t set_aside = std::min(kept.size(), kept_segments(base->records) / 4);  // G5
+  const std::size_t set_aside = std::min(kept.size(), set_aside_segments(base->records));  // G5
   front->begin_log(log, std::move(kept), set_aside);
   const pm::AsymmetricLock::WriteGuard alone(writers_);  // D2
   const Epochs::Guard guard(epochs_);
@@ -50,6 +55,7 @@ void DpTree<Keys>::rotate() {
   ++state.generation;
   pm::store_persist(anchor_.state, state.word());
   reusing_.store(state.generation, std::memory_order_seq_cst);  // D3
+  spare_.rotate();
   Buffer* const middle = snapshot().front;
   show({front.release(), middle, base});
 }
@@ -101,15 +107,13 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
 
 /// Notes what a merge has left over, and when the next is worth its reading.
 template <class Keys>
-void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes, bool handed_on) {
+void DpTree<Keys>::leave(std::span<const std::size_t> left, std::span<const Pending> changes) {
   constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
-  std::vector<LogRecord*> left;
-  in_vain_ = merge.left().size() == changes.size();
-  thinned_then_ = thinned_;
-  if (!handed_on)
-    for (const std::size_t i : merge.left())
-      left.push_back(pool_.at<LogRecord>(changes[i].source()));
-  left_ = std::move(left);
+  in_vain_.reset();
+  if (left.size() == changes.size()) in_vain_ = thinned_;
+  std::vector<LogRecord*> records;
+  for (const std::size_t i : left) records.push_back(pool_.at<LogRecord>(changes[i].source()));
+  left_ = std::move(records);
   patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
   stuck_.store(!left_.empty(), std::memory_order_relaxed);
 }
@@ -123,8 +127,10 @@ void DpTree<Keys>::leave(const Merge& merge, std::span<const Pending> changes, b
 template <class Keys>
 bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
                            std::span<const Pending> changes) {
-  if (merge.left().size() >= kept_segments(trees.base->records) * log_entries_ / 4) return false;
   Buffer& front = *trees.front;
+  const std::size_t segments = set_aside_segments(trees.base->records);
+  const std::size_t begun = front.log_parts();  // each part's last one may be far from full
+  if (segments <= begun || merge.left().size() >= (segments - begun) * log_entries_) return false;
   std::vector<RecordWords> replaced;
   for (const std::size_t i : merge.left()) {
     const RecordWords words = changes[i].words;
@@ -149,6 +155,7 @@ bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
     pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::put));  // G2
     front.unlock(position);
   }
+  spare_.owe(merge.left().size());
   if constexpr (RecordStore<Keys>::has_blobs)  // the front log may mention them (D5)
     for (const RecordWords& words : replaced) front.discard(words.value, words.key);
   return true;
@@ -157,17 +164,48 @@ bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
 /// After a merge in vain: whether the next could get anywhere, without reading what was left over.
 template <class Keys>
 bool DpTree<Keys>::may_find_room() {
-  if (!in_vain_ || emptied_ || thinned_ != thinned_then_) return true;
-  Reservation leaf = heap_.reserve(LeafView::bytes(leaf_entries_));
-  if (leaf) heap_.cancel(leaf);
-  return static_cast<bool>(leaf);
+  return !in_vain_ || emptied_ || thinned_ != *in_vain_ || spare_.could_claim(1);
+}
+
+/// About as many leaves as the front tree may split, if its keys are spread as the records are:
+/// where the records came in that way, all leaves are nearly full at the same time.
+template <class Keys>
+std::size_t DpTree<Keys>::likely_splits(const Snapshot& trees) const {
+  const BaseMap& base = *trees.base;
+  const double most_entries = 2.0 * static_cast<double>(trees.front->capacity());  // writers wait
+  const double mean = most_entries / static_cast<double>(std::max<std::size_t>(base.size(), 1));
+  const auto enough = static_cast<unsigned>(mean + 3 * std::sqrt(mean)) + 1;
+  std::size_t splits = 0;
+  for (std::size_t i = 0; i < base.size(); ++i)
+    if (leaf_at(base.leaf(i)).room(base.leaf(i).which()) < enough) ++splits;
+  return splits;
+}
+
+// The rest of the pool is for blobs and logs.
+template <class Keys>
+bool DpTree<Keys>::splits_are_scarce() {
+  constexpr std::uint64_t rest = 8;  // of the pool's bytes, one in so many
+  const HeapUsage usage = heap_.usage();
+  if (usage.free_bytes() < usage.capacity_bytes / rest) return true;
+  const Snapshot& trees = snapshot();
+  const std::uint64_t leaves = usage.free_bytes() / LeafView::bytes(leaf_entries_);
+  return leaves < dptree::SpareLeaves::per_split * trees.base->size() &&
+         !spare_.could_claim(likely_splits(trees));
+}
+
+// After a merge, and where none could do anything. The caller holds `merging_`.
+template <class Keys>
+void DpTree<Keys>::count_claims() {
+  if (!splits_are_scarce()) return spare_.release();
+  const Snapshot& trees = snapshot();
+  const std::uint64_t of_middle = trees.middle == nullptr ? 0 : trees.middle->changes();
+  spare_.count(trees.front->changes(), stuck_ ? left_.size() : of_middle);
 }
 
 // Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
 // Power-cut states: before, or after; both hold the same records.
 template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
-  constexpr std::uint64_t refusals_between_looks = 64;
   if (stuck_ && effort != Effort::thorough && !may_find_room()) {
     patience_.store(refusals_between_looks, std::memory_order_relaxed);
     return Merged::nothing;
@@ -189,13 +227,16 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
         [&](const typename Buffer::Entry& entry) { add(trees.middle->record_of(entry.word)); });
   Merge merge(*this, *trees.base, changes);
   merge.plan();
-  const std::uint64_t worth_a_look = trees.base->size() / 16;
-  if (merge.lacking() != 0 && thinned_ > (effort == Effort::thorough ? 0 : worth_a_look) &&
-      !merge.plan_joins(2 * merge.lacking()))
+  const std::uint64_t worth_a_look = paying_changes();
+  const std::size_t wanted = merge.lacking() + (lacks_leaves() ? worthy_splits() : 0);
+  if (wanted != 0 && may_join(effort) && !merge.plan_joins(dptree::SpareLeaves::per_split * wanted))
     thinned_ = 0;
   if (!merge.left().empty() && merge.left().size() == changes.size() && merge.joined() == 0 &&
       !emptied_) {
-    leave(merge, changes, false);
+    leave(merge.left(), changes);
+    patience_.store(std::max(patience_.load(std::memory_order_relaxed), worth_a_look),
+                    std::memory_order_relaxed);
+    count_claims();
     return Merged::nothing;
   }
   const bool handed_on =
@@ -219,7 +260,7 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
       reinterpret_cast<std::uint64_t>(trees.base), trees.base->bytes(),
       [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
       nullptr);
-  leave(merge, changes, handed_on);
+  leave(left_over ? merge.left() : std::span<const std::size_t>(), changes);
   if (!left_over) trees.front->release_what_is_set_aside();
   thinned_ += static_cast<std::uint64_t>(
       std::ranges::count_if(changes, [](const Pending& change) { return change.removal(); }));
@@ -238,8 +279,11 @@ auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
   if (trees.middle == nullptr) {
     if (trees.front->changes() != 0)
       rotate();
-    else if (!emptied_)
+    else if (!emptied_ && !(lacks_leaves() && may_join(effort))) {
+      count_claims();
+      if (lacks_leaves()) patience_.store(refusals_between_looks, std::memory_order_relaxed);
       return Merged::nothing;
+    }
   }
   return merge_middle(effort);
 }
@@ -266,6 +310,7 @@ void DpTree<Keys>::collect_retired(unsigned attempts) {
     all = epochs_.collect();
   }
   uncollected_.store(!all, std::memory_order_relaxed);
+  count_claims();
   if (!all && has_worker()) ask_worker(collect_task);
   ++merges_;
 }
@@ -273,8 +318,9 @@ void DpTree<Keys>::collect_retired(unsigned attempts) {
 // The same once more, where a merge had to leave something. The caller holds `merging_`.
 template <class Keys>
 void DpTree<Keys>::collect_what_is_left() {
-  if (uncollected_.load(std::memory_order_relaxed))
-    uncollected_.store(!epochs_.collect(), std::memory_order_relaxed);
+  if (!uncollected_.load(std::memory_order_relaxed)) return;
+  uncollected_.store(!epochs_.collect(), std::memory_order_relaxed);
+  count_claims();
 }
 
 /// True when room may be looked for now; else one step nearer. What was left over would be read for
@@ -294,7 +340,8 @@ bool DpTree<Keys>::make_room(std::uint64_t merges) {
   constexpr unsigned attempts = 1000;  // without the room the operation fails
   const bool due = is_due();
   (void)merging_.lock();
-  if (!due || merges_ != merges) {
+  const bool pays = !stuck_ && snapshot().front->changes() > paying_changes();
+  if ((!due && !pays) || merges_ != merges) {
     merging_.unlock_unchanged();
     return merges_ != merges;
   }
@@ -431,6 +478,7 @@ void DpTree<Keys>::quiesce() {
   (void)merging_.lock();
   do epochs_.drain();  // what merges retire is room for the next
   while (flush_one(Effort::thorough) != Merged::nothing);
+  spare_.give_up();
   uncollected_.store(false, std::memory_order_relaxed);
   tasks_.fetch_and(~merge_task, std::memory_order_relaxed);
   merging_.unlock_unchanged();
@@ -446,6 +494,8 @@ template void DpTree<IntegerKeys>::rotate();
 template void DpTree<ByteKeys>::rotate();
 template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
 template auto DpTree<ByteKeys>::flush_one(Effort) -> Merged;
+template void DpTree<IntegerKeys>::count_claims();
+template void DpTree<ByteKeys>::count_claims();
 template bool DpTree<IntegerKeys>::make_room(std::uint64_t);
 template bool DpTree<ByteKeys>::make_room(std::uint64_t);
 template void DpTree<IntegerKeys>::start_worker();
