@@ -1,5 +1,6 @@
 #include "support/refill.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string>
@@ -214,11 +215,12 @@ Result<void> check_refill(const Target& target, const Refill& refill) {
 template <class Keys>
 Result<void> check_replacing(const Target& target, const Refill& refill, Left left) {
   std::uint64_t full = 0;
-  if (left == Left::untouched) {
+  for (unsigned i = 0; left == Left::untouched && i < refill.counts; ++i) {
     const auto counted = on_a_bed<Keys>(target, refill, [&](Bed<Keys>& bed) {
       Crowd<Keys> crowd(bed.index(), 1);
       const Result<void> done = crowd.fill();
-      full = crowd.records().size();
+      const std::uint64_t records = crowd.records().size();
+      full = full == 0 ? records : std::min(full, records);
       return done;
     });
     if (!counted) return counted;

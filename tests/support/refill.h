@@ -11,6 +11,7 @@ struct Refill {
   std::uint64_t pool_bytes = Pool::min_pool_bytes;
   std::uint64_t room_bytes = Pool::min_pool_bytes;  ///< what the index finds; the rest is taken
   unsigned threads = 1;
+  unsigned counts = 1;  ///< pools filled to tell what is full: the least records count
   unsigned rounds = 3;
   unsigned percent = 99;  ///< so much of the first round's records each round must take
 };

@@ -193,10 +193,11 @@ bool DpTree<Keys>::splits_are_scarce() {
          !spare_.could_claim(likely_splits(trees));
 }
 
-// After a merge, and where none could do anything. The caller holds `merging_`.
+// After a merge, and where none could do anything. The caller holds `merging_`. Byte strings need
+// blobs before they need leaves: the last room is left to these.
 template <class Keys>
 void DpTree<Keys>::count_claims() {
-  if (!splits_are_scarce()) return spare_.release();
+  if (RecordStore<Keys>::has_blobs || !splits_are_scarce()) return spare_.release();
   const Snapshot& trees = snapshot();
   const std::uint64_t of_middle = trees.middle == nullptr ? 0 : trees.middle->changes();
   spare_.count(trees.front->changes(), stuck_ ? left_.size() : of_middle);

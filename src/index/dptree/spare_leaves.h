@@ -31,10 +31,13 @@ class SpareLeaves {
   /// A split for a key of the front tree. False: there are no leaves for it.
   [[nodiscard]] bool claim() {
     const Lock lock(lock_);
-    const bool is_there = fill(per_split * (claims() + 1));
-    if (is_there) ++of_front_;
-    trim();
-    return is_there;
+    const std::size_t before = held_.size();
+    if (fill(per_split * (claims() + 1))) {
+      ++of_front_;
+      return true;
+    }
+    shrink_to(before);
+    return false;
   }
   /// The key did not come.
   void unclaim() {
@@ -81,8 +84,9 @@ class SpareLeaves {
   /// Whether the heap has leaves for so many splits beside those that were claimed.
   [[nodiscard]] bool could_claim(std::size_t splits) {
     const Lock lock(lock_);
+    const std::size_t before = held_.size();
     const bool could = fill(per_split * (claims() + splits));
-    trim();
+    shrink_to(before);
     return could;
   }
 
