@@ -219,6 +219,7 @@ bool DpTree<Keys>::needs_split(Key key, std::uint64_t hash) const {
   return !find_pinned(key, hash, found);
 }
 
+/// False: the heap has no room for the leaves, retired blocks included that nobody looks at.
 template <class Keys>
 bool DpTree<Keys>::claim_split() {
   const auto claim = [&] { return spare_.claim() ? Outcome::ok : Outcome::out_of_space; };

@@ -326,8 +326,9 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t paying_changes() const noexcept {
     return snapshot().base->size() / 16;
   }
-  /// Of so many, though each may be for one change.
-  [[nodiscard]] std::size_t worthy_splits() const noexcept {
+  /// For so many splits a merge joins leaves, where the heap has no room for another leaf: a share
+  /// of all, because the next merge looks at all leaves again.
+  [[nodiscard]] std::size_t splits_to_join_for() const noexcept {
     constexpr std::size_t leaves_per_split = 128;
     return 1 + snapshot().base->size() / leaves_per_split;
   }

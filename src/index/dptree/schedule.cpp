@@ -181,7 +181,7 @@ std::size_t DpTree<Keys>::likely_splits(const Snapshot& trees) const {
   return splits;
 }
 
-// The rest of the pool is for blobs and logs.
+/// True where the next front tree may need more leaves than there are, or logs take the rest.
 template <class Keys>
 bool DpTree<Keys>::splits_are_scarce() {
   constexpr std::uint64_t rest = 8;  // of the pool's bytes, one in so many
@@ -229,7 +229,7 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   Merge merge(*this, *trees.base, changes);
   merge.plan();
   const std::uint64_t worth_a_look = paying_changes();
-  const std::size_t wanted = merge.lacking() + (lacks_leaves() ? worthy_splits() : 0);
+  const std::size_t wanted = merge.lacking() + (lacks_leaves() ? splits_to_join_for() : 0);
   if (wanted != 0 && may_join(effort) && !merge.plan_joins(dptree::SpareLeaves::per_split * wanted))
     thinned_ = 0;
   if (!merge.left().empty() && merge.left().size() == changes.size() && merge.joined() == 0 &&

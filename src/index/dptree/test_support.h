@@ -140,6 +140,16 @@ struct Case {
     }
   }
   void expect_sound() { expect_equal(store.index(), model); }
+  /// Now, recovered, when all is merged, and recovered from that.
+  void expect_sound_for_good() {
+    ASSERT_NO_FATAL_FAILURE(expect_sound());
+    ASSERT_TRUE(succeeds(store.crash()));
+    ASSERT_NO_FATAL_FAILURE(expect_sound());
+    while (store.peer().merge()) continue;
+    ASSERT_NO_FATAL_FAILURE(expect_sound());
+    ASSERT_TRUE(succeeds(store.crash()));
+    expect_sound();
+  }
 };
 
 /// Every tenth number up to 4000 in the base tree.
