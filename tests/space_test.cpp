@@ -68,9 +68,8 @@ class Refilled : public ::testing::TestWithParam<Target> {
   /// some hundredths.
   [[nodiscard]] static unsigned percent(unsigned threads) {
     if (GetParam().heap == HeapKind::pmdk) return 75;
-    if (GetParam().info->name == "dptree") return 85;
-    const bool varies = threads > 1 || GetParam().info->name == "pactree";
-    return varies && GetParam().kind == KeyKind::bytes ? 96 : 99;
+    if (GetParam().info->name == "dptree") return 95;
+    return threads > 1 && GetParam().kind == KeyKind::bytes ? 96 : 99;
   }
   void check(unsigned threads, unsigned rounds) {
     // One chunk is a hundredth of the records of the smallest pool.

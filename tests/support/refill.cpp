@@ -130,15 +130,21 @@ Result<void> fill_again_and_again(Bed<Keys>& bed, const Refill& refill) {
   Crowd<Keys> crowd(bed.index(), refill.threads);
   std::string counts;
   std::uint64_t first = 0;
-  for (unsigned round = 0; round < refill.rounds; ++round) {
+  // Which threads find the last room is chance; room that is lost is missing in each round after.
+  constexpr unsigned second_chances = 2;
+  unsigned rounds = refill.rounds;
+  for (unsigned round = 0; round < rounds; ++round) {
     if (auto done = crowd.fill(); !done) return done;
     const std::vector<std::uint64_t> records = crowd.records();
     counts += (round == 0 ? "" : ", ") + std::to_string(records.size());
     if (round == 0) first = records.size();
     if (bed.index().size() != records.size()) return wrong("size() is wrong in round " + counts);
     if (first < 500) return wrong("the pool was full after " + counts + " records");
-    if (records.size() * 100 < first * refill.percent)
-      return wrong("a pool that was emptied takes less: " + counts + " records");
+    if (records.size() * 100 < first * refill.percent) {
+      if (rounds == refill.rounds + second_chances)
+        return wrong("a pool that was emptied takes less: " + counts + " records");
+      ++rounds;
+    }
     if (auto done = crowd.take_out(records); !done) return done;
     if (bed.index().size() != 0) return wrong("an emptied index has records");
     crowd.forget();
