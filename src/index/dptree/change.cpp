@@ -247,12 +247,17 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
     if (make_room(merges)) continue;
     if (kind == Put::insert) return outcome;
     bool lacks_blob = false;
-    const Outcome replaced =
-        with_room(epochs_, [&] { return replace_in_place(key, value, hash, kind, lacks_blob); });
+    const auto replace = [&](Block block) {
+      const auto attempt = [&] {
+        return replace_in_place(key, value, hash, kind, block, lacks_blob);
+      };
+      return with_room(epochs_, attempt);
+    };
+    const Outcome replaced = replace(Block::fitting);
     if (replaced != Outcome::out_of_space || !lacks_blob) return replaced;
-    if (++merges_for_a_blob > most_merges_for_a_blob) return replaced;
+    if (++merges_for_a_blob > most_merges_for_a_blob) return replace(Block::any);
     patience_.store(0, std::memory_order_relaxed);  // a merge frees blobs that logs mention (D5)
-    if (!make_room(merges_.load(std::memory_order_acquire))) return replaced;
+    if (!make_room(merges_.load(std::memory_order_acquire))) return replace(Block::any);
   }
 }
 
@@ -476,10 +481,10 @@ Outcome DpTree<Keys>::replace_where_it_is(const Snapshot& trees, Key key, std::u
 // room for. Nothing merges and nobody else changes anything meanwhile.
 template <class Keys>
 Outcome DpTree<Keys>::replace_in_place(Key key, Value value, std::uint64_t hash, Put kind,
-                                       bool& lacks_blob) {
+                                       Block block, bool& lacks_blob) {
   const Outcome absent = kind == Put::update ? Outcome::not_found : Outcome::out_of_space;
   Draft draft;
-  lacks_blob = !records_.draft(key, value, draft);
+  lacks_blob = !records_.draft(key, value, draft, block);
   if (lacks_blob) return Outcome::out_of_space;
   (void)merging_.lock();
   Outcome outcome = absent;

@@ -267,7 +267,7 @@ class DpTree final : public OrderedIndex<Keys> {
   void clear_in_base(const BasePlace& place) noexcept;
   /// An update or upsert of a key that is there.
   [[nodiscard]] Outcome replace_in_place(Key key, Value value, std::uint64_t hash, Put kind,
-                                         bool& lacks_blob);
+                                         Block block, bool& lacks_blob);
   [[nodiscard]] Outcome replace_where_it_is(const Snapshot& trees, Key key, std::uint64_t hash,
                                             Draft& draft, Outcome absent);
   void replace_in_log(const Buffer& tree, dptree::LogRecord& record, Draft& draft) noexcept;

@@ -58,7 +58,8 @@ class DpTreePeer {
   /// An update, where the value is.
   [[nodiscard]] Outcome replace_in_place(typename Keys::Key key, typename Keys::Value value) const {
     bool lacks_blob = false;
-    return tree_.replace_in_place(key, value, hash_of(key), DpTree<Keys>::Put::update, lacks_blob);
+    return tree_.replace_in_place(key, value, hash_of(key), DpTree<Keys>::Put::update,
+                                  Block::fitting, lacks_blob);
   }
   [[nodiscard]] Outcome remove_in_place(Key key) const {
     return tree_.remove_in_place(key, hash_of(key));

@@ -26,14 +26,18 @@ Error corrupt_record(const char* what, std::uint64_t offset, const Pool& pool) {
 
 }  // namespace detail
 
-bool RecordStore<ByteKeys>::draft(std::string_view key, std::string_view value,
-                                  Draft& out) const noexcept {
-  const std::size_t bytes = header_bytes + key.size() + value.size();
+bool RecordStore<ByteKeys>::draft(std::string_view key, std::string_view value, Draft& out,
+                                  Block block) const noexcept {
+  constexpr std::size_t widest = 4096;
+  Sizes size{static_cast<std::uint16_t>(key.size()), 0, static_cast<std::uint32_t>(value.size())};
+  const std::size_t bytes = block_bytes(size);
   out.block = pool_.heap().reserve(bytes);
-  if (!out.block) return false;
+  while (!out.block) {
+    ++size.wider;
+    if (block == Block::fitting || block_bytes(size) > widest) return false;
+    out.block = pool_.heap().reserve(block_bytes(size));
+  }
   std::byte* const at = pool_.base() + out.block.offset;
-  const Sizes size{static_cast<std::uint32_t>(key.size()),
-                   static_cast<std::uint32_t>(value.size())};
   std::memcpy(at, &size, sizeof size);
   if (!key.empty()) std::memcpy(at + header_bytes, key.data(), key.size());
   if (!value.empty()) std::memcpy(at + header_bytes + key.size(), value.data(), value.size());
@@ -51,6 +55,8 @@ Result<void> RecordStore<ByteKeys>::check(RecordWords words) const {
     return detail::corrupt_record("a record leads outside the pool", words.value, pool_);
   const Sizes size = sizes(words);
   if (size.key > max_key_bytes || size.value > max_value_bytes ||
+      size.wider >=
+          size_classes::count - size_classes::class_of(header_bytes + size.key + size.value) ||
       !pool_.contains(words.value, blob_bytes(words)))
     return detail::corrupt_record("a record's length is impossible", words.value, pool_);
   if (key_prefix(key_of(words)) != words.key)

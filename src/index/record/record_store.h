@@ -4,8 +4,10 @@
 //   IntegerKeys  the key                                   the value
 //   ByteKeys     first 8 bytes of the key, big-endian      pool offset of an immutable blob
 //
-//   blob: byte 0          4            8     8 + key_bytes
-//              | key_bytes | value_bytes | key | value |
+//   blob: byte 0          2       4            8     8 + key_bytes
+//              | key_bytes | wider | value_bytes | key | value |
+//
+//   wider: how many size classes its block is above the one that it needs, 0 but in full pools
 //
 // R1  a blob never changes once its record is visible: a new value is a new blob and one swapped
 //     word.
@@ -19,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -28,6 +31,7 @@
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
+#include "pool/size_classes.h"
 
 namespace perdure {
 
@@ -80,6 +84,10 @@ template <class Key>
   return fingerprint_from(hash_of(key));
 }
 
+/// Where a blob may go: `any` is also a block of another size class, up to 4 KiB, if no block of
+/// its own can be had. For an operation that must not fail while the heap has any room.
+enum class Block : std::uint8_t { fitting, any };
+
 /// Turns keys and values into record words and back. One per index; thread-safe.
 template <class Keys>
 class RecordStore;
@@ -97,7 +105,8 @@ class RecordStore<IntegerKeys> {
   [[nodiscard]] static bool within_limits(std::uint64_t, std::uint64_t) noexcept { return true; }
   [[nodiscard]] static std::uint64_t key_word(std::uint64_t key) noexcept { return key; }
 
-  [[nodiscard]] bool draft(std::uint64_t key, std::uint64_t value, Draft& out) const noexcept {
+  [[nodiscard]] bool draft(std::uint64_t key, std::uint64_t value, Draft& out,
+                           Block = Block::fitting) const noexcept {
     out.words = {key, value};
     return true;
   }
@@ -147,7 +156,8 @@ class RecordStore<ByteKeys> {
 
   /// Writes and flushes a blob, without a fence: the caller fences it together with its record.
   /// False: out of space.
-  [[nodiscard]] bool draft(std::string_view key, std::string_view value, Draft& out) const noexcept;
+  [[nodiscard]] bool draft(std::string_view key, std::string_view value, Draft& out,
+                           Block block = Block::fitting) const noexcept;
   /// Makes the blob durably allocated (R2). After the fence, before the record is visible.
   void publish(Draft& draft) const noexcept { pool_.heap().publish({&draft.block, 1}); }
   /// Gives an unpublished draft back.
@@ -196,9 +206,11 @@ class RecordStore<ByteKeys> {
 
  private:
   struct Sizes {
-    std::uint32_t key;
+    std::uint16_t key;
+    std::uint16_t wider;
     std::uint32_t value;
   };
+  static_assert(max_key_bytes <= std::numeric_limits<std::uint16_t>::max());
   static constexpr std::size_t header_bytes = sizeof(Sizes);
 
   [[nodiscard]] Sizes sizes(RecordWords words) const noexcept {
@@ -210,8 +222,13 @@ class RecordStore<ByteKeys> {
     return reinterpret_cast<const char*>(pool_.base() + words.value + header_bytes);
   }
   [[nodiscard]] std::size_t blob_bytes(RecordWords words) const noexcept {
-    const Sizes size = sizes(words);
-    return header_bytes + size.key + size.value;
+    return block_bytes(sizes(words));
+  }
+  [[nodiscard]] static std::size_t block_bytes(Sizes size) noexcept {
+    const std::size_t needed = header_bytes + size.key + size.value;
+    if (size.wider == 0) [[likely]]
+      return needed;
+    return size_classes::bytes_of(size_classes::class_of(needed) + size.wider);
   }
 
   Pool& pool_;

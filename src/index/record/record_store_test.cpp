@@ -127,6 +127,42 @@ TEST(RecordStore, GivesCancelledAndRetiredBlobsBack) {
   EXPECT_EQ(pool->heap().usage().live_blocks, before);
 }
 
+// Fills the pool with blobs of one size class and blocks of others, the widest next to a page.
+TEST(RecordStore, TakesAWiderBlockWhereNoOtherIsLeftAndOnlyIfItMay) {
+  const auto pool = dram_pool();
+  Heap& heap = pool->heap();
+  Epochs epochs;
+  const RecordStore<ByteKeys> store(*pool, epochs);
+  const std::string value(40, 'v');
+  const std::size_t needed = 8 + 3 + value.size();
+  std::vector<Reservation> others;
+  for (const std::size_t bytes : {200U, 4096U}) others.push_back(heap.reserve(bytes));
+  for (const std::size_t bytes :
+       {std::size_t{64} << 10, std::size_t{4096}, std::size_t{200}, needed})
+    while (const Reservation block = heap.reserve(bytes)) others.push_back(block);
+
+  RecordStore<ByteKeys>::Draft draft;
+  EXPECT_FALSE(store.draft("key", value, draft, Block::any));
+  for (unsigned i = 0; i < 2; ++i) {
+    const std::size_t bytes = others[i].bytes;
+    heap.cancel(others[i]);
+    EXPECT_FALSE(store.draft("key", value, draft));
+    ASSERT_TRUE(store.draft("key", value, draft, Block::any)) << bytes;
+    RecordStore<ByteKeys>::Draft second;
+    EXPECT_FALSE(store.draft("key", value, second, Block::any));
+    store.publish(draft);
+    EXPECT_EQ(store.key_of(draft.words), "key");
+    EXPECT_EQ(store.value_of(draft.words), value);
+    EXPECT_TRUE(store.check(draft.words).ok());
+    EXPECT_EQ(heap.block_at(draft.words.value).bytes,
+              size_classes::bytes_of(size_classes::class_of(bytes)));
+    store.free(draft.words);  // the heap checks the class
+    others[i] = heap.reserve(bytes);
+    ASSERT_TRUE(others[i]) << bytes;
+  }
+  for (Reservation& block : others) heap.cancel(block);
+}
+
 TEST(RecordStore, CallsImpossibleBlobsCorrupt) {
   const auto pool = dram_pool();
   Epochs epochs;
@@ -147,6 +183,9 @@ TEST(RecordStore, CallsImpossibleBlobsCorrupt) {
     EXPECT_EQ(store.check(good).error().code, ErrorCode::corrupt);
     lengths[i] = kept;
   }
+  lengths[0] |= size_classes::count << 16;  // wider than any block
+  EXPECT_EQ(store.check(good).error().code, ErrorCode::corrupt);
+  lengths[0] &= 0xffff;
   EXPECT_TRUE(store.check(good).ok());
 }
 
