@@ -57,11 +57,13 @@ def variables() -> dict[str, str]:
 
 @dataclass
 class Stage:
-    """One run of a stage: its log, and whether every command so far succeeded."""
+    """One run of a stage: its log, whether all commands succeeded so far, and how long it built."""
 
     name: str
     pattern: str | None
     passed: bool = True
+    seconds: float = 0
+    building_seconds: float = 0
     closing: list[str] = field(default_factory=list)
 
     @property
@@ -137,10 +139,12 @@ class Stage:
     def build(self, folder: str, *options: str, targets: Sequence[str] = ()) -> Path:
         """Configures and builds below build/; returns the folder."""
         path = BUILD / folder
+        began = time.monotonic()
         launcher = "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
         self.run("cmake", "-S", ROOT, "-B", path, "-G", "Ninja", launcher, *options)
         chosen = ("--target", *targets) if targets else ()
         self.run("cmake", "--build", path, *chosen)
+        self.building_seconds += time.monotonic() - began
         return path
 
     def ctest(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
@@ -322,29 +326,35 @@ def main(arguments: list[str]) -> int:
         return 0
     names = chosen_stages(options.only)
     (BUILD / "log").mkdir(parents=True, exist_ok=True)
-    results = [run_stage(name, options.pattern) for name in names]
-    print(f"\n{'stage':8} {'result':7} {'time':>8}  closing lines")
-    for stage, seconds in results:
+    stages = [run_stage(name, options.pattern) for name in names]
+    print(f"\n{'stage':8} {'result':7} {'building':>10} {'testing':>10}  closing lines")
+    for stage in stages:
         verdict = "passed" if stage.passed else "FAILED"
         last = stage.closing[-1].strip() if stage.closing else ""
-        print(f"{stage.name:8} {verdict:7} {seconds / 60:>6.1f} m  {last}")
-    failed = [stage.name for stage, _ in results if not stage.passed]
-    print(f"{len(results) - len(failed)} stages passed, {len(failed)} failed", end="")
+        print(f"{stage.name:8} {verdict:7} {times(stage.building_seconds, stage.seconds)}  {last}")
+    building = sum(stage.building_seconds for stage in stages)
+    print(f"{'all':16} {times(building, sum(stage.seconds for stage in stages))}")
+    failed = [stage.name for stage in stages if not stage.passed]
+    print(f"{len(stages) - len(failed)} stages passed, {len(failed)} failed", end="")
     print(f": {', '.join(failed)}" if failed else "")
     return 1 if failed else 0
 
 
-def run_stage(name: str, pattern: str | None) -> tuple[Stage, float]:
+def times(building: float, both: float) -> str:
+    return f"{building / 60:>6.1f} min {(both - building) / 60:>6.1f} min"
+
+
+def run_stage(name: str, pattern: str | None) -> Stage:
     stage = Stage(name, pattern)
     stage.log.unlink(missing_ok=True)
     say(f"{name}: {describe(STAGES[name])} ...")
     began = time.monotonic()
     STAGES[name](stage)
-    seconds = time.monotonic() - began
+    stage.seconds = time.monotonic() - began
     for line in stage.closing:
         print(f"  {name}: {line.strip()}", flush=True)
-    say(f"{name}: {'passed' if stage.passed else 'FAILED'} in {seconds:.0f} s")
-    return stage, seconds
+    say(f"{name}: {'passed' if stage.passed else 'FAILED'} in {stage.seconds:.0f} s")
+    return stage
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

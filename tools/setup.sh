@@ -26,10 +26,46 @@ step() {
   say "$what: done in $((SECONDS - began)) s"
 }
 
+# What ninja has done, from its output in FILE, until the process that runs it is gone: one line that
+# is overwritten on a terminal, else a line each 30 s. The time left is that of the files built so far
+# carried on, as uneven as they are.
+report_progress() {
+  local log=$1 what=$2 builder=$3 began=$SECONDS said=$SECONDS line left
+  while sleep 1 && kill -0 "$builder" 2>/dev/null; do
+    line=$(tail -c 20000 "$log" 2>/dev/null | grep -aoE '^\[[0-9]+/[0-9]+\]' | tail -n 1) || continue
+    [[ $line =~ ([0-9]+)/([0-9]+) ]] || continue
+    left=$(((SECONDS - began) * (BASH_REMATCH[2] - BASH_REMATCH[1]) / BASH_REMATCH[1]))
+    line="perdure: $what $line, about $((left / 60)) min $((left % 60)) s left"
+    if [[ -t 2 ]]; then
+      printf '\r%s\e[K' "$line" >&2
+    elif ((SECONDS - said >= 30)); then
+      printf '%s\n' "$line" >&2
+      said=$SECONDS
+    fi
+  done
+}
+
+# build LOG WHAT COMMAND...: a step with ninja's progress.
+build_step() {
+  local reporter status=0
+  mkdir -p "$root/build/log"
+  : >"$root/build/log/$1"
+  report_progress "$root/build/log/$1" "$2" $$ 9>&- >/dev/null &
+  reporter=$!
+  (step "$@") || status=$?
+  kill "$reporter" 2>/dev/null
+  wait "$reporter" 2>/dev/null || true
+  [[ ! -t 2 ]] || printf '\r\e[K' >&2
+  return "$status"
+}
+
 # One set-up at a time: a second one waits for the first and then finds nothing left to do. The lock
 # is held on descriptor 9 until release_setup; programs started meanwhile inherit it and end first.
+# WHAT is missing is said where the folder is another user's, or read-only.
 lock_setup() {
-  mkdir -p "$root/build"
+  if ! mkdir -p "$root/build" 2>/dev/null || ! [[ -w $root && -w $root/build ]]; then
+    fail "$root: $1, and the folder cannot be written to; run ./perdure as its owner, or clone it"
+  fi
   exec 9>"$root/build/setup.lock"
   if ! flock --nonblock 9; then
     say "waiting for another set-up of this folder to end"
@@ -38,29 +74,63 @@ lock_setup() {
 }
 release_setup() { exec 9>&-; }
 
+# Whether this command answers without the programs; `list` and `doctor` say less then.
+runs_without_programs() {
+  case $1 in
+    bench | crash | probe | describe) return 1 ;;  # their help is the programs'
+    list | doctor) [[ ! -f $root/build/release/perdure.stamp ]] ;;
+    *) [[ " $* " == *" --help "* ]] ;;
+  esac
+}
+
+# set_up JOBS LOCK [programs]: what of that is missing. Where nothing is, nothing is locked or
+# written, so that whoever may read the folder may use it.
+set_up() {
+  local what= jobs
+  read -ra jobs <<<"$1"
+  if lacks_packages "${jobs[@]}"; then
+    what="Debian packages are missing (${missing[*]})"
+  elif lacks_python "$2"; then
+    what="its .venv is not there or not up to date"
+  elif [[ ${3:-} ]] && lacks_build; then
+    what="its programs are not built or not up to date"
+  else
+    return 0
+  fi
+  lock_setup "$what"
+  ensure_packages "${jobs[@]}"
+  ensure_python "$2"
+  [[ -z ${3:-} ]] || ensure_build
+  release_setup
+}
+
 # packages_for JOB...: the names in tools/debian-packages.txt that these jobs need.
 packages_for() {
   awk -v jobs=" $* " '!/^#/ && NF == 2 && index(jobs, " " $2 " ") { print $1 }' \
     "$root/tools/debian-packages.txt"
 }
 
+# The first Python that is new enough and can make a virtual environment, else that is new enough. The
+# system's comes first: others may not run one that lies in a user's home.
 find_python() {
-  local candidate
-  for candidate in python3.11 python3 python3.12 python3.13; do
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      printf '%s' "$candidate"
-      return
-    fi
+  local candidate able
+  local new_enough='import sys; assert sys.version_info >= (3, 11)'
+  for able in "$new_enough; import venv, ensurepip" "$new_enough"; do
+    for candidate in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do
+      if "$candidate" -c "$able" 2>/dev/null; then
+        printf '%s' "$candidate"
+        return
+      fi
+    done
   done
   return 1
 }
 
-ensure_packages() {
-  local wanted missing python
-  if ! command -v dpkg-query >/dev/null; then
-    say "not a Debian system: the counterparts of tools/debian-packages.txt must be installed"
-    return
-  fi
+# Sets `missing`.
+lacks_packages() {
+  local wanted python
+  missing=()
+  command -v dpkg-query >/dev/null || return 1
   mapfile -t wanted < <(packages_for "$@")
   # A virtual environment needs ensurepip, which Debian ships apart; other Pythons bring their own.
   if [[ ! -x $root/.venv/bin/python ]]; then
@@ -70,10 +140,19 @@ ensure_packages() {
       wanted+=(python3-venv)
     fi
   fi
+  [[ ${#wanted[@]} -gt 0 ]] || return 1
   mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort) \
     <(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
       awk '$2 == "installed" { print $1 }' | sort))
-  [[ ${#missing[@]} -eq 0 ]] && return
+  [[ ${#missing[@]} -gt 0 ]]
+}
+
+ensure_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "not a Debian system: the counterparts of tools/debian-packages.txt must be installed"
+    return
+  fi
+  lacks_packages "$@" || return 0
   local install=(apt-get install --yes --no-install-recommends "${missing[@]}") as_root=()
   if [[ $EUID -ne 0 ]]; then
     if ! sudo --non-interactive true 2>/dev/null; then
@@ -88,13 +167,17 @@ ensure_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}"
 }
 
+python_state() { (cd "$root" && sha256sum pyproject.toml requirements*.lock); }
+
+lacks_python() {
+  [[ ! -x $root/.venv/bin/python || $(cat "$root/.venv/$1.stamp" 2>/dev/null) != "$(python_state)" ]]
+}
+
 # ensure_python LOCK: a virtual environment with the locked packages and this project. The test lock
 # holds all of requirements.lock at the same versions, so it satisfies that one as well.
 ensure_python() {
-  local lock=$1 python state
-  state=$(cd "$root" && sha256sum pyproject.toml requirements*.lock)
-  [[ -x $root/.venv/bin/python && $(cat "$root/.venv/$lock.stamp" 2>/dev/null) == "$state" ]] &&
-    return
+  local lock=$1 python
+  lacks_python "$lock" || return 0
   if [[ ! -x $root/.venv/bin/python || ! -f $root/.venv/created ]]; then
     python=$(find_python) || fail "no Python 3.11 or later found; install python3"
     step venv.log "creating .venv with $("$python" --version)" \
@@ -107,19 +190,28 @@ ensure_python() {
   step pip-perdure.log "installing the perdure command" \
     "$root/.venv/bin/python" -m pip install --disable-pip-version-check --no-deps \
     --no-build-isolation --editable "$root"
-  printf '%s\n' "$state" >"$root/.venv/$lock.stamp"
-  printf '%s\n' "$state" >"$root/.venv/requirements.lock.stamp"
+  python_state | tee "$root/.venv/$lock.stamp" >"$root/.venv/requirements.lock.stamp"
 }
 
-# The Release build. The stamp spares even the call of ninja, which would look at every glob again;
-# the commit belongs to it because the program reports its commit.
+# The stamp spares even the call of ninja, which would look at every glob again; the commit belongs to
+# it because the program reports its commit. Git reads another user's folder only if told to.
+build_state() {
+  cd "$root" && { git -c "safe.directory=$root" rev-parse HEAD 2>/dev/null || true; } &&
+    find CMakeLists.txt cmake src -type f -printf '%T@ %s %p\n' | sort | sha256sum
+}
+
+lacks_build() {
+  [[ ! -f $root/build/release/build.ninja ||
+    $(cat "$root/build/release/perdure.stamp" 2>/dev/null) != "$(build_state)" ]]
+}
+
+# The Release build.
 ensure_build() {
   local build="$root/build/release" state
-  state=$(cd "$root" && { git rev-parse HEAD 2>/dev/null || true; } &&
-    find CMakeLists.txt cmake src -type f -printf '%T@ %s %p\n' | sort | sha256sum)
-  [[ -f $build/build.ninja && $(cat "$build/perdure.stamp" 2>/dev/null) == "$state" ]] && return
+  state=$(build_state)
+  lacks_build || return 0
   step configure.log "configuring build/release" cmake -S "$root" -B "$build" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-  step build.log "building Release (a few minutes the first time)" cmake --build "$build"
+  build_step build.log "building Release" cmake --build "$build"
   printf '%s\n' "$state" >"$build/perdure.stamp"
 }
