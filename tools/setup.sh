@@ -74,16 +74,22 @@ lock_setup() {
 }
 release_setup() { exec 9>&-; }
 
-# Whether this command answers without the programs; `list` and `doctor` say less then.
-runs_without_programs() {
+# programs_of COMMAND [...]: what it runs, `none`, `native` (perdure-native) or `all`. The simulator
+# takes more than half of a build, so nobody waits for it who only measures.
+programs_of() {
   case $1 in
-    bench | crash | probe | describe) return 1 ;;  # their help is the programs'
-    list | doctor) [[ ! -f $root/build/release/perdure.stamp ]] ;;
-    *) [[ " $* " == *" --help "* ]] ;;
+    list | doctor)  # which say less without a program
+      if [[ -f $root/build/release/native.stamp ]]; then echo native; else echo none; fi
+      ;;
+    bench | probe | describe)
+      if [[ " $* " == *sim:* ]]; then echo all; else echo native; fi
+      ;;
+    crash) echo all ;;
+    *) if [[ " $* " == *" --help "* ]]; then echo none; else echo all; fi ;;
   esac
 }
 
-# set_up JOBS LOCK [programs]: what of that is missing. Where nothing is, nothing is locked or
+# set_up JOBS LOCK PROGRAMS: what of that is missing. Where nothing is, nothing is locked or
 # written, so that whoever may read the folder may use it.
 set_up() {
   local what= jobs
@@ -92,7 +98,7 @@ set_up() {
     what="Debian packages are missing (${missing[*]})"
   elif lacks_python "$2"; then
     what="its .venv is not there or not up to date"
-  elif [[ ${3:-} ]] && lacks_build; then
+  elif lacks_programs "$3"; then
     what="its programs are not built or not up to date"
   else
     return 0
@@ -100,7 +106,7 @@ set_up() {
   lock_setup "$what"
   ensure_packages "${jobs[@]}"
   ensure_python "$2"
-  [[ -z ${3:-} ]] || ensure_build
+  ensure_programs "$3"
   release_setup
 }
 
@@ -200,18 +206,22 @@ build_state() {
     find CMakeLists.txt cmake src -type f -printf '%T@ %s %p\n' | sort | sha256sum
 }
 
-lacks_build() {
-  [[ ! -f $root/build/release/build.ninja ||
-    $(cat "$root/build/release/perdure.stamp" 2>/dev/null) != "$(build_state)" ]]
+# lacks_programs none|native|all
+lacks_programs() {
+  local build="$root/build/release"
+  [[ $1 != none ]] || return 1
+  [[ ! -f $build/build.ninja || $(cat "$build/$1.stamp" 2>/dev/null) != "$(build_state)" ]]
 }
 
-# The Release build.
-ensure_build() {
-  local build="$root/build/release" state
+# The Release build, or the part of it that measures.
+ensure_programs() {
+  local build="$root/build/release" state what="building Release" target=()
+  lacks_programs "$1" || return 0
+  [[ $1 != native ]] || target=(--target perdure-native) what="building perdure-native"
   state=$(build_state)
-  lacks_build || return 0
   step configure.log "configuring build/release" cmake -S "$root" -B "$build" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-  build_step build.log "building Release" cmake --build "$build"
-  printf '%s\n' "$state" >"$build/perdure.stamp"
+  build_step build.log "$what" cmake --build "$build" "${target[@]}"
+  printf '%s\n' "$state" >"$build/native.stamp"
+  [[ $1 == native ]] || cp "$build/native.stamp" "$build/all.stamp"
 }

@@ -59,7 +59,8 @@ def make_ready(root: Path) -> None:
     release = root / "build" / "release"
     release.mkdir(parents=True)
     (release / "build.ninja").touch()
-    (release / "perdure.stamp").write_text(shell(root, "build_state"))
+    for programs in ("native", "all"):
+        (release / f"{programs}.stamp").write_text(shell(root, "build_state"))
 
 
 def files(root: Path) -> set[Path]:
@@ -91,7 +92,7 @@ def test_where_everything_is_ready_nothing_is_locked_or_written(clone: Path) -> 
 def test_another_user_runs_what_is_ready_and_is_told_what_is_not(clone: Path) -> None:
     make_ready(clone)
     assert run(clone, "bench", as_nobody=True).stdout == "ran bench\n"
-    (clone / "build" / "release" / "perdure.stamp").write_text("of older sources")
+    (clone / "build" / "release" / "native.stamp").write_text("of older sources")
     before = files(clone)
     stale = run(clone, "bench", as_nobody=True)
     assert stale.returncode == 2
@@ -107,9 +108,29 @@ def test_list_and_doctor_need_no_programs_while_there_are_none(clone: Path) -> N
     for arguments in (["list"], ["doctor", "--json"], ["study", "run", "--help"]):
         assert run(clone, *arguments).stdout == f"ran {' '.join(arguments)}\n"
     assert not (clone / "build").exists()
-    for arguments in (["bench", "--help"], ["list"]):
-        wanted = f"if runs_without_programs {' '.join(arguments)}; then echo no; else echo yes; fi"
-        assert shell(clone, wanted) == ("no\n" if arguments == ["list"] else "yes\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "programs"),
+    [
+        ("bench --help", "native"),
+        ("bench --index fptree", "native"),
+        ("bench --target sim:optane100-8280l-2s", "all"),
+        ("probe latency --target=sim:x", "all"),
+        ("probe latency", "native"),
+        ("describe platform x", "native"),
+        ("list platforms", "none"),
+        ("doctor", "none"),
+        ("study --help", "none"),
+        ("study run studies/demo.toml", "all"),
+        ("crash --index fptree", "all"),
+        ("fidelity", "all"),
+    ],
+)
+def test_a_command_waits_for_the_programs_that_it_runs(
+    clone: Path, command: str, programs: str
+) -> None:
+    assert shell(clone, f"programs_of {command}") == f"{programs}\n"
 
 
 def test_progress_of_a_build_says_how_far_it_is_and_what_is_left(clone: Path) -> None:
