@@ -4,6 +4,11 @@
     ./perdure test --list                the stages and what they do
     ./perdure test --only unit,python    some of them
     ./perdure test --only unit -k lbtree only tests whose name matches (ctest -R, pytest -k)
+    ./perdure test --thorough            no samples (below)
+
+The suites do one thing for every index, kind of key and heap. What takes longest of them runs for
+half of these, under sanitizers all of them do; which half follows from --seed, by default from the
+commit. -k asks for what it names, all of it.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -21,6 +26,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,6 +42,10 @@ CRASH_SECONDS = 3  # per index, kind of key, domain and number of threads
 CXX = (".cpp", ".h")
 # The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
+# Of these programs half of the tests run; the second line is for sanitized builds.
+SAMPLED = ("suite_large", "suite_recovery", "suite_space")
+SAMPLED_SANITIZED = (*SAMPLED, "suite_concurrency", "suite_conformance", "suite_corruption")
+SHARE = 0.5
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
     r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"
@@ -60,7 +70,8 @@ class Stage:
     """One run of a stage: its log, whether all commands succeeded so far, and how long it built."""
 
     name: str
-    pattern: str | None
+    pattern: str | None = None
+    seed: str | None = None  # of samples; None: everything runs
     passed: bool = True
     seconds: float = 0
     building_seconds: float = 0
@@ -147,12 +158,54 @@ class Stage:
         self.building_seconds += time.monotonic() - began
         return path
 
-    def ctest(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
-        chosen = ("-R", self.pattern) if self.pattern else ()
+    def ctest(
+        self,
+        folder: Path,
+        *options: str,
+        sampled: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """Runs the tests of a build; of the `sampled` programs a part."""
+        if self.pattern:
+            options = (*options, "-R", self.pattern)
+        elif self.seed is not None and self.passed:
+            options = (*options, "-I", str(self.sample(folder, options, self.seed, sampled)))
         self.run(
             "ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error",
-            "--parallel", "2", *options, *chosen, environment=environment,
+            "--parallel", "2", *options, environment=environment,
         )  # fmt: skip
+
+    def sample(
+        self, folder: Path, options: Sequence[str], seed: str, programs: Sequence[str]
+    ) -> Path:
+        """A file with the numbers of the tests that ctest is to run, and a line for the user."""
+
+        def listing(form: str) -> str:
+            command = ["ctest", "--test-dir", str(folder), *options, form]
+            return subprocess.run(
+                command, capture_output=True, encoding="utf-8", check=True
+            ).stdout  # fmt: skip
+
+        program_of = {
+            test["name"]: Path(test.get("command", [""])[0]).name
+            for test in json.loads(listing("--show-only=json-v1"))["tests"]
+        }
+        # Numbers are those after the other options have chosen: only ctest knows them.
+        numbered = re.findall(r"^ +Test +#(\d+): (.*)$", listing("--show-only"), re.MULTILINE)
+        drawn = [
+            number
+            for number, name in numbered
+            if program_of[name] not in programs or is_drawn(seed, name)
+        ]
+        say(f"{self.name}: {len(numbered) - len(drawn)} tests of {', '.join(programs)} are not in "
+            f"the sample of --seed {seed}; --thorough runs all")  # fmt: skip
+        file = BUILD / "log" / f"test-{self.name}.sample"
+        file.write_text(f"0,0,0,{','.join(drawn)}\n", encoding="utf-8")
+        return file
+
+
+def is_drawn(seed: str, name: str) -> bool:
+    return zlib.crc32(f"{seed} {name}".encode()) < SHARE * 2**32
 
 
 def checked(optimisation: str) -> tuple[str, ...]:
@@ -181,7 +234,7 @@ def release(stage: Stage) -> None:
 def unit(stage: Stage) -> None:
     """every test with assertions on; also the installed package and the quoted code of the docs"""
     folder = stage.build("checked", *CHECKED, "-DPERDURE_BENCH=ON")
-    stage.ctest(folder, "-LE", "nightly")
+    stage.ctest(folder, "-LE", "nightly", sampled=SAMPLED)
 
 
 def address(stage: Stage) -> None:
@@ -196,7 +249,10 @@ def address(stage: Stage) -> None:
         r"^Mutants|^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
         r"/NodeTest|/(Conformance|Concurrency|SuddenEnd).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
     )
-    stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
+    stage.ctest(
+        folder, "-LE", "nightly|slow", "-E", others,
+        sampled=SAMPLED_SANITIZED, environment=SANITIZED,
+    )  # fmt: skip
 
 
 def thread(stage: Stage) -> None:
@@ -210,7 +266,10 @@ def thread(stage: Stage) -> None:
         "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host|/Bad|^PmdkTrial|"
         "/Conformance.*_pmdk_|rocksdb"
     )
-    stage.ctest(folder, "-LE", "nightly|slow", "-E", others, environment=SANITIZED)
+    stage.ctest(
+        folder, "-LE", "nightly|slow", "-E", others,
+        sampled=SAMPLED_SANITIZED, environment=SANITIZED,
+    )  # fmt: skip
 
 
 def clang(stage: Stage) -> None:
@@ -326,7 +385,8 @@ def main(arguments: list[str]) -> int:
         return 0
     names = chosen_stages(options.only)
     (BUILD / "log").mkdir(parents=True, exist_ok=True)
-    stages = [run_stage(name, options.pattern) for name in names]
+    seed = None if options.thorough else options.seed or commit()
+    stages = [run_stage(Stage(name, options.pattern, seed)) for name in names]
     print(f"\n{'stage':8} {'result':7} {'building':>10} {'testing':>10}  closing lines")
     for stage in stages:
         verdict = "passed" if stage.passed else "FAILED"
@@ -344,8 +404,17 @@ def times(building: float, both: float) -> str:
     return f"{building / 60:>6.1f} min {(both - building) / 60:>6.1f} min"
 
 
-def run_stage(name: str, pattern: str | None) -> Stage:
-    stage = Stage(name, pattern)
+def commit() -> str:
+    """What names this version, so that another takes another sample."""
+    done = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--short=8", "HEAD"],
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    return done.stdout.strip() or "0"
+
+
+def run_stage(stage: Stage) -> Stage:
+    name = stage.name
     stage.log.unlink(missing_ok=True)
     say(f"{name}: {describe(STAGES[name])} ...")
     began = time.monotonic()
@@ -362,6 +431,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the stages and what they do")
     parser.add_argument("--only", metavar="A,B", help="run these stages")
     parser.add_argument("-k", dest="pattern", help="only tests whose name matches")
+    samples = parser.add_mutually_exclusive_group()
+    samples.add_argument("--seed", metavar="TEXT", help="of the samples; default: the commit")
+    samples.add_argument("--thorough", action="store_true", help="all tests instead of samples")
     return parser.parse_args(arguments)
 
 
