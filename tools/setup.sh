@@ -33,7 +33,7 @@ report_progress() {
   local log=$1 what=$2 builder=$3 began=$SECONDS said=$SECONDS line left
   while sleep 1 && kill -0 "$builder" 2>/dev/null; do
     line=$(tail -c 20000 "$log" 2>/dev/null | grep -aoE '^\[[0-9]+/[0-9]+\]' | tail -n 1) || continue
-    [[ $line =~ ([0-9]+)/([0-9]+) ]] || continue
+    [[ $line =~ ([1-9][0-9]*)/([0-9]+) ]] || continue  # [0/2]: it looks what there is to do
     left=$(((SECONDS - began) * (BASH_REMATCH[2] - BASH_REMATCH[1]) / BASH_REMATCH[1]))
     line="perdure: $what $line, about $((left / 60)) min $((left % 60)) s left"
     if [[ -t 2 ]]; then
@@ -53,7 +53,7 @@ build_step() {
   report_progress "$root/build/log/$1" "$2" $$ 9>&- >/dev/null &
   reporter=$!
   (step "$@") || status=$?
-  kill "$reporter" 2>/dev/null
+  kill "$reporter" 2>/dev/null || true
   wait "$reporter" 2>/dev/null || true
   [[ ! -t 2 ]] || printf '\r\e[K' >&2
   return "$status"

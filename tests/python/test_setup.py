@@ -142,3 +142,12 @@ def test_progress_of_a_build_says_how_far_it_is_and_what_is_left(clone: Path) ->
         f' report_progress "{log}" building "$builder" 2>&1',
     )
     assert re.match(r"perdure: building \[30/90\], about 2 min \d+ s left\n", said)
+
+
+def test_a_build_that_has_built_nothing_yet_is_no_fault(clone: Path) -> None:
+    log = clone / "ninja.log"
+    log.write_text("[0/2] Re-checking globbed directories...\n")
+    said = shell(clone, f'sleep 3 & report_progress "{log}" building $! 2>&1')
+    assert said == ""
+    slow = "printf '[0/2] looking\\n'; command sleep 2; printf '[2/2] done\\n'"
+    assert "done in" in shell(clone, f'build_step b.log building bash -c "{slow}" 2>&1')
