@@ -95,7 +95,9 @@ constexpr Bad bad_flags[] = {
     {"version 7", "'7'"},
 };
 
-constexpr Bad bad_parallel_flags[] = {
+constexpr Bad more_bad_flags[] = {
+    {"bench --index fptree --pool p --heap memkind",
+     "--heap memkind: fptree needs another heap; leave it out"},
     {"bench --index null --parallel many", "--parallel"},
     {"bench --index null --parallel single --threads 2", "is of one thread"},
     {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
@@ -110,7 +112,7 @@ constexpr Bad bad_parallel_flags[] = {
 
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
   for (const Bad& bad : bad_flags) expect_refused(bad);
-  for (const Bad& bad : bad_parallel_flags) expect_refused(bad);
+  for (const Bad& bad : more_bad_flags) expect_refused(bad);
 }
 
 TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {

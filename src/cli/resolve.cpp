@@ -404,7 +404,7 @@ class BenchResolver {
     const std::vector<HeapKind>& suitable = config_.index.heaps;
     if (!suitable.empty()) config_.heap = suitable.front();
     if (auto chosen = choose(flags_.heap, "--heap", heaps, config_.heap); !chosen) return chosen;
-    if (!suitable.empty() && std::ranges::find(suitable, config_.heap) == suitable.end())
+    if (config_.uses_pool() && !config_.index.works_on(config_.heap))
       return usage(config_.index.full_name() + " needs another heap", "--heap " + *flags_.heap,
                    "leave it out");
     return {};
