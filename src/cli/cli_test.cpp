@@ -122,6 +122,32 @@ TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {
   EXPECT_THAT(finished.err, HasSubstr("bad.toml:"));
 }
 
+TEST_F(Cli, KeyFilesSupplyStringsOrIntegersAndAreRefusedByName) {
+  std::string keys;
+  for (int key = 0; key < 2000; ++key) keys += std::to_string(key * 7) + "\n";
+  write("keys.txt", keys);
+  for (const std::string kind : {"integer", "bytes", "slots"}) {
+    const Finished finished =
+        run("bench --index " + std::string(kind == "slots" ? "btree:dram" : "stdmap") +
+            " --workload ycsb-a --records 1k --operations 10k --repetitions 1 --quiet --verify "
+            "--mix lookup=0.5,lookup_negative=0.3,update=0.2 --keys file:keys.txt --key-kind " +
+            kind + (kind == "slots" ? " --value-bytes 100" : ""));
+    EXPECT_EQ(finished.code, 0) << kind << finished.err;
+  }
+  write("keys.gz", "\x1f\x8b\x08");
+  write("workloada", "recordcount=1000\nreadproportion=0.5\n");
+  const std::string bench = "bench --index stdmap --keys file:";
+  EXPECT_EQ(run(bench + "keys.gz --key-kind integer").err,
+            "perdure: keys.gz:1: is compressed: gzip; gunzip -c keys.gz > keys.txt\n");
+  EXPECT_THAT(run(bench + "workloada").err, HasSubstr("give --workload ycsb-a"));
+  EXPECT_THAT(run("bench --index stdmap --workload ./workloada").err,
+              HasSubstr("workloada:1: is a property file of YCSB; give --workload ycsb-a"));
+  EXPECT_THAT(run("bench --index stdmap --workload workloadb").err, HasSubstr("is ycsb-a here"));
+  const Finished endless = run(bench + "/dev/zero");
+  EXPECT_EQ(endless.code, 2);
+  EXPECT_THAT(endless.err, HasSubstr("/dev/zero: the key file is a device"));
+}
+
 TEST_F(Cli, FlagsOverrideTheWorkloadFile) {
   write("mine.toml",
         "name = \"mine\"\nrecords = 1000\noperations = 500\nseed = 3\n[mix]\nlookup = 1.0\n");

@@ -147,6 +147,8 @@ class BenchResolver {
         if (error.code == ErrorCode::not_found && !std::filesystem::exists(path, ignored)) {
           const auto names = data_names("workloads");
           if (!names.empty()) error = not_one_of(*flags_.workload, "--workload", names);
+          if (flags_.workload->size() == 9 && flags_.workload->starts_with("workload"))
+            error.remedy = "YCSB's workloada is ycsb-a here, and so on";
         }
         return error;
       }
@@ -188,6 +190,8 @@ class BenchResolver {
     std::uint64_t value_bytes = workload.value_bytes;
     if (auto set = count(flags_.value_bytes, "--value-bytes", value_bytes); !set) return set;
     workload.value_bytes = value_bytes;
+    if (kind && *kind != KeyKind::bytes && workload.keys.form == workload::Keys::Form::file)
+      workload.keys.form = workload::Keys::Form::integers;
     if (kind && (*kind == KeyKind::bytes) != workload.is_bytes()) {
       if (flags_.keys)
         return usage(
