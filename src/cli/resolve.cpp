@@ -307,7 +307,8 @@ class BenchResolver {
     if (auto set = count(flags_.threads, "--threads", threads); !set) return set;
     if (threads < 1 || threads > most_threads)
       return usage("out of range", "--threads " + *flags_.threads,
-                   "give 1 to " + std::to_string(most_threads) + ", or all");
+                   "this build has room for " + std::to_string(most_threads) +
+                       " threads: give 1 to " + std::to_string(most_threads) + ", or all");
     config_.threads = static_cast<unsigned>(threads);
     return {};
   }
