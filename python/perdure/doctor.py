@@ -95,6 +95,12 @@ def _devices(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
 
 
 def _numa(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    for node in facts.get("memory_nodes", []):
+        size = f"{int(node['bytes']) / 2**30:.0f} GiB"
+        yield Finding(
+            Level.NOTE, "NUMA", f"node {node['node']}: memory only, {size}, as CXL memory is shown",
+            "./perdure bench --parallel numa ... or ./perdure probe --memory dram --node remote",
+        )  # fmt: skip
     nodes = int(facts.get("numa_nodes", 1))
     if nodes <= 1:
         yield Finding(Level.GOOD, "NUMA", "one node")

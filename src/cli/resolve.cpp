@@ -147,6 +147,8 @@ class BenchResolver {
         if (error.code == ErrorCode::not_found && !std::filesystem::exists(path, ignored)) {
           const auto names = data_names("workloads");
           if (!names.empty()) error = not_one_of(*flags_.workload, "--workload", names);
+          if (flags_.workload->size() == 9 && flags_.workload->starts_with("workload"))
+            error.remedy = "YCSB's workloada is ycsb-a here, and so on";
         }
         return error;
       }
@@ -188,6 +190,8 @@ class BenchResolver {
     std::uint64_t value_bytes = workload.value_bytes;
     if (auto set = count(flags_.value_bytes, "--value-bytes", value_bytes); !set) return set;
     workload.value_bytes = value_bytes;
+    if (kind && *kind != KeyKind::bytes && workload.keys.form == workload::Keys::Form::file)
+      workload.keys.form = workload::Keys::Form::integers;
     if (kind && (*kind == KeyKind::bytes) != workload.is_bytes()) {
       if (flags_.keys)
         return usage(
@@ -303,7 +307,8 @@ class BenchResolver {
     if (auto set = count(flags_.threads, "--threads", threads); !set) return set;
     if (threads < 1 || threads > most_threads)
       return usage("out of range", "--threads " + *flags_.threads,
-                   "give 1 to " + std::to_string(most_threads) + ", or all");
+                   "this build has room for " + std::to_string(most_threads) +
+                       " threads: give 1 to " + std::to_string(most_threads) + ", or all");
     config_.threads = static_cast<unsigned>(threads);
     return {};
   }
@@ -404,7 +409,7 @@ class BenchResolver {
     const std::vector<HeapKind>& suitable = config_.index.heaps;
     if (!suitable.empty()) config_.heap = suitable.front();
     if (auto chosen = choose(flags_.heap, "--heap", heaps, config_.heap); !chosen) return chosen;
-    if (!suitable.empty() && std::ranges::find(suitable, config_.heap) == suitable.end())
+    if (config_.uses_pool() && !config_.index.works_on(config_.heap))
       return usage(config_.index.full_name() + " needs another heap", "--heap " + *flags_.heap,
                    "leave it out");
     return {};

@@ -205,6 +205,7 @@ Environment read_environment(const std::string& root) {
     environment.shared_memory_free_bytes =
         static_cast<std::uint64_t>(shared.f_bavail) * shared.f_frsize;
   environment.devices = find_devices(root);
+  environment.memory_nodes = memory_nodes(root + "/sys");
   return environment;
 }
 
@@ -247,6 +248,10 @@ nlohmann::ordered_json facts_of(const Environment& environment) {
         .push_back({{"kind", device.kind}, {"path", device.path}, {"bytes", device.bytes}});
   facts["pm_devices"] = std::move(persistent);
   facts["cxl_devices"] = std::move(cxl);
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const MemoryNode& node : environment.memory_nodes)
+    nodes.push_back({{"node", node.number}, {"bytes", node.bytes}});
+  facts["memory_nodes"] = std::move(nodes);
   return facts;
 }
 

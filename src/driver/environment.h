@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/numa.h"
+
 namespace perdure::driver {
 
 /// A PM or CXL device that the kernel shows.
@@ -40,6 +42,7 @@ struct Environment {
   int perf_event_paranoid = 99;                ///< 99: unknown
   std::uint64_t shared_memory_free_bytes = 0;  ///< in /dev/shm
   std::vector<MemoryDevice> devices;
+  std::vector<MemoryNode> memory_nodes;  ///< without CPUs, as CXL memory is shown
 };
 
 /// Reads /proc, /sys and /dev; a file that is missing leaves "unknown" or 0. Cost: about 1 ms.

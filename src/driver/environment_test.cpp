@@ -20,6 +20,8 @@ TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   write("/sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
   write("/sys/devices/system/node/node0/x", "");
   write("/sys/devices/system/node/node1/x", "");
+  write("/sys/devices/system/node/node1/cpulist", "\n");
+  write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:  134217728 kB\n");
   write("/dev/dax0.0", "");
   write("/sys/bus/dax/devices/dax0.0/size", "1073741824\n");
   write("/dev/pmem1", "");
@@ -40,6 +42,9 @@ TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   EXPECT_EQ(facts["pm_devices"][1]["bytes"], 1ULL << 20);
   ASSERT_EQ(facts["cxl_devices"].size(), 1U);
   EXPECT_EQ(facts["cxl_devices"][0]["bytes"], 1ULL << 28);
+  ASSERT_EQ(facts["memory_nodes"].size(), 1U);
+  EXPECT_EQ(facts["memory_nodes"][0]["node"], 1);
+  EXPECT_EQ(facts["memory_nodes"][0]["bytes"], 128ULL << 30);
   const auto warnings = warnings_of(read_environment(root_));
   EXPECT_THAT(warnings, ::testing::Contains(::testing::HasSubstr("powersave")));
   EXPECT_THAT(warnings, ::testing::Contains(::testing::HasSubstr("turbo is on")));

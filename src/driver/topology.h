@@ -1,8 +1,7 @@
 // Topology: the cores this process may use, in the order in which threads are pinned to them.
 #pragma once
 
-#include <sched.h>
-
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +25,21 @@ struct Core {
 /// while others idle.
 [[nodiscard]] std::vector<unsigned> pinning_order(std::span<const Core> cores);
 
+/// A mask of CPUs, of as many as the kernel counts: a cpu_set_t ends at 1024.
+class CpuSet {
+ public:
+  explicit CpuSet(std::span<const unsigned> cpus);
+  /// Where the calling thread may run. Empty when the system refuses.
+  [[nodiscard]] static std::optional<CpuSet> of_this_thread();
+  [[nodiscard]] std::vector<unsigned> cpus() const;
+  /// Lets the calling thread run there only. False when the system refuses.
+  bool apply() const noexcept;
+  friend bool operator==(const CpuSet&, const CpuSet&) = default;
+
+ private:
+  std::vector<unsigned long> words_;
+};
+
 /// Pins the calling thread. False when the system refuses.
 bool pin_this_thread(unsigned cpu) noexcept;
 
@@ -40,8 +54,7 @@ class Confined {
   Confined& operator=(const Confined&) = delete;
 
  private:
-  bool set_ = false;
-  cpu_set_t before_{};
+  std::optional<CpuSet> before_;  ///< empty: nothing was changed
 };
 
 }  // namespace perdure::driver

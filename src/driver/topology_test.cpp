@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
@@ -33,6 +34,17 @@ TEST(Topology, ThisMachineHasCores) {
   EXPECT_FALSE(usable_cores().empty());
   EXPECT_EQ(pinning_order(usable_cores()).size(), usable_cores().size());
   EXPECT_FALSE(usable_cores("/nonexistent").empty());
+}
+
+TEST(Topology, MasksGoBeyondACpuSetOfTheLibrary) {
+  const std::vector<unsigned> cpus{0, 63, 64, 1023, 1024, 4095};
+  EXPECT_EQ(CpuSet(cpus).cpus(), cpus);
+  EXPECT_FALSE(pin_this_thread(100'000));
+  const auto here = CpuSet::of_this_thread();
+  ASSERT_TRUE(here.has_value());
+  EXPECT_FALSE(here->cpus().empty());
+  EXPECT_TRUE(here->apply());
+  EXPECT_EQ(CpuSet::of_this_thread(), here);
 }
 
 cpu_set_t cpus_of_this_thread() {

@@ -84,7 +84,7 @@ Result<File> open_file(const std::string& path) {
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR)
       return Error{ErrorCode::not_found, "no such pool", path,
-                   "check the path; a pool is created by a run without --reuse"};
+                   "check the path; Pool::create makes a pool"};
     if (errno == EISDIR || errno == ENXIO)
       return Error{ErrorCode::foreign, "not a file or device", path, "name a pool file"};
     return io_error(path, "cannot open");

@@ -49,6 +49,7 @@ def test_a_well_set_machine_has_nothing_to_mend(machine: Path) -> None:
         ({}, {"sys/kernel/mm/transparent_hugepage/shmem_enabled": "advise [never]"},
          "huge pages (tmpfs pools)", "shmem_enabled"),
         ({"numa_nodes": 2}, {"proc/sys/kernel/numa_balancing": "1"}, "NUMA", "numactl"),
+        ({"memory_nodes": [{"node": 2, "bytes": 128 << 30}]}, {}, "NUMA", "--parallel numa"),
         ({"transactions": "unavailable"}, {}, "RTM", "tsx=on"),
         ({"flush": "clflush"}, {}, "flush", "clwb"),
         ({"cpu_features": ["clwb", "hypervisor"]}, {}, "virtual machine", "repetitions"),
@@ -64,6 +65,12 @@ def test_each_finding_has_its_remedy(
         path.write_text(content)
     found = [f for f in examine({**FACTS, **facts}, machine) if f.subject == subject]
     assert any(f.level is not Level.GOOD and remedy in f.remedy for f in found), found
+
+
+def test_a_node_of_memory_alone_is_named(machine: Path) -> None:
+    findings = examine({**FACTS, "memory_nodes": [{"node": 2, "bytes": 128 << 30}]}, machine)
+    said = [f.what for f in findings if f.subject == "NUMA"]
+    assert "node 2: memory only, 128 GiB, as CXL memory is shown" in said
 
 
 def test_a_machine_without_devices_is_told_how_to_emulate_one(machine: Path) -> None:
