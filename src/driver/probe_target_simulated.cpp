@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -240,15 +241,19 @@ class SimulatedTarget final : public ProbeTarget {
 
 // In the child: measures, writes one line of JSON and leaves without running destructors.
 void SimulatedTarget::serve(const Point& point, int pipe) const {
-  SimulatedRig rig(options_, description_.platform, ablation_);
-  auto outcome = probe::measure(point, rig, options_.seed);
   Json answer;
-  if (!outcome) {
-    answer["error"] = outcome.error().line();
-  } else if (const auto checked = outcome->skipped ? Result<void>{} : rig.check(); !checked) {
-    answer["error"] = checked.error().line();
-  } else {
-    answer["outcome"] = probe::json_of(*outcome);
+  try {
+    SimulatedRig rig(options_, description_.platform, ablation_);
+    auto outcome = probe::measure(point, rig, options_.seed);
+    if (!outcome) {
+      answer["error"] = outcome.error().line();
+    } else if (const auto checked = outcome->skipped ? Result<void>{} : rig.check(); !checked) {
+      answer["error"] = checked.error().line();
+    } else {
+      answer["outcome"] = probe::json_of(*outcome);
+    }
+  } catch (const std::bad_alloc&) {  // the parent says it, once
+    answer["error"] = "the system gives no more memory; raise the limit (ulimit -v)";
   }
   const std::string text = answer.dump();
   for (std::size_t done = 0; done < text.size();) {
