@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include "core/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
@@ -33,6 +36,21 @@ TEST(Topology, ThisMachineHasCores) {
   EXPECT_FALSE(usable_cores().empty());
   EXPECT_EQ(pinning_order(usable_cores()).size(), usable_cores().size());
   EXPECT_FALSE(usable_cores("/nonexistent").empty());
+}
+
+class FakeQuota : public FakeSystem {};
+
+TEST_F(FakeQuota, ThreadsAreNoMoreThanAQuotaLetsRun) {
+  const auto cores = static_cast<unsigned>(usable_cores().size());
+  EXPECT_EQ(cores_to_use(root_), cores);
+  write("/proc/self/cgroup", "0::/\n");
+  write("/proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  write("/cg/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), 1U);
+  write("/cg/cpu.max", "110000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), std::min(cores, 2U));
+  write("/cg/cpu.max", "100000000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), cores);
 }
 
 cpu_set_t cpus_of_this_thread() {
