@@ -72,13 +72,13 @@ TEST_F(SuddenEnds, AWrapperThatNeverReturnsIsEndedAfterASignal) {
 #endif
 
 TEST_F(SuddenEnds, MoreMemoryThanThereIsIsRefusedBeforeTheRun) {
-  for (const char* what : {"--heap dram --pool-bytes 100TiB", "--heap dram --records 1T"}) {
+  for (const char* what : {"--heap dram --pool-bytes 100TiB", "--heap dram --records 60G"}) {
     const Finished refused = run(std::string("bench --index fptree ") + what);
     expect_line(refused, 2, "free within");
     for (const char* remedy : {"--pool-bytes", "--records"})
       EXPECT_THAT(refused.err, HasSubstr(remedy));
   }
-  expect_line(run("bench --index stdmap --records 1T"), 2, "fewer --records");
+  expect_line(run("bench --index stdmap --records 60G"), 2, "fewer --records");
 }
 
 TEST_F(SuddenEnds, WhatTheSystemDoesNotGiveIsALine) {
@@ -90,7 +90,7 @@ TEST_F(SuddenEnds, WhatTheSystemDoesNotGiveIsALine) {
   };
   for (const Limit& each :
        {Limit{"ulimit -f 10000", pool, "ulimit -f"},
-        Limit{"ulimit -v 2000000", "bench --index null --threads 480", "ulimit -"},
+        Limit{"ulimit -v 2000000", "bench --index null --threads 240", "ulimit -"},
         Limit{"ulimit -v 200000", "bench --index stdmap --records 20M --quiet", "ulimit -v"}}) {
     fs::remove(folder_ / "stdout");
     fs::remove(folder_ / "stderr");

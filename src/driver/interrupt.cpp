@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <initializer_list>
@@ -70,6 +71,12 @@ void handle(int signal, void (*handler)(int), int flags) noexcept {
 
 // Only what a signal handler may do, and no hook (cmake/PerdureSimulation.cmake).
 void end_at_once(std::string_view line, int exit_code) noexcept {
+  constexpr useconds_t time_to_speak_us = 100'000;
+  static std::atomic_flag speaks;  // the system may refuse several threads at once
+  if (speaks.test_and_set()) {
+    usleep(time_to_speak_us);
+    _exit(exit_code);
+  }
   const char* path = unfinished.data();
   for (sig_atomic_t i = 0; i < unfinished_paths; ++i) {
     const Identity& made = unfinished_files[static_cast<std::size_t>(i)];

@@ -12,8 +12,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "core/units.h"
@@ -239,21 +241,33 @@ class SimulatedTarget final : public ProbeTarget {
   platform::Ablation ablation_;
 };
 
+int answer_pipe = -1;  ///< of the child
+
+// The parent says it, once for all children.
+[[noreturn]] void answer_with_exception() noexcept {
+  std::string_view answer = "{\"error\": \"an exception that nothing caught\"}";
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    answer = "{\"error\": \"the system gives no more memory; raise the limit (ulimit -v)\"}";
+  } catch (...) {
+  }
+  ::_exit(::write(answer_pipe, answer.data(), answer.size()) < 0 ? 1 : 0);
+}
+
 // In the child: measures, writes one line of JSON and leaves without running destructors.
 void SimulatedTarget::serve(const Point& point, int pipe) const {
+  answer_pipe = pipe;
+  std::set_terminate(answer_with_exception);
+  SimulatedRig rig(options_, description_.platform, ablation_);
+  auto outcome = probe::measure(point, rig, options_.seed);
   Json answer;
-  try {
-    SimulatedRig rig(options_, description_.platform, ablation_);
-    auto outcome = probe::measure(point, rig, options_.seed);
-    if (!outcome) {
-      answer["error"] = outcome.error().line();
-    } else if (const auto checked = outcome->skipped ? Result<void>{} : rig.check(); !checked) {
-      answer["error"] = checked.error().line();
-    } else {
-      answer["outcome"] = probe::json_of(*outcome);
-    }
-  } catch (const std::bad_alloc&) {  // the parent says it, once
-    answer["error"] = "the system gives no more memory; raise the limit (ulimit -v)";
+  if (!outcome) {
+    answer["error"] = outcome.error().line();
+  } else if (const auto checked = outcome->skipped ? Result<void>{} : rig.check(); !checked) {
+    answer["error"] = checked.error().line();
+  } else {
+    answer["outcome"] = probe::json_of(*outcome);
   }
   const std::string text = answer.dump();
   for (std::size_t done = 0; done < text.size();) {

@@ -15,7 +15,9 @@ from conftest import ROOT
 FOLDER = ROOT / "build" / "release" / "src" / "cli"
 TARGET = "sim:optane100-8280l-2s"
 
-RUN = "--records 20k --operations 2k --repetitions 1 --quiet"
+RUN = "--records 2k --operations 1k --repetitions 1 --quiet"
+# Nothing of these is synced operation by operation, which takes minutes on a slow disk.
+ON_DISK = f"--bulk-load --mix lookup=1 {RUN}"
 COMMANDS = {
     "native pool": f"perdure-native bench --index fptree --pool p --force {RUN}",
     "native pmdk": f"perdure-native bench --index fptree --pool p --force --heap pmdk {RUN}",
@@ -23,8 +25,8 @@ COMMANDS = {
     "native threads": f"perdure-native bench --index null --threads 200 {RUN}",
     "native merges": f"perdure-native bench --index dptree --pool p --force --threads 8 {RUN}",
     "native walks": f"perdure-native bench --index pactree --pool p --force {RUN}",
-    "native rocksdb": f"perdure-native bench --index rocksdb --pool d --force {RUN}",
-    "native lmdb": f"perdure-native bench --index lmdb --pool d --force --bulk-load {RUN} --mix lookup=1",
+    "native rocksdb": f"perdure-native bench --index rocksdb --pool d --force {ON_DISK}",
+    "native lmdb": f"perdure-native bench --index lmdb --pool d --force {ON_DISK}",
     "native probe": "perdure-native probe latency --quick --quiet",
     "native list": "perdure-native list indexes",
     "native environment": "perdure-native environment --json",
@@ -39,9 +41,7 @@ COMMANDS = {
 LIMITS = {
     "memory, hardly any": "ulimit -v 150000",
     "memory, little": "ulimit -v 400000",
-    "memory, some": "ulimit -v 1500000",
     "memory, more": "ulimit -v 5000000",
-    "files, none": "ulimit -f 0",
     "files, small": "ulimit -f 2000",
     "descriptors, few": "ulimit -n 6",
     "descriptors, some": "ulimit -n 12",
