@@ -340,6 +340,7 @@ Result<std::vector<Outcome>> SimulatedTarget::measure(const std::vector<Point>& 
       running.push_back(std::move(child).value());
       ++next;
     }
+    if (running.empty()) break;  // not even the first could be started: poll would wait for ever
     std::vector<pollfd> waiting;
     for (const Child& child : running) waiting.push_back({child.pipe, POLLIN, 0});
     if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
