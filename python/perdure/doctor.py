@@ -35,7 +35,7 @@ class Finding:
 def examine(facts: dict[str, Any], root: Path = Path("/")) -> list[Finding]:
     """All findings. `facts`: `perdure-native environment --json`; `root`: for tests."""
     checks = (_processor, _transactions, _devices, _numa, _governor, _turbo, _huge_pages, _perf,
-              _shared_memory)  # fmt: skip
+              _shared_memory, _memory, _quota)  # fmt: skip
     return [finding for check in checks for finding in check(facts, root)]
 
 
@@ -182,8 +182,33 @@ def _shared_memory(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
     else:
         yield Finding(
             Level.MEND, "/dev/shm", f"only {size(free)} free: pools of 10 M records do not fit",
-            "sudo mount -o remount,size=8G /dev/shm",
+            "sudo mount -o remount,size=8G /dev/shm, docker run --shm-size=8g, or --pool elsewhere",
         )  # fmt: skip
+
+
+def _memory(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+    room = facts.get("memory_room") or {}
+    if "control group" not in str(room.get("bound", "")):
+        return
+    yield Finding(
+        Level.NOTE, "memory", f"{size(int(room['bytes']))} left within {room['bound']}",
+        "raise the container's limit (docker run --memory), or give fewer --records",
+    )  # fmt: skip
+
+
+def _quota(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+    quota = facts.get("cpu_quota")
+    if not quota:
+        return
+    cores, logical = float(quota["cores"]), int(facts.get("logical_cores", 0))
+    if logical and cores >= logical:
+        return
+    yield Finding(
+        Level.MEND, "CPU quota",
+        f"{cores:g} of {logical or '?'} logical cores ({quota['group']}): threads are held back "
+        "for parts of each period, which latencies show",
+        "limit the CPUs, not their time: docker run --cpuset-cpus in place of --cpus",
+    )  # fmt: skip
 
 
 def _cpu_flags(root: Path) -> list[str]:

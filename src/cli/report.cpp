@@ -37,7 +37,8 @@ struct Spelling {
   std::string_view library;
   std::string_view flag;
 };
-constexpr std::array<Spelling, 17> spellings = {{{"PoolOptions::path", "--pool"},
+constexpr std::array<Spelling, 18> spellings = {{{"PoolOptions::path", "--pool"},
+                                                 {"PoolOptions::bytes", "--pool-bytes, --records"},
                                                  {"PoolOptions::heap", "--heap"},
                                                  {"PoolOptions::overwrite", "--force"},
                                                  {"Pool::open", "--reuse"},

@@ -299,7 +299,7 @@ class BenchResolver {
     if (!flags_.threads) return {};
     if (*flags_.threads == "all") {
       const std::size_t all =
-          config_.simulated ? config_.simulated->cpus.size() : driver::usable_cores().size();
+          config_.simulated ? config_.simulated->cpus.size() : driver::cores_to_use();
       config_.threads = std::min(most_threads, static_cast<unsigned>(all));
       return {};
     }
@@ -457,7 +457,7 @@ class BenchResolver {
   // Everything about --pool that can be refused before a file is touched.
   Result<void> check_place() {
     if (auto completed = complete_simulated(flags_, config_); !completed) return completed;
-    if (config_.uses_path() && config_.pool_path.empty())
+    if (config_.uses_path() && config_.pool_path.empty() && !config_.scratch_pool)
       return usage(config_.index.name + " needs a place for its records", "--pool",
                    config_.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
                                        : "name a directory that does not exist yet");

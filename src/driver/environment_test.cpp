@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/testing/fake_system.h"
+#include "core/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
@@ -28,7 +28,15 @@ TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   write("/sys/class/block/pmem1/size", "2048\n");
   write("/sys/bus/nd/devices/region0/size", "4096\n");
   write("/sys/bus/cxl/devices/mem0/ram/size", "0x10000000\n");
+  write("/proc/self/cgroup", "0::/a\n");
+  write("/proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  write("/cg/a/cpu.max", "50000 100000\n");
+  write("/cg/a/memory.max", "3145728\n");
+  write("/cg/a/memory.current", "1048576\n");
   const auto facts = facts_of(read_environment(root_));
+  EXPECT_EQ(facts["cpu_quota"]["cores"], 0.5);
+  EXPECT_EQ(facts["cpu_quota"]["group"], "/cg/a");
+  EXPECT_EQ(facts["memory_room"]["bytes"], 2 << 20);
   EXPECT_EQ(facts["cpu"], "Xeon 6240");
   EXPECT_EQ(facts["memory_bytes"], 1ULL << 30);
   EXPECT_EQ(facts["perf_event_paranoid"], -1);
@@ -56,7 +64,8 @@ TEST_F(FakeMachine, AnEmptySystemIsUnknownAndNoCrash) {
   EXPECT_EQ(environment.governor, "unknown");
   EXPECT_EQ(environment.turbo, "unknown");
   EXPECT_TRUE(environment.devices.empty());
-  EXPECT_TRUE(facts_of(environment)["perf_event_paranoid"].is_null());
+  for (const char* name : {"perf_event_paranoid", "cpu_quota", "memory_room"})
+    EXPECT_TRUE(facts_of(environment)[name].is_null()) << name;
 }
 
 TEST(Environment, TheFingerprintIsStable) {

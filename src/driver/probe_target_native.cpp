@@ -1,6 +1,7 @@
 // Probing this machine: pinned threads, the time stamp counter, and memory that is mapped, backed
 // by huge pages where the system gives them, and touched before anything is timed.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,9 +76,10 @@ class NativeRig final : public probe::Rig {
     for (const NumaNode& node : nodes_) most = std::max(most, node.cpus.size());
     return static_cast<unsigned>(most);
   }
-  [[nodiscard]] std::uint64_t room() const noexcept {
-    const std::uint64_t dram = free_bytes_for("");
-    return std::min(dram, device_bytes_ != 0 ? device_bytes_ : free_bytes_for(path_));
+  [[nodiscard]] std::uint64_t room() const {
+    const std::uint64_t dram = memory_room().bytes;
+    if (device_bytes_ != 0) return std::min(dram, device_bytes_);
+    return path_.empty() ? dram : std::min(dram, room_for(path_).bytes);
   }
 
   [[nodiscard]] std::optional<std::string> lacks(const Point& point) const override;
@@ -127,12 +129,15 @@ class NativeRig final : public probe::Rig {
   std::vector<unsigned> cpus_;
 };
 
-// A folder takes a file that has no name, so nothing stays behind whatever happens; a named file or
-// device is the user's, and is written to only when told so.
+// A folder takes a file that has no name, so nothing stays behind whatever happens, and memory
+// needs not even a folder; a named file or device is the user's, and is written to only when told
+// so.
 Result<void> NativeRig::open_pool() {
-  path_ = options_.pool_path.empty() ? "/dev/shm" : options_.pool_path;
+  path_ = options_.pool_path;
   std::error_code failure;
-  if (fs::is_directory(path_, failure)) {
+  if (path_.empty()) {
+    file_ = File(memfd_create("perdure-probe", MFD_CLOEXEC));
+  } else if (fs::is_directory(path_, failure)) {
     path_ += "/.";
     file_ = File(::open(path_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   } else if (!fs::exists(path_, failure)) {

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <tuple>
 #include <utility>
+
+#include "core/limits.h"
 
 namespace perdure::driver {
 namespace {
@@ -71,6 +74,13 @@ std::vector<Core> usable_cores(const std::string& sysfs) {
                      read_number(folder + "core_id", cpu)});
   }
   return cores;
+}
+
+unsigned cores_to_use(const std::string& root) {
+  const auto cores = static_cast<unsigned>(usable_cores(root + "/sys").size());
+  const auto quota = cpu_quota(root);
+  if (!quota || quota->cores >= cores) return cores;
+  return std::max(1U, static_cast<unsigned>(std::ceil(quota->cores)));
 }
 
 std::vector<unsigned> pinning_order(std::span<const Core> cores) {

@@ -20,6 +20,10 @@ struct Core {
 /// in tests). A machine that does not tell its topology has one core per CPU.
 [[nodiscard]] std::vector<Core> usable_cores(const std::string& sysfs = "/sys");
 
+/// How many threads of this process can run at once: its logical CPUs, or as many as the quota of
+/// its control groups (rounded up) where that is less. `root` stands before every path, for tests.
+[[nodiscard]] unsigned cores_to_use(const std::string& root = "");
+
 /// CPU numbers, one thread after the other: first one CPU of every physical core, package by
 /// package, then their siblings. Two threads on one physical core would share its caches and units
 /// while others idle.

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include "core/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
@@ -45,6 +48,21 @@ TEST(Topology, MasksGoBeyondACpuSetOfTheLibrary) {
   EXPECT_FALSE(here->cpus().empty());
   EXPECT_TRUE(here->apply());
   EXPECT_EQ(CpuSet::of_this_thread(), here);
+}
+
+class FakeQuota : public FakeSystem {};
+
+TEST_F(FakeQuota, ThreadsAreNoMoreThanAQuotaLetsRun) {
+  const auto cores = static_cast<unsigned>(usable_cores().size());
+  EXPECT_EQ(cores_to_use(root_), cores);
+  write("/proc/self/cgroup", "0::/\n");
+  write("/proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  write("/cg/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), 1U);
+  write("/cg/cpu.max", "110000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), std::min(cores, 2U));
+  write("/cg/cpu.max", "100000000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), cores);
 }
 
 cpu_set_t cpus_of_this_thread() {

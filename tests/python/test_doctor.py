@@ -28,6 +28,8 @@ def machine(tmp_path: Path) -> Path:
 FACTS = {
     "cpu": "Xeon", "cores": 8, "flush": "clwb", "simd": "avx512", "transactions": "rtm",
     "numa_nodes": 1, "governor": "performance", "cpu_features": ["clwb", "rtm"],
+    "logical_cores": 8, "cpu_quota": None,
+    "memory_room": {"bytes": 2**33, "bound": "this machine's memory"},
 }  # fmt: skip
 
 
@@ -54,6 +56,10 @@ def test_a_well_set_machine_has_nothing_to_mend(machine: Path) -> None:
         ({"flush": "clflush"}, {}, "flush", "clwb"),
         ({"cpu_features": ["clwb", "hypervisor"]}, {}, "virtual machine", "repetitions"),
         ({}, {"sys/devices/system/cpu/intel_pstate/no_turbo": "0"}, "turbo", "no_turbo"),
+        ({"cpu_quota": {"cores": 1.5, "group": "/cg"}, "logical_cores": 8}, {}, "CPU quota",
+         "--cpuset-cpus"),
+        ({"memory_room": {"bytes": 2**27, "bound": "the control group's limit of 300 MiB"}}, {},
+         "memory", "--memory"),
     ],
 )  # fmt: skip
 def test_each_finding_has_its_remedy(
