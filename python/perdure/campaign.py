@@ -253,7 +253,7 @@ class Campaign:
 @contextmanager
 def _lock(results: Path) -> Iterator[int]:
     """Holds the folder's lock; yields the descriptor for processes to inherit."""
-    with (results / "lock").open("a+") as handle:
+    with (results / "lock").open("a+", encoding="utf-8") as handle:
         deadline = time.monotonic() + DYING_SECONDS
         while not pools.locked(handle.fileno()):
             # The processes of a campaign that was killed hold the lock until they are gone as well.

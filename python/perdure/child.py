@@ -14,10 +14,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypedDict
+
+
+class Text(TypedDict):
+    """How text is encoded."""
+
+    encoding: str
+    errors: str
+
 
 # A parent that died before the request is noticed by its number.
 _CHECKED = 'test "$PPID" = "$1" || exit 137; shift; exec "$@"'
+# How children speak, whatever the locale: what is not UTF-8, such as a file's name, is shown so.
+TEXT: Text = {"encoding": "utf-8", "errors": "replace"}
 # Python ignores them; a program that is run in place of Python must not.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -46,7 +56,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end; `capture` keeps its stdout and stderr, else they are ours."""
     return subprocess.run(
-        leashed(command), env=environment, capture_output=capture, text=True, check=False
+        leashed(command), env=environment, capture_output=capture, check=False, **TEXT
     )
 
 

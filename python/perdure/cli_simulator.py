@@ -84,7 +84,7 @@ def probe(context: typer.Context) -> None:
         ended = child.run([*command, *plain], native.environment())
         if ended.returncode != 0 or not Path(answers).is_file():  # such as after --dry-run
             raise typer.Exit(child.exit_code(ended.returncode))
-        document = native.parse_json(Path(answers).read_text(), "perdure probe")
+        document = native.parse_json(Path(answers).read_text(encoding="utf-8"), "perdure probe")
     try:
         figure = drawing.probe(document)
     except ValueError as error:
@@ -189,7 +189,7 @@ def flamegraph(
     """Draw folded stacks ("a;b;c 123" lines) or a recording of perf as an SVG."""
     recorded = source.suffix == ".data"
     try:
-        folded = flame_graph.fold_perf(source) if recorded else source.read_text()
+        folded = flame_graph.fold_perf(source) if recorded else source.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not text"
         raise InputError(reason, where=str(source), remedy="give folded stacks") from error

@@ -115,7 +115,7 @@ def build_id(kind: str = "native") -> str:
 
 def _own_libraries(path: Path) -> list[Path]:
     """The shared libraries of this project that `path` links, in a stable order."""
-    listing = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)
+    listing = subprocess.run(["ldd", str(path)], capture_output=True, check=False, **child.TEXT)
     files = {
         Path(line.split("=>")[1].split("(")[0].strip())
         for line in listing.stdout.splitlines()

@@ -181,7 +181,7 @@ def check_target(target: str) -> None:
 
 def _kept(file: Path) -> Json | None:
     try:
-        document: Json = json.loads(file.read_text())
+        document: Json = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError):
         return None
     return document

@@ -69,7 +69,7 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
+                **child.TEXT,
                 pass_fds=self._inherited,
             )
             self._running.add(process)

@@ -97,7 +97,7 @@ def read_manifest(folder: Path, *, quick: bool = False) -> Json:
     if file is None:
         return {}
     try:
-        manifest = json.loads(file.read_text())
+        manifest = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(
             f"not JSON ({error})", where=str(file), remedy="run the study again"
@@ -169,7 +169,7 @@ def samples_of(runs: Iterable[Run]) -> list[float]:
 
 def _parse(file: Path) -> Iterator[Json]:
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             "is not UTF-8 text", where=str(file), remedy="give a run record or a results directory"

@@ -458,7 +458,7 @@ def _quality(source: Path, data: Results) -> dict[str, Any]:
         "failed_operation_kinds": sorted({row["operation"] for row in failed}),
         "harness": _harness(data),
         "interference": _interference(data),
-        "failures": [json.loads(file.read_text()) for file in failures],
+        "failures": [json.loads(file.read_text(encoding="utf-8")) for file in failures],
     }
 
 

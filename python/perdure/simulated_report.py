@@ -304,6 +304,6 @@ def _read(folder: Path, name: str, quick: bool) -> Json | None:
         for place in (folder, folder / name, folder / "fidelity"):
             file = place / f"{name}{ending}"
             if file.is_file():
-                document: Json = json.loads(file.read_text())
+                document: Json = json.loads(file.read_text(encoding="utf-8"))
                 return document
     return None

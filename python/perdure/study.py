@@ -160,7 +160,7 @@ def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None 
     for runs with another target than the study's own.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", where=str(path)) from error
     except UnicodeDecodeError as error:
