@@ -12,8 +12,13 @@ def main() -> None:
     if not sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") != "1" and sys.executable:
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    from perdure import cli
+    from perdure import child
 
+    try:
+        with child.signals_held():
+            from perdure import cli
+    except KeyboardInterrupt:
+        sys.exit(130)
     cli.main()
 
 

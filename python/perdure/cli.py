@@ -114,10 +114,10 @@ def bench(context: typer.Context) -> None:
         return
     command = [str(native.program(native.kind_of(target))), "bench", *arguments]
     if profile.value_of(arguments, profile.FLAG) is None:
-        child.become(command, native.environment())
+        child.become(command, native.environment(), "perdure bench")
     with profile.recorded(command, target) as wrapped:
-        done = child.run(wrapped, native.environment())
-    raise typer.Exit(child.exit_code(done.returncode))
+        code = child.attend(wrapped, native.environment())
+    raise typer.Exit(child.exit_code(code, command, "perdure bench"))
 
 
 @app.command(
@@ -126,7 +126,8 @@ def bench(context: typer.Context) -> None:
 )
 def crash(context: typer.Context) -> None:
     """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME."""
-    child.become([str(native.program("sim")), "crash", *context.args], native.environment())
+    command = [str(native.program("sim")), "crash", *context.args]
+    child.become(command, native.environment(), "perdure crash")
 
 
 @app.command("list")
@@ -390,7 +391,7 @@ def _bench_help(target: str) -> None:
         "Every other flag goes to the program, which says of them:\n"
     )
     program = native.program(native.kind_of(target))
-    child.become([str(program), "bench", "--help"], native.environment())
+    child.become([str(program), "bench", "--help"], native.environment(), "perdure bench")
 
 
 def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:

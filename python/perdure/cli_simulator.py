@@ -62,7 +62,8 @@ def register(app: typer.Typer) -> None:
 
 def describe(context: typer.Context) -> None:
     """Show every number of a platform with unit and source: describe platform NAME."""
-    child.become([str(native.program()), "describe", *context.args], native.environment())
+    command = [str(native.program()), "describe", *context.args]
+    child.become(command, native.environment(), "perdure describe")
 
 
 def probe(context: typer.Context) -> None:
@@ -72,7 +73,7 @@ def probe(context: typer.Context) -> None:
     command = [str(simulator.program_for(target)), "probe"]
     path = None if "--help" in arguments else profile.output_of(arguments, "--plot")
     if path is None:
-        child.become([*command, *arguments], native.environment())
+        child.become([*command, *arguments], native.environment(), "perdure probe")
     drawing = _drawing()
     plain = profile.without(arguments, "--plot")
     # The program prints its result itself, so that it is there whatever becomes of the figure.
@@ -81,9 +82,9 @@ def probe(context: typer.Context) -> None:
         if answers is None:
             answers = str(Path(folder) / "answers.json")
             plain += ["--output", answers]
-        ended = child.run([*command, *plain], native.environment())
-        if ended.returncode != 0 or not Path(answers).is_file():  # such as after --dry-run
-            raise typer.Exit(child.exit_code(ended.returncode))
+        code = child.attend([*command, *plain], native.environment())
+        if code != 0 or not Path(answers).is_file():  # such as after --dry-run
+            raise typer.Exit(child.exit_code(code, command, "perdure probe"))
         document = native.parse_json(Path(answers).read_text(encoding="utf-8"), "perdure probe")
     try:
         figure = drawing.probe(document)
@@ -143,7 +144,7 @@ def fidelity(
     _write(results, FIDELITY, document)
     if plot and drawing:
         _draw(document, drawing, plot)
-    failed = sum(p.simulated is None and p.why_not.startswith("exit code")
+    failed = sum(p.simulated is None and p.why_not.startswith(("exit code", "killed by"))
                  for e in found for p in e.pairs)  # fmt: skip
     if failed:
         raise PerdureError(f"{failed} points have no answer, because their probe failed",
@@ -213,7 +214,8 @@ def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
 def _drawing() -> ModuleType:
     """Where figures are drawn; asked for before the work, because it may not be installed."""
     try:
-        return importlib.import_module("perdure.probe_plots")
+        with child.signals_held():
+            return importlib.import_module("perdure.probe_plots")
     except ImportError as error:
         raise InputError(f"figures need the package {error.name}", where="--plot",
                          remedy="pip install 'perdure[report]'") from error  # fmt: skip

@@ -161,14 +161,21 @@ def _ask(one: Task, children: Children) -> tuple[Json | None, str]:
     command = [str(simulator.program_for(one.target)), *one.arguments]
     ended = children.run(command, TIMEOUT_SECONDS)
     if ended.code != 0:
-        return None, f"exit code {ended.code}: {ended.last_line}"
+        return None, ended.reason
     try:
         document = native.parse_json(ended.stdout, shlex.join(command))
     except PerdureError as error:
         return None, str(error)
-    if not isinstance(document, dict) or not isinstance(document.get("points"), list):
+    if not _is_answer(document):
         return None, "stdout is no answer of a probe"
     return document, ""
+
+
+def _is_answer(document: Any) -> bool:
+    points = document.get("points") if isinstance(document, dict) else None
+    return isinstance(points, list) and all(
+        isinstance(point, dict) and isinstance(point.get("inputs"), dict) for point in points
+    )
 
 
 def check_target(target: str) -> None:
@@ -181,10 +188,10 @@ def check_target(target: str) -> None:
 
 def _kept(file: Path) -> Json | None:
     try:
-        document: Json = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return None
-    return document
+    return document if _is_answer(document) else None
 
 
 def _keep(file: Path, document: Json, progress: Progress) -> None:

@@ -27,9 +27,9 @@ class Ended:
     stderr: str
 
     @property
-    def last_line(self) -> str:
-        lines = self.stderr.strip().splitlines()
-        return lines[-1] if lines else "nothing on stderr"
+    def reason(self) -> str:
+        """Why it did not end well."""
+        return child.reason(self.code, self.stderr)
 
 
 class Children:
