@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -28,7 +27,9 @@ from perdure import (
 from perdure import classify as classifying
 from perdure import fidelity as comparing
 from perdure.errors import InputError, PerdureError
+from perdure.flags import check_flag
 from perdure.progress import Progress
+from perdure.tables import console
 
 Json = dict[str, Any]
 QUICK_BANNER = (
@@ -53,11 +54,13 @@ Ablate = Annotated[
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     passing = {"ignore_unknown_options": True, "allow_extra_args": True}
-    app.command(context_settings=passing, add_help_option=False)(probe)
-    app.command(context_settings=passing, add_help_option=False)(describe)
-    app.command()(fidelity)
-    app.command()(classify)
-    app.command()(flamegraph)
+    probing = "Measure a memory: bandwidth, latency, I1 to I7 and more."
+    app.command(short_help=probing, context_settings=passing, add_help_option=False)(probe)
+    describing = "Show every number of a platform with unit and source."
+    app.command(short_help=describing, context_settings=passing, add_help_option=False)(describe)
+    app.command(short_help="Compare simulated probes with measurements of real memory.")(fidelity)
+    app.command(short_help="Say which idiosyncrasies I1-I7 a memory shows, and why.")(classify)
+    app.command(short_help="Draw folded stacks or a recording of perf as an SVG.")(flamegraph)
 
 
 def describe(context: typer.Context) -> None:
@@ -70,6 +73,7 @@ def probe(context: typer.Context) -> None:
     """Measure a memory, native or simulated: probe I1 ... I7, bandwidth, latency, chase, ..."""
     arguments = list(context.args)
     target = profile.value_of(arguments, "--target") or "native"
+    probes.check_target(target)
     command = [str(simulator.program_for(target)), "probe"]
     path = None if "--help" in arguments else profile.output_of(arguments, "--plot")
     if path is None:
@@ -117,6 +121,8 @@ def fidelity(
     """Compare simulated probes with measurements of real memory, point by point."""
     loaded = reference.load_all(tables)
     chosen = comparing.choose(loaded, _names(experiments))
+    if problem := check_flag("ablate", ablate) if ablate else None:
+        raise InputError(problem.what, where="--ablate", remedy=problem.remedy)
     if dry_run:
         for table in chosen:
             points = comparing.thinned(table.points) if quick else table.points
@@ -241,8 +247,4 @@ def _progress(quiet: bool) -> Progress:
 
 
 def _print(table: Any) -> None:
-    # Without emoji: a target such as sim:x is no code for one.
-    console = Console(emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(width=200, emoji=False)
-    console.print(table)
+    console().print(table)
