@@ -19,6 +19,7 @@ from typing import Any
 
 from perdure import native, outputs, simulator
 from perdure.errors import InputError, PerdureError
+from perdure.flags import target_remedy
 from perdure.processes import Children
 from perdure.progress import Progress
 from perdure.reference import Value
@@ -181,8 +182,7 @@ def _is_answer(document: Any) -> bool:
 def check_target(target: str) -> None:
     if target != "native" and not target.startswith("sim:"):
         raise InputError(
-            f"unknown target '{target}'", where="--target",
-            remedy="write native, sim:PLATFORM or sim:FILE.toml (perdure list platforms)",
+            f"unknown target '{target}'", where="--target", remedy=target_remedy(target)
         )  # fmt: skip
 
 
