@@ -16,6 +16,7 @@ from rich.console import Console
 from perdure import (
     child,
     flame_graph,
+    inputs,
     native,
     outputs,
     probes,
@@ -195,11 +196,10 @@ def flamegraph(
 ) -> None:
     """Draw folded stacks ("a;b;c 123" lines) or a recording of perf as an SVG."""
     recorded = source.suffix == ".data"
-    try:
-        folded = flame_graph.fold_perf(source) if recorded else source.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not text"
-        raise InputError(reason, where=str(source), remedy="give folded stacks") from error
+    if recorded:
+        folded = flame_graph.fold_perf(source)
+    else:
+        folded = inputs.text(source, "give folded stacks")
     path = output or source.with_suffix(".svg")
     outputs.check(path, "--output" if output else "")
     unit = "samples" if recorded else "ps"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -179,7 +180,7 @@ def _latency(name: str, value: Any) -> Problem | None:
 
 
 def _number(name: str, value: Any) -> Problem | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return None
     return Problem(f"{name} must be a number of at least 0, not {value!r}", "write 0.5")
 
@@ -196,12 +197,18 @@ def _shares(name: str, value: Any) -> Problem | None:
         return Problem(
             f"unknown operation '{unknown}'", did_you_mean(unknown, OPERATIONS, one_of(OPERATIONS))
         )
-    if any(isinstance(s, bool) or not isinstance(s, int | float) for s in value.values()):
-        return Problem(f"the shares of {name} must be numbers", "write { lookup = 1.0 }")
+    if not all(_is_share(share) for share in value.values()):
+        return Problem(
+            f"the shares of {name} must be numbers from 0 to 1", "write { lookup = 1.0 }"
+        )
     total = sum(value.values())
     if abs(total - 1) > 1e-9:
         return Problem(f"the shares of {name} add up to {total:g}, not 1", "mend the shares")
     return None
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _options(name: str, value: Any) -> Problem | None:

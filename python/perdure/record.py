@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import schemas
+from perdure import inputs, schemas
 from perdure.errors import InputError
 
 SCHEMA = "perdure-run/1"
@@ -70,8 +70,11 @@ def load(path: Path, *, quick: bool = False) -> list[Run]:
 
     `quick` asks for a directory's quick run; without it that is taken only where no full one is.
     """
-    if not path.exists():
-        raise InputError("no such file or directory", where=str(path))
+    try:
+        path.stat()
+    except OSError as error:
+        what = error.strerror or "cannot be read"
+        raise InputError(what[:1].lower() + what[1:], where=str(path)) from error
     manifest = manifest_file(path, quick=quick)
     if quick and (manifest is None or manifest.name != QUICK_MANIFEST):
         raise InputError(
@@ -175,7 +178,7 @@ def samples_of(runs: Iterable[Run]) -> list[float]:
 
 
 def _parse(file: Path) -> Iterator[Json]:
-    text = schemas.text_of(file, GIVE)
+    text = inputs.text(file, GIVE)
     try:
         whole = schemas.loads(text)
     except ValueError as error:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure import inputs
 from perdure.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,22 +34,10 @@ WHOLE_DIGITS = 20  # of 2**64
 
 def read(file: Path, kind: str, remedy: str) -> dict[str, Any]:
     """The document in a file. Errors: InputError."""
-    document = parse(text_of(file, remedy), str(file), remedy)
+    document = parse(inputs.text(file, remedy), str(file), remedy)
     if found := problem(kind, document):
         raise InputError(f"not a {kind}: {found}", where=str(file), remedy=remedy)
     return dict(document)
-
-
-def text_of(file: Path, remedy: str) -> str:
-    """A file's text. Errors: InputError."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", where=str(file), remedy=remedy) from error
-    except OSError as error:
-        raise InputError(
-            error.strerror or "cannot be read", where=str(file), remedy=remedy
-        ) from error
 
 
 def parse(text: str, where: str, remedy: str) -> Any:

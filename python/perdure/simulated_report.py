@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import (
+    inputs,
     plots,
     probe_plots,
     record,
@@ -305,7 +306,7 @@ def _read(folder: Path, name: str, quick: bool, draw: Callable[[Json], Json]) ->
         for place in (folder, folder / name, folder / "fidelity"):
             file = place / f"{name}{ending}"
             if file.is_file():
-                document = schemas.parse(schemas.text_of(file, AGAIN), str(file), AGAIN)
+                document = schemas.parse(inputs.text(file, AGAIN), str(file), AGAIN)
                 with schemas.whole(file, AGAIN):
                     return draw(document)
     return None

@@ -53,7 +53,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics, native, outputs, study_names, study_probes
+from perdure import claims, inputs, metrics, native, outputs, study_names, study_probes
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
 from perdure.study_names import Flags, Listing
@@ -155,15 +155,10 @@ def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None 
     `indexes` tells what the build has; it is asked only by studies with something optional and
     for runs with another target than the study's own.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", where=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", where=str(path), remedy="give a study") from error
+    text = inputs.text(path, "give a study, such as studies/demo.toml")
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(
             f"not valid TOML: {error}", where=str(path), remedy="mend that line"
         ) from error
@@ -449,6 +444,9 @@ class _Reader:
 
     def check_axis_value(self, path: KeyPath, axis: str, value: Any) -> None:
         line = line_of_value(self.text, path, value)
+        if axis in AXES_BESIDE_FLAGS and not isinstance(value, str):
+            raise self.error(f"{axis} must be a name, not {value!r}", path, "write it in quotes",
+                             line)  # fmt: skip
         if axis == "medium":
             media = (*BUILT_IN_MEDIA, *self.tables.get("media", {}))
             if value not in media:

@@ -14,6 +14,7 @@ import fake_native
 import test_simulated_report
 from conftest import Cli
 from perdure import compare, metrics, plots, probe_plots, record, report, schemas, tables
+from perdure import study as study_module
 from perdure.errors import InputError
 
 Document = dict[str, Any]
@@ -203,3 +204,80 @@ def test_the_names_in_the_schemas_are_those_of_the_code() -> None:
     schema = json.loads(file.read_text())["$defs"]
     assert schema["metric"]["enum"] == list(metrics.METRICS)
     assert schema["figure"]["properties"]["drawing"]["enum"] == [*metrics.DRAWINGS, "none"]
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full", "/dev/zero"])
+@pytest.mark.parametrize(
+    "command",
+    [["report"], ["compare", "/dev/null"], ["study", "run"], ["flamegraph"],
+     ["fidelity", "--dry-run", "--reference"]],
+)  # fmt: skip
+def test_a_device_is_no_file_to_read(cli: Cli, command: list[str], device: str) -> None:
+    done = cli(*command, device)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a device, and no file" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["report", "study run"])
+def test_a_name_that_is_too_long_is_one_line(cli: Cli, command: str) -> None:
+    done = cli(*command.split(), "x" * 300)
+    assert done.returncode == 2
+    assert "ile name too long" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_share_that_is_no_number_is_refused(cli: Cli) -> None:
+    done = cli("advise", "--records", "1", "--mix", "lookup=nan")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--mix: the shares of mix must be numbers from 0 to 1" in done.stderr
+
+
+STUDY = """
+name = "s"
+title = "t"
+repetitions = 1
+[flags]
+records = "10K"
+seconds = 0.5
+no_pin = true
+[media]
+pm = "/tmp"
+[axes]
+index = ["fptree"]
+threads = [1]
+workload = ["lookup"]
+medium = ["pm"]
+[workloads.lookup]
+mix = { lookup = 1.0 }
+[[include]]
+index = ["null"]
+[[exclude]]
+index = ["stdmap"]
+[[override]]
+when = { index = ["null"] }
+set = { seconds = 1.0 }
+[[published]]
+what = "w"
+of = { index = "fptree" }
+over = { index = "null" }
+value = 2.0
+source = "s"
+[[figure]]
+name = "f"
+title = "t"
+cells = { index = ["fptree"] }
+"""
+VALUES = ("1", "-1", '"x"', '""', "[]", "[1]", "{}", "{ x = 1 }", "true", "nan", "inf", "[[]]",
+          "9" * 30, "2020-01-01", '["x"]')  # fmt: skip
+
+
+def test_no_value_of_a_study_is_a_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(STUDY)
+    assert len(study_module.load(file).cells) == 2
+    lines = STUDY.splitlines()
+    for number, line in enumerate(lines):
+        name, equals, _ = line.partition(" = ")
+        changes = [f"{name} = {value}" for value in VALUES] if equals else ["[x]", "[[axes]]", ""]
+        for change in (*changes, ""):
+            file.write_text("\n".join([*lines[:number], change, *lines[number + 1 :]]))
+            refused(lambda: study_module.load(file), f"line {number + 1}: {change}")
