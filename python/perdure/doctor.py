@@ -69,7 +69,7 @@ def facts_without_program(root: Path = Path("/")) -> dict[str, Any]:
 
 def build_findings(root: Path = Path("/"), tree: Path = TREE) -> list[Finding]:
     """Of a tree where nothing is built yet: that, and whether a build would go well."""
-    checks = (_memory(root), _compilers(), _packages(tree), _disk(tree))
+    checks = (_memory_to_build(root), _compilers(), _packages(tree), _disk(tree))
     nothing = Finding(
         Level.MEND, "build", "perdure-native is not built yet",
         "./perdure demo builds it (or any other command that needs it)",
@@ -77,7 +77,7 @@ def build_findings(root: Path = Path("/"), tree: Path = TREE) -> list[Finding]:
     return [nothing, *(finding for check in checks for finding in check)]
 
 
-def _memory(root: Path) -> Iterator[Finding]:
+def _memory_to_build(root: Path) -> Iterator[Finding]:
     found = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     total = int(found.group(1)) * 1024 if found else 0
     limits = [_read(root / "sys/fs/cgroup" / name)

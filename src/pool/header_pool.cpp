@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.h"
 #include "pool/mapping.h"
 
 namespace perdure {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/assert.h"
 #include "core/rng.h"
 #include "pm/pm.h"
 
