@@ -17,8 +17,7 @@ Result<void> insert_and_crash() {
   auto pool = Pool::create({.path = path, .bytes = 64 << 20});
   if (!pool) return pool.error();
   const IndexInfo* lbtree = IndexRegistry::find("lbtree").value();
-  auto options = IndexRegistry::options(*lbtree, {});
-  auto index = create_index<IntegerKeys>(*lbtree, {.pool = pool->get(), .options = *options});
+  auto index = create_index<IntegerKeys>(*lbtree, {.pool = pool->get()});
   if (!index) return index.error();
   for (std::uint64_t key = 1; key <= 1000; ++key) (*index)->insert(key, key * key);
   kill(getpid(), SIGKILL);  // nothing is closed, nothing is flushed from here on
@@ -30,8 +29,7 @@ Result<std::uint64_t> recover_and_look_up(std::uint64_t key) {
   auto pool = Pool::open({.path = path});
   if (!pool) return pool.error();
   const IndexInfo* lbtree = IndexRegistry::find("lbtree").value();
-  auto options = IndexRegistry::options(*lbtree, {});
-  auto index = recover_index<IntegerKeys>(*lbtree, {.pool = pool->get(), .options = *options});
+  auto index = recover_index<IntegerKeys>(*lbtree, {.pool = pool->get()});
   if (!index) return index.error();
   std::printf("%llu records after the crash\n", (unsigned long long)(*index)->size());
   std::uint64_t value = 0;

@@ -1,4 +1,26 @@
-from perdure.cli import main
+"""Where `python -m perdure` and the command `perdure` begin."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Starts anew in Python's UTF-8 mode where the locale would have it otherwise: names and
+    reports are UTF-8 on every machine. The rest is imported after that, so that it costs little."""
+    if not sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") != "1" and sys.executable:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    from perdure import child
+
+    try:
+        with child.signals_held():
+            from perdure import cli
+    except KeyboardInterrupt:
+        sys.exit(130)
+    cli.main()
+
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,8 @@ from perdure import metrics, native, stats
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import check_flag
 from perdure.record import Json, Run, group, mix_text, samples_of
-from perdure.study import Cell, Flags, Labels, Study
+from perdure.study import Cell, Labels, Study
+from perdure.study_names import Flags
 
 INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from perdure import native, outputs, pools, probes, simulator, study_probes
+from perdure import native, outputs, pools, probes, record, schemas, simulator, study_probes
 from perdure.errors import InputError, PerdureError
 from perdure.flags import command_line
 from perdure.processes import Children, Ended
@@ -92,7 +92,7 @@ class Campaign:
 
     def pending(self) -> list[Task]:
         """The tasks that have no result yet, in running order."""
-        return [task for task in self.tasks if not self._file(task).is_file()]
+        return [task for task in self.tasks if not record.is_cell(self._file(task))]
 
     def probe_tasks(self) -> list[probes.Task]:
         """What is asked of the memories before the cells run."""
@@ -117,6 +117,8 @@ class Campaign:
             for name in ("cells", "failed"):
                 outputs.sweep(self.results / name)
             pending = self.pending()
+            for file in filter(Path.exists, map(self._file, pending)):
+                progress.warn(f"{file} is damaged: its cell is run again")
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
             outcome.quick = self.study.quick
             self._write_manifest(self._measure_probes(outcome, progress))
@@ -196,10 +198,10 @@ class Campaign:
             "build_id": self.targets[task.cell.target],
             "host_fingerprint": "" if task.simulated else self.host,
         }
-        reason, record = _judge(ended)
+        reason, found = _judge(ended)
         failed = self.results / "failed" / f"{task.key}.json"
         if reason is None:
-            self._keep(task, document | {"record": record})
+            self._keep(task, document | {"record": found})
             failed.unlink(missing_ok=True)
             return None
         document |= {"reason": reason, "exit_code": ended.code, "stderr": ended.stderr[-4000:]}
@@ -253,7 +255,7 @@ class Campaign:
 @contextmanager
 def _lock(results: Path) -> Iterator[int]:
     """Holds the folder's lock; yields the descriptor for processes to inherit."""
-    with (results / "lock").open("a+") as handle:
+    with (results / "lock").open("a+", encoding="utf-8") as handle:
         deadline = time.monotonic() + DYING_SECONDS
         while not pools.locked(handle.fileno()):
             # The processes of a campaign that was killed hold the lock until they are gone as well.
@@ -279,17 +281,17 @@ def _is_alive(handle: TextIO) -> bool:
 def _judge(ended: Ended) -> tuple[str | None, Any]:
     """(why the run does not count or None, the record)."""
     if ended.code != 0:
-        return f"exit code {ended.code}: {ended.last_line}", None
+        return ended.reason, None
     try:
-        record = native.parse_json(ended.stdout, "perdure bench")
+        found = native.parse_json(ended.stdout, "perdure bench")
     except PerdureError as error:
         return str(error), None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        return f"stdout is no run record of schema {SCHEMA}", None
-    verification = record.get("verification")
+    if problem := schemas.problem("run record", found):
+        return f"stdout is no run record of schema {SCHEMA}: {problem}", None
+    verification = found.get("verification")
     if verification and verification["wrong"]:
         return f"{verification['wrong']} wrong answers", None
-    return None, record
+    return None, found
 
 
 def _title(task: Task) -> str:

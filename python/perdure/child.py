@@ -13,13 +13,45 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn, TypedDict
+
+
+class Text(TypedDict):
+    """How text is encoded."""
+
+    encoding: str
+    errors: str
+
 
 # A parent that died before the request is noticed by its number.
 _CHECKED = 'test "$PPID" = "$1" || exit 137; shift; exec "$@"'
-# Python ignores them; a program that is run in place of Python must not.
+# How children speak, whatever the locale: what is not UTF-8, such as a file's name, is shown so.
+TEXT: Text = {"encoding": "utf-8", "errors": "replace"}
+# Python ignores them; a program that it starts must not.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+# What is sent to us and meant for the program.
+_HANDED_ON = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGTSTP,
+)  # fmt: skip
+_AWAITED = (*_HANDED_ON, signal.SIGCHLD)
+_BY_KERNEL = 128  # SI_KERNEL: the terminal sent it, to the whole group
+_REPORT = "a fault of the program or of a plug-in: please report it with the command"
+# Signals that no user sends to end a program in peace -> what is behind them, most likely.
+FAULTS: dict[int, str] = {
+    signal.SIGKILL: "most likely there was not enough memory (see dmesg): use fewer records or a "
+    "smaller pool",
+    signal.SIGBUS: "most likely the file system under the pool is full, or its file was cut (see "
+    "df -h): make room, or give another --pool",
+    signal.SIGXCPU: "the limit on processor time was reached (see ulimit -t)",
+    signal.SIGXFSZ: "the limit on the size of files was reached (see ulimit -f)",
+    signal.SIGILL: "the processor lacks an instruction that the program has: build it here",
+    signal.SIGSEGV: _REPORT, signal.SIGABRT: _REPORT, signal.SIGFPE: _REPORT,
+    signal.SIGSYS: _REPORT,
+}  # fmt: skip
 
 
 def leashed(command: Sequence[str]) -> list[str]:
@@ -41,24 +73,87 @@ def leash() -> tuple[str, ...]:
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
 
 
-def run(
-    command: Sequence[str], environment: Mapping[str, str], *, capture: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end; `capture` keeps its stdout and stderr, else they are ours."""
+def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end and keeps its stdout and stderr."""
     return subprocess.run(
-        leashed(command), env=environment, capture_output=capture, text=True, check=False
+        leashed(command), env=environment, capture_output=True, check=False, **TEXT
     )
 
 
-def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Runs a program in place of this process: its output, exit code and signals are the user's."""
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Threads that begin meanwhile, such as those of libraries at import, never get a signal that
+    `attend` waits for: it would be lost there. Held signals come at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def attend(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Runs a program on the user's terminal, as if in our place; returns its exit code, or minus
+    the signal that killed it.
+
+    What the terminal sends goes to the program by itself, because it is in our process group; what
+    others send to us is handed on. When it stops, so do we, and the shell sees a stopped job.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    for number in _RESTORED:
-        signal.signal(number, signal.SIG_DFL)
-    os.execve(command[0], list(command), dict(environment))
+    start = leashed(command)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    try:
+        number = os.posix_spawnp(
+            start[0], start, dict(environment), setsigmask=before, setsigdef=_RESTORED
+        )
+        while True:
+            received = signal.sigwaitinfo(_AWAITED)
+            if received.si_signo != signal.SIGCHLD:
+                if received.si_code != _BY_KERNEL:
+                    os.kill(number, received.si_signo)
+                continue
+            ended, status = os.waitpid(number, os.WNOHANG | os.WUNTRACED)
+            if ended and os.WIFSTOPPED(status):
+                os.kill(os.getpid(), signal.SIGSTOP)
+                os.kill(number, signal.SIGCONT)  # we go on, so does it
+            elif ended:
+                return os.waitstatus_to_exitcode(status)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def exit_code(returncode: int) -> int:
-    """What a shell says of a process that was killed by a signal."""
-    return returncode if returncode >= 0 else 128 - returncode
+def become(command: Sequence[str], environment: Mapping[str, str], name: str) -> NoReturn:
+    """Runs a program and ends as it ends; `name` is of the command, for what is said of a fault."""
+    returncode = attend(command, environment)
+    if returncode < 0 and -returncode not in FAULTS:
+        # Whoever started us sees what the user did: a shell's loop ends by Ctrl-C, say.
+        signal.signal(-returncode, signal.SIG_DFL)
+        os.kill(os.getpid(), -returncode)
+    sys.exit(exit_code(returncode, command, name))
+
+
+def exit_code(returncode: int, command: Sequence[str], name: str) -> int:
+    """What a shell says of such an end; a program killed by a fault is named on stderr."""
+    if returncode >= 0:
+        return returncode
+    if -returncode in FAULTS:
+        print(f"{name}: {Path(command[0]).name} was {killed(returncode)}", file=sys.stderr)
+    return 128 - returncode
+
+
+def killed(returncode: int) -> str:
+    """`killed by SIGKILL; ...`, with the likely cause."""
+    try:
+        name = signal.Signals(-returncode).name
+    except ValueError:
+        name = f"signal {-returncode}"
+    cause = FAULTS.get(-returncode)
+    return f"killed by {name}" + (f"; {cause}" if cause else "")
+
+
+def reason(returncode: int, stderr: str) -> str:
+    """Why a program did not end well, in a line."""
+    lines = stderr.strip().splitlines()
+    if returncode < 0:
+        return killed(returncode) + (f" (its last words: {lines[-1]})" if lines else "")
+    return f"exit code {returncode}: {lines[-1] if lines else 'nothing on stderr'}"

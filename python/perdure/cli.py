@@ -19,9 +19,11 @@ from perdure import (
     child,
     claims,
     cli_advise,
+    cli_list,
     cli_simulator,
     native,
     outputs,
+    probes,
     profile,
     record,
     study_probes,
@@ -32,7 +34,7 @@ from perdure import crash as crashing
 from perdure import doctor as doctoring
 from perdure import study as studies
 from perdure.campaign import Campaign, Outcome
-from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean, one_of
+from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean
 from perdure.progress import Progress, duration
 from perdure.stats import Verdict
 
@@ -42,8 +44,32 @@ EPILOG = (
     "saved."
 )
 
+# By use: first what a newcomer runs, last what the others build on.
+ORDER = (
+    "demo", "bench", "compare", "study", "report", "advise", "list", "doctor", "crash", "probe",
+    "classify", "fidelity", "describe", "flamegraph", "test",
+)  # fmt: skip
+
+
+class _ByUse(typer.core.TyperGroup):
+    """The commands in `ORDER`, each with its whole line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, self.commands[name].get_short_help_str(limit=200))
+                    for name in self.list_commands(ctx)
+                ]
+            )
+
+
 app = typer.Typer(
     name="perdure",
+    cls=_ByUse,
     help="Measure, compare and report indexes on persistent memory.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -52,11 +78,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 study_app = typer.Typer(
-    help="Run a study: a matrix of cells.", no_args_is_help=True, rich_markup_mode=None
+    help="Run a study: a matrix of cells.",
+    short_help="Run a study, a matrix of cells: study run FILE.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(study_app, name="study")
 cli_simulator.register(app)
 cli_advise.register(app)
+cli_list.register(app)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -95,13 +125,16 @@ def main() -> None:
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print it.")] = False) -> None:
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
     if version:
         print(f"perdure {__version__}")
         raise typer.Exit
 
 
 @app.command(
+    short_help="Measure one index once, on this machine or simulated.",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     add_help_option=False,
 )
@@ -109,54 +142,37 @@ def bench(context: typer.Context) -> None:
     """Measure one index once; --target sim:PLATFORM simulates it, --flamegraph FILE draws why."""
     arguments = list(context.args)
     target = profile.value_of(arguments, "--target") or "native"
+    probes.check_target(target)
     if "--help" in arguments or "-h" in arguments:
         _bench_help(target)
         return
     command = [str(native.program(native.kind_of(target))), "bench", *arguments]
     if profile.value_of(arguments, profile.FLAG) is None:
-        child.become(command, native.environment())
+        child.become(command, native.environment(), "perdure bench")
     with profile.recorded(command, target) as wrapped:
-        done = child.run(wrapped, native.environment())
-    raise typer.Exit(child.exit_code(done.returncode))
+        code = child.attend(wrapped, native.environment())
+    raise typer.Exit(child.exit_code(code, command, "perdure bench"))
 
 
 @app.command(
+    short_help="Explore what a power cut may leave of an index.",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     add_help_option=False,
 )
 def crash(context: typer.Context) -> None:
     """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME."""
-    child.become([str(native.program("sim")), "crash", *context.args], native.environment())
+    command = [str(native.program("sim")), "crash", *context.args]
+    child.become(command, native.environment(), "perdure crash")
 
 
-@app.command("list")
-def list_(
-    what: Annotated[
-        str, typer.Argument(help="indexes, workloads, heaps, options or platforms")
-    ] = "indexes",
-    as_json: AsJson = False,
-) -> None:
-    """List the indexes, workloads, heaps, index options or platforms of this build."""
-    kinds = ("indexes", "workloads", "heaps", "options", "platforms")
-    if what not in kinds:
-        raise InputError(
-            f"unknown list '{what}'", where="perdure list",
-            remedy=did_you_mean(what, kinds, one_of(kinds)),
-        )  # fmt: skip
-    entries = native.query("list", what)
-    entries = entries.get(what, entries) if isinstance(entries, dict) else entries
-    if as_json:
-        _print_json(entries)
-    else:
-        rows = [e if isinstance(e, dict) else {"name": e} for e in entries]
-        _print_table(tables.listing(what, rows))
-
-
-@app.command()
+@app.command(short_help="Examine this machine, with a remedy for each finding.")
 def doctor(as_json: AsJson = False) -> None:
     """Examine this machine: what it offers, and the remedy for each finding. Changes nothing."""
-    facts = native.query("environment")
+    built = native.is_built("native")
+    facts = native.query("environment") if built else doctoring.facts_without_program()
     findings = doctoring.examine(facts)
+    if not built:
+        findings = [*doctoring.build_findings(), *findings]
     if as_json:
         _print_json({"environment": facts, "findings": [f.document() for f in findings]})
         return
@@ -223,7 +239,7 @@ def study_run(
     _exit_if_failed(outcome, campaign)
 
 
-@app.command()
+@app.command(short_help="Write one HTML file of results: figures, tables, commands.")
 def report(
     directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
     output: Annotated[
@@ -236,7 +252,7 @@ def report(
     print(_write_report(directory, output, Progress(_stderr(), quiet=quiet), quick=quick))
 
 
-@app.command()
+@app.command(short_help="Compare results B with A: faster, slower, same.")
 def compare(
     a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
     b: Annotated[Path, typer.Argument(help="After, or the other index.")],
@@ -277,7 +293,20 @@ def compare(
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-@app.command()
+@app.command(
+    short_help="Run every build and test; ./perdure test --list shows them.",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+def test() -> None:
+    """For the launcher of a source tree, which takes this command before we see it."""
+    raise InputError(
+        "is a command of ./perdure in a source tree", where="perdure test",
+        remedy="run ./perdure test --list there",
+    )  # fmt: skip
+
+
+@app.command(short_help="A first result in three minutes: every index, a report.")
 def demo(
     results: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/demo"),
     quick: Annotated[bool, typer.Option(help="Tiny cells: does it all run?")] = False,
@@ -390,7 +419,7 @@ def _bench_help(target: str) -> None:
         "Every other flag goes to the program, which says of them:\n"
     )
     program = native.program(native.kind_of(target))
-    child.become([str(program), "bench", "--help"], native.environment())
+    child.become([str(program), "bench", "--help"], native.environment(), "perdure bench")
 
 
 def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
@@ -491,11 +520,7 @@ def _stderr() -> Console:
 
 
 def _print_table(table: Table) -> None:
-    # Off a terminal rich would fold columns at 80; a pipe or file takes the table's own width.
-    console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(width=200)
-    console.print(table)
+    tables.console().print(table)
 
 
 def _print_json(document: Any) -> None:

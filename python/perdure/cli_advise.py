@@ -23,7 +23,7 @@ DEFAULT_TARGETS = ("sim:optane100-6242r-2s", "native")
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the command line."""
-    app.command()(advise)
+    app.command(short_help="Rank the indexes for your case by what they do with it.")(advise)
 
 
 def advise(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.console import Console
 from perdure import (
     child,
     flame_graph,
+    inputs,
     native,
     outputs,
     probes,
@@ -28,7 +28,9 @@ from perdure import (
 from perdure import classify as classifying
 from perdure import fidelity as comparing
 from perdure.errors import InputError, PerdureError
+from perdure.flags import check_flag
 from perdure.progress import Progress
+from perdure.tables import console
 
 Json = dict[str, Any]
 QUICK_BANNER = (
@@ -53,26 +55,30 @@ Ablate = Annotated[
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     passing = {"ignore_unknown_options": True, "allow_extra_args": True}
-    app.command(context_settings=passing, add_help_option=False)(probe)
-    app.command(context_settings=passing, add_help_option=False)(describe)
-    app.command()(fidelity)
-    app.command()(classify)
-    app.command()(flamegraph)
+    probing = "Measure a memory: bandwidth, latency, I1 to I7 and more."
+    app.command(short_help=probing, context_settings=passing, add_help_option=False)(probe)
+    describing = "Show every number of a platform with unit and source."
+    app.command(short_help=describing, context_settings=passing, add_help_option=False)(describe)
+    app.command(short_help="Compare simulated probes with measurements of real memory.")(fidelity)
+    app.command(short_help="Say which idiosyncrasies I1-I7 a memory shows, and why.")(classify)
+    app.command(short_help="Draw folded stacks or a recording of perf as an SVG.")(flamegraph)
 
 
 def describe(context: typer.Context) -> None:
     """Show every number of a platform with unit and source: describe platform NAME."""
-    child.become([str(native.program()), "describe", *context.args], native.environment())
+    command = [str(native.program()), "describe", *context.args]
+    child.become(command, native.environment(), "perdure describe")
 
 
 def probe(context: typer.Context) -> None:
     """Measure a memory, native or simulated: probe I1 ... I7, bandwidth, latency, chase, ..."""
     arguments = list(context.args)
     target = profile.value_of(arguments, "--target") or "native"
+    probes.check_target(target)
     command = [str(simulator.program_for(target)), "probe"]
     path = None if "--help" in arguments else profile.output_of(arguments, "--plot")
     if path is None:
-        child.become([*command, *arguments], native.environment())
+        child.become([*command, *arguments], native.environment(), "perdure probe")
     drawing = _drawing()
     plain = profile.without(arguments, "--plot")
     # The program prints its result itself, so that it is there whatever becomes of the figure.
@@ -81,10 +87,10 @@ def probe(context: typer.Context) -> None:
         if answers is None:
             answers = str(Path(folder) / "answers.json")
             plain += ["--output", answers]
-        ended = child.run([*command, *plain], native.environment())
-        if ended.returncode != 0 or not Path(answers).is_file():  # such as after --dry-run
-            raise typer.Exit(child.exit_code(ended.returncode))
-        document = native.parse_json(Path(answers).read_text(), "perdure probe")
+        code = child.attend([*command, *plain], native.environment())
+        if code != 0 or not Path(answers).is_file():  # such as after --dry-run
+            raise typer.Exit(child.exit_code(code, command, "perdure probe"))
+        document = native.parse_json(Path(answers).read_text(encoding="utf-8"), "perdure probe")
     try:
         figure = drawing.probe(document)
     except ValueError as error:
@@ -116,6 +122,8 @@ def fidelity(
     """Compare simulated probes with measurements of real memory, point by point."""
     loaded = reference.load_all(tables)
     chosen = comparing.choose(loaded, _names(experiments))
+    if problem := check_flag("ablate", ablate) if ablate else None:
+        raise InputError(problem.what, where="--ablate", remedy=problem.remedy)
     if dry_run:
         for table in chosen:
             points = comparing.thinned(table.points) if quick else table.points
@@ -143,7 +151,7 @@ def fidelity(
     _write(results, FIDELITY, document)
     if plot and drawing:
         _draw(document, drawing, plot)
-    failed = sum(p.simulated is None and p.why_not.startswith("exit code")
+    failed = sum(p.simulated is None and p.why_not.startswith(("exit code", "killed by"))
                  for e in found for p in e.pairs)  # fmt: skip
     if failed:
         raise PerdureError(f"{failed} points have no answer, because their probe failed",
@@ -188,11 +196,10 @@ def flamegraph(
 ) -> None:
     """Draw folded stacks ("a;b;c 123" lines) or a recording of perf as an SVG."""
     recorded = source.suffix == ".data"
-    try:
-        folded = flame_graph.fold_perf(source) if recorded else source.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not text"
-        raise InputError(reason, where=str(source), remedy="give folded stacks") from error
+    if recorded:
+        folded = flame_graph.fold_perf(source)
+    else:
+        folded = inputs.text(source, "give folded stacks")
     path = output or source.with_suffix(".svg")
     outputs.check(path, "--output" if output else "")
     unit = "samples" if recorded else "ps"
@@ -213,7 +220,8 @@ def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
 def _drawing() -> ModuleType:
     """Where figures are drawn; asked for before the work, because it may not be installed."""
     try:
-        return importlib.import_module("perdure.probe_plots")
+        with child.signals_held():
+            return importlib.import_module("perdure.probe_plots")
     except ImportError as error:
         raise InputError(f"figures need the package {error.name}", where="--plot",
                          remedy="pip install 'perdure[report]'") from error  # fmt: skip
@@ -239,8 +247,4 @@ def _progress(quiet: bool) -> Progress:
 
 
 def _print(table: Any) -> None:
-    # Without emoji: a target such as sim:x is no code for one.
-    console = Console(emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(width=200, emoji=False)
-    console.print(table)
+    console().print(table)

@@ -21,9 +21,9 @@ def explore(index: str, seconds: float, replay: Path, threads: int = 1) -> Json:
         str(native.program("sim")), "crash", "--index", index, "--threads", str(threads),
         "--budget", str(seconds), "--out", str(replay), "--quiet", "--json",
     ]  # fmt: skip
-    done = child.run(command, native.environment(), capture=True)
+    done = child.run(command, native.environment())
     if done.returncode not in (ExitCode.OK, ExitCode.VIOLATION):
-        raise PerdureError(done.stderr.strip() or f"exit code {done.returncode}", where=command[0])
+        raise PerdureError(native.said(done), where=command[0])
     result = native.parse_json(done.stdout, " ".join(command))
     assert isinstance(result, dict)
     return result

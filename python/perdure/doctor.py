@@ -6,13 +6,19 @@ Reads only: nothing here changes a setting.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from perdure import child
 from perdure.tables import size
+
+TREE = Path(__file__).resolve().parents[2]
+LEAST_MEMORY, LEAST_DISK = 4 * 2**30, 4 * 2**30  # of a build
 
 
 class Level(StrEnum):
@@ -35,8 +41,100 @@ class Finding:
 def examine(facts: dict[str, Any], root: Path = Path("/")) -> list[Finding]:
     """All findings. `facts`: `perdure-native environment --json`; `root`: for tests."""
     checks = (_processor, _transactions, _devices, _numa, _governor, _turbo, _huge_pages, _perf,
-              _shared_memory)  # fmt: skip
+              _shared_memory, _memory, _quota)  # fmt: skip
     return [finding for check in checks for finding in check(facts, root)]
+
+
+def facts_without_program(root: Path = Path("/")) -> dict[str, Any]:
+    """What Python finds of `perdure-native environment` by itself."""
+    flags = set(_cpu_flags(root))
+    model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    nodes = len(list((root / "sys/devices/system/node").glob("node[0-9]*")))
+    governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    return {
+        "cpu": model.group(1) if model else "unknown",
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": int(memory.group(1)) * 1024 if memory else 0,
+        "numa_nodes": max(1, nodes),
+        "flush": next((f for f in ("clwb", "clflushopt", "clflush") if f in flags), "unknown"),
+        "simd": next((name for flag, name in (("avx512bw", "avx512"), ("avx2", "avx2"))
+                      if flag in flags), "sse2"),
+        "governor": governor or "unknown",
+        "cpu_features": sorted(flags),
+        "pm_devices": [],
+        "cxl_devices": [],
+    }  # fmt: skip
+
+
+def build_findings(root: Path = Path("/"), tree: Path = TREE) -> list[Finding]:
+    """Of a tree where nothing is built yet: that, and whether a build would go well."""
+    checks = (_memory_to_build(root), _compilers(), _packages(tree), _disk(tree))
+    nothing = Finding(
+        Level.MEND, "build", "perdure-native is not built yet",
+        "./perdure demo builds it (or any other command that needs it)",
+    )  # fmt: skip
+    return [nothing, *(finding for check in checks for finding in check)]
+
+
+def _memory_to_build(root: Path) -> Iterator[Finding]:
+    found = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    total = int(found.group(1)) * 1024 if found else 0
+    limits = [_read(root / "sys/fs/cgroup" / name)
+              for name in ("memory.max", "memory/memory.limit_in_bytes")]  # fmt: skip
+    limit = min((int(text) for text in limits if text.isdigit()), default=0)
+    limited = 0 < limit < total or (limit > 0 and total == 0)
+    usable = limit if limited else total
+    what = f"{size(total)}" + (f", limited to {size(limit)} by the cgroup" if limited else "")
+    if usable >= LEAST_MEMORY:
+        yield Finding(Level.GOOD, "memory", what)
+    else:
+        yield Finding(
+            Level.MEND, "memory", f"{what}: the compiler may need more",
+            f"give at least {size(LEAST_MEMORY)}, or build with fewer jobs",
+        )  # fmt: skip
+
+
+def _compilers() -> Iterator[Finding]:
+    for name in ("g++", "cmake", "ninja"):
+        found = shutil.which(name)
+        if found:
+            yield Finding(Level.GOOD, name, found)
+        else:
+            yield Finding(Level.MEND, name, "not found", "see the packages below, or your system's")
+
+
+def _packages(tree: Path) -> Iterator[Finding]:
+    """Which packages of the build the system lacks."""
+    lines = _read(tree / "tools/debian-packages.txt").splitlines()
+    parts = [line.split() for line in lines if line and not line.startswith("#")]
+    wanted = [part[0] for part in parts if part[1:] == ["build"]]
+    query = shutil.which("dpkg-query")
+    if not query or not wanted:
+        yield Finding(Level.NOTE, "packages", "not a Debian system: install the counterparts of "
+                      "tools/debian-packages.txt")  # fmt: skip
+        return
+    form = "-f=${Package} ${db:Status-Status}\n"
+    said = child.run([query, "-W", form, *wanted], os.environ).stdout.splitlines()
+    missing = [name for name in wanted if f"{name} installed" not in said]
+    if missing:
+        yield Finding(
+            Level.MEND, "packages", f"{len(missing)} of {len(wanted)} are missing",
+            f"sudo apt-get update && sudo apt-get install {' '.join(missing)}",
+        )  # fmt: skip
+    else:
+        yield Finding(Level.GOOD, "packages", f"all {len(wanted)} of the build are installed")
+
+
+def _disk(tree: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(tree).free
+    if free >= LEAST_DISK:
+        yield Finding(Level.GOOD, "disk", f"{size(free)} free")
+    else:
+        yield Finding(
+            Level.MEND, "disk", f"only {size(free)} free", f"make room: a build takes up to "
+            f"{size(LEAST_DISK)}",
+        )  # fmt: skip
 
 
 def _processor(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
@@ -95,6 +193,12 @@ def _devices(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
 
 
 def _numa(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+    for node in facts.get("memory_nodes", []):
+        size = f"{int(node['bytes']) / 2**30:.0f} GiB"
+        yield Finding(
+            Level.NOTE, "NUMA", f"node {node['node']}: memory only, {size}, as CXL memory is shown",
+            "./perdure bench --parallel numa ... or ./perdure probe --memory dram --node remote",
+        )  # fmt: skip
     nodes = int(facts.get("numa_nodes", 1))
     if nodes <= 1:
         yield Finding(Level.GOOD, "NUMA", "one node")
@@ -176,8 +280,33 @@ def _shared_memory(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
     else:
         yield Finding(
             Level.MEND, "/dev/shm", f"only {size(free)} free: pools of 10 M records do not fit",
-            "sudo mount -o remount,size=8G /dev/shm",
+            "sudo mount -o remount,size=8G /dev/shm, docker run --shm-size=8g, or --pool elsewhere",
         )  # fmt: skip
+
+
+def _memory(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+    room = facts.get("memory_room") or {}
+    if "control group" not in str(room.get("bound", "")):
+        return
+    yield Finding(
+        Level.NOTE, "memory", f"{size(int(room['bytes']))} left within {room['bound']}",
+        "raise the container's limit (docker run --memory), or give fewer --records",
+    )  # fmt: skip
+
+
+def _quota(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+    quota = facts.get("cpu_quota")
+    if not quota:
+        return
+    cores, logical = float(quota["cores"]), int(facts.get("logical_cores", 0))
+    if logical and cores >= logical:
+        return
+    yield Finding(
+        Level.MEND, "CPU quota",
+        f"{cores:g} of {logical or '?'} logical cores ({quota['group']}): threads are held back "
+        "for parts of each period, which latencies show",
+        "limit the CPUs, not their time: docker run --cpuset-cpus in place of --cpus",
+    )  # fmt: skip
 
 
 def _cpu_flags(root: Path) -> list[str]:
@@ -194,6 +323,6 @@ def _chosen(text: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from perdure.errors import did_you_mean, one_of
@@ -62,8 +64,14 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "carrier": ("fibers", "threads"),
     "warm": "switch",
     "guard": "switch",
-    "ablate": "text",
+    "ablate": "ablations",
 }
+PLATFORMS = Path(__file__).resolve().parents[2] / "platforms"
+# The mechanisms of the model that a simulation can go without.
+ABLATIONS = (
+    "in-order-arrival", "lru-write-buffer", "no-directory", "no-prefetchers",
+    "no-dependence-window", "no-read-modify-write", "no-address-cache", "no-wear-levelling",
+)  # fmt: skip
 AXES_BESIDE_FLAGS = ("medium", "workload")
 ON_BY_DEFAULT = ("huge_pages", "warm")
 SIMULATED_FLAGS = ("cpus", "pool_node", "dram_node", "carrier", "warm", "guard", "ablate")
@@ -129,8 +137,25 @@ def _text(name: str, value: Any) -> Problem | None:
 def _target(name: str, value: Any) -> Problem | None:
     if value == "native" or isinstance(value, str) and re.fullmatch(r"sim:.+", value):
         return None
+    return Problem(f"unknown {name} {value!r}", target_remedy(value))
+
+
+def target_remedy(given: Any) -> str:
+    """What to write in place of a target that is none: most leave out `sim:`."""
+    platforms = [f"sim:{file.stem}" for file in PLATFORMS.glob("*.toml")]
+    return did_you_mean(
+        str(given), ["native", *platforms],
+        "write native, sim:PLATFORM or sim:FILE.toml (perdure list platforms)",
+    )  # fmt: skip
+
+
+def _ablations(_name: str, value: Any) -> Problem | None:
+    given = [one.strip() for one in value.split(",")] if isinstance(value, str) else [value]
+    wrong = _first(str(one) for one in given if one not in ABLATIONS)
+    if wrong is None:
+        return None
     return Problem(
-        f"unknown {name} {value!r}", 'write "native" or "sim:PLATFORM" (perdure list platforms)'
+        f"unknown mechanism '{wrong}'", did_you_mean(wrong, ABLATIONS, one_of(ABLATIONS))
     )
 
 
@@ -155,7 +180,7 @@ def _latency(name: str, value: Any) -> Problem | None:
 
 
 def _number(name: str, value: Any) -> Problem | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return None
     return Problem(f"{name} must be a number of at least 0, not {value!r}", "write 0.5")
 
@@ -172,12 +197,18 @@ def _shares(name: str, value: Any) -> Problem | None:
         return Problem(
             f"unknown operation '{unknown}'", did_you_mean(unknown, OPERATIONS, one_of(OPERATIONS))
         )
-    if any(isinstance(s, bool) or not isinstance(s, int | float) for s in value.values()):
-        return Problem(f"the shares of {name} must be numbers", "write { lookup = 1.0 }")
+    if not all(_is_share(share) for share in value.values()):
+        return Problem(
+            f"the shares of {name} must be numbers from 0 to 1", "write { lookup = 1.0 }"
+        )
     total = sum(value.values())
     if abs(total - 1) > 1e-9:
         return Problem(f"the shares of {name} add up to {total:g}, not 1", "mend the shares")
     return None
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _options(name: str, value: Any) -> Problem | None:
@@ -192,6 +223,7 @@ def _first(names: Iterable[str]) -> str | None:
 
 _CHECKS = {
     "target": _target,
+    "ablations": _ablations,
     "text": _text,
     "count": _count,
     "range": _range,

@@ -90,7 +90,7 @@ def fold_perf(recording: Path) -> str:
     if not recording.is_file():
         raise InputError("no such file", where=str(recording), remedy="record with perf record -g")
     command = [perf, "script", "-i", str(recording), "-F", "comm,ip,sym"]
-    done = child.run(command, os.environ, capture=True)
+    done = child.run(command, os.environ)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise PerdureError(f"perf script failed: {last}", where=str(recording))

@@ -71,10 +71,16 @@ def environment() -> dict[str, str]:
 def query(*arguments: str, kind: str = "native") -> Any:
     """Runs a sub-command that prints JSON, such as `environment`, and parses it."""
     command = [str(program(kind)), *arguments, "--json"]
-    done = child.run(command, environment(), capture=True)
+    done = child.run(command, environment())
     if done.returncode != 0:
-        raise PerdureError(done.stderr.strip() or f"exit code {done.returncode}", where=command[0])
+        raise PerdureError(said(done), where=command[0])
     return parse_json(done.stdout, " ".join(command))
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What a program said of its failure."""
+    said = done.stderr.strip()
+    return said if said and done.returncode > 0 else child.reason(done.returncode, said)
 
 
 @cache
@@ -115,7 +121,7 @@ def build_id(kind: str = "native") -> str:
 
 def _own_libraries(path: Path) -> list[Path]:
     """The shared libraries of this project that `path` links, in a stable order."""
-    listing = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)
+    listing = subprocess.run(["ldd", str(path)], capture_output=True, check=False, **child.TEXT)
     files = {
         Path(line.split("=>")[1].split("(")[0].strip())
         for line in listing.stdout.splitlines()

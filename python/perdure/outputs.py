@@ -15,11 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from perdure.child import Text
 from perdure.errors import InputError, PerdureError
 
 # A temporary file beside NAME.EXT is NAME.<process>-<thread>.tmp; `sweep` finds those of the dead.
 TEMPORARY = "*.[0-9]*-[0-9]*.tmp"
 LONGEST_NAME = 100
+# A name that is not UTF-8 is shown by its bytes; anything else is written as it is.
+_TEXT: Text = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
 def write(path: Path, text: str, *, durable: bool = False) -> None:
@@ -29,7 +32,7 @@ def write(path: Path, text: str, *, durable: bool = False) -> None:
     """
     try:
         if _in_place(path):
-            path.write_text(text)
+            path.write_text(text, **_TEXT)
             return
         with _beside(path) as handle:
             handle.write(text)
@@ -117,7 +120,7 @@ def _beside(path: Path) -> Iterator[TextIO]:
     target = path.resolve()
     temporary = _temporary(target)
     try:
-        with temporary.open("w") as handle:
+        with temporary.open("w", **_TEXT) as handle:
             yield handle
         if target.exists():
             shutil.copymode(target, temporary)

@@ -19,6 +19,7 @@ from typing import Any
 
 from perdure import native, outputs, simulator
 from perdure.errors import InputError, PerdureError
+from perdure.flags import target_remedy
 from perdure.processes import Children
 from perdure.progress import Progress
 from perdure.reference import Value
@@ -161,30 +162,36 @@ def _ask(one: Task, children: Children) -> tuple[Json | None, str]:
     command = [str(simulator.program_for(one.target)), *one.arguments]
     ended = children.run(command, TIMEOUT_SECONDS)
     if ended.code != 0:
-        return None, f"exit code {ended.code}: {ended.last_line}"
+        return None, ended.reason
     try:
         document = native.parse_json(ended.stdout, shlex.join(command))
     except PerdureError as error:
         return None, str(error)
-    if not isinstance(document, dict) or not isinstance(document.get("points"), list):
+    if not _is_answer(document):
         return None, "stdout is no answer of a probe"
     return document, ""
+
+
+def _is_answer(document: Any) -> bool:
+    points = document.get("points") if isinstance(document, dict) else None
+    return isinstance(points, list) and all(
+        isinstance(point, dict) and isinstance(point.get("inputs"), dict) for point in points
+    )
 
 
 def check_target(target: str) -> None:
     if target != "native" and not target.startswith("sim:"):
         raise InputError(
-            f"unknown target '{target}'", where="--target",
-            remedy="write native, sim:PLATFORM or sim:FILE.toml (perdure list platforms)",
+            f"unknown target '{target}'", where="--target", remedy=target_remedy(target)
         )  # fmt: skip
 
 
 def _kept(file: Path) -> Json | None:
     try:
-        document: Json = json.loads(file.read_text())
-    except (OSError, json.JSONDecodeError):
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return None
-    return document
+    return document if _is_answer(document) else None
 
 
 def _keep(file: Path, document: Json, progress: Progress) -> None:

@@ -27,9 +27,9 @@ class Ended:
     stderr: str
 
     @property
-    def last_line(self) -> str:
-        lines = self.stderr.strip().splitlines()
-        return lines[-1] if lines else "nothing on stderr"
+    def reason(self) -> str:
+        """Why it did not end well."""
+        return child.reason(self.code, self.stderr)
 
 
 class Children:
@@ -69,7 +69,7 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
+                **child.TEXT,
                 pass_fds=self._inherited,
             )
             self._running.add(process)

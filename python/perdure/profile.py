@@ -62,7 +62,7 @@ def recorded(command: list[str], target: str) -> Iterator[list[str]]:
         if native.kind_of(target) == "sim":
             folded = Path(folder) / "run.folded"
             yield [*plain, FLAG, str(folded)]
-            text, unit = folded.read_text() if folded.is_file() else "", "ps"
+            text, unit = folded.read_text("utf-8") if folded.is_file() else "", "ps"
         else:
             data = Path(folder) / "perf.data"
             yield [*perf_record(data), *plain]
@@ -84,7 +84,7 @@ def perf_record(data: Path) -> list[str]:
             "perf is not installed, so native runs cannot be sampled", where=FLAG,
             remedy="install linux-perf, or use --target sim:PLATFORM",
         )  # fmt: skip
-    level = int(PARANOID.read_text()) if PARANOID.is_file() else 0
+    level = int(PARANOID.read_text(encoding="utf-8")) if PARANOID.is_file() else 0
     if level > 2:
         raise PerdureError(
             f"perf_event_paranoid is {level}: only root may sample", where=FLAG,

@@ -31,6 +31,10 @@ class Progress:
         if not self.quiet:
             self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
+    def warn(self, text: str) -> None:
+        """Says what a user must know, quiet or not."""
+        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
     @contextmanager
     def cells(self, pending: int, reused: int) -> Iterator[Advance]:
         found = f", {reused} already finished" if reused else ""

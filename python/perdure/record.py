@@ -7,13 +7,13 @@ goes through `load`, which also accepts bare run records, one per line or one pe
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perdure import inputs, schemas
 from perdure.errors import InputError
 
 SCHEMA = "perdure-run/1"
@@ -24,6 +24,7 @@ QUICK_BANNER = (
     "quick run: tiny cells, run once, to see that it all works; figures say nothing of how fast "
     "anything is, so there are no verdicts"
 )
+GIVE = "give what `perdure bench --json` printed, or a results directory"
 OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
 
 Json = dict[str, Any]
@@ -69,15 +70,18 @@ def load(path: Path, *, quick: bool = False) -> list[Run]:
 
     `quick` asks for a directory's quick run; without it that is taken only where no full one is.
     """
-    if not path.exists():
-        raise InputError("no such file or directory", where=str(path))
+    try:
+        path.stat()
+    except OSError as error:
+        what = error.strerror or "cannot be read"
+        raise InputError(what[:1].lower() + what[1:], where=str(path)) from error
     manifest = manifest_file(path, quick=quick)
     if quick and (manifest is None or manifest.name != QUICK_MANIFEST):
         raise InputError(
             "holds no quick run", where=str(path), remedy="leave --quick out, or run one"
         )
     is_quick = manifest is not None and manifest.name == QUICK_MANIFEST
-    runs = [_run(document, path, is_quick) for document in documents(path, quick=quick)]
+    runs = [_run(document, file, is_quick) for file, document in documents(path, quick=quick)]
     if not runs:
         raise InputError(
             "holds no finished cells", where=str(path), remedy="run `perdure study run` first"
@@ -96,21 +100,15 @@ def read_manifest(folder: Path, *, quick: bool = False) -> Json:
     file = manifest_file(folder, quick=quick)
     if file is None:
         return {}
-    try:
-        manifest = json.loads(file.read_text())
-    except ValueError as error:
-        raise InputError(
-            f"not JSON ({error})", where=str(file), remedy="run the study again"
-        ) from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("cells"), list):
-        raise InputError("not a manifest", where=str(file), remedy="run the study again")
+    manifest = schemas.read(file, "manifest", "run the study again")
     return manifest | {"quick": file.name == QUICK_MANIFEST}
 
 
-def documents(path: Path, *, quick: bool = False) -> Iterator[Json]:
-    """The parsed cells or run records below `path`, in a stable order."""
+def documents(path: Path, *, quick: bool = False) -> Iterator[tuple[Path, Json]]:
+    """The parsed cells or run records below `path` with their files, in a stable order."""
     for file in cell_files(path, quick=quick) if path.is_dir() else [path]:
-        yield from _parse(file)
+        for document in _parse(file):
+            yield file, document
 
 
 def cell_files(directory: Path, *, quick: bool = False) -> list[Path]:
@@ -121,6 +119,18 @@ def cell_files(directory: Path, *, quick: bool = False) -> list[Path]:
         return [file for file in files if file.is_file()]
     places = [directory / "cells", directory]
     return sorted(file for place in places for file in place.glob("*.json*") if file.is_file())
+
+
+def is_cell(file: Path) -> bool:
+    """Whether a finished cell is there, and not an empty, half or foreign file in its place."""
+    try:
+        document = schemas.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    found = document.get("record") if isinstance(document, dict) else None
+    return isinstance(found, dict) and not (
+        schemas.problem("cell", document) or schemas.problem("run record", found)
+    )
 
 
 def labels_of(record: Json) -> dict[str, str]:
@@ -168,66 +178,29 @@ def samples_of(runs: Iterable[Run]) -> list[float]:
 
 
 def _parse(file: Path) -> Iterator[Json]:
+    text = inputs.text(file, GIVE)
     try:
-        text = file.read_text()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "is not UTF-8 text", where=str(file), remedy="give a run record or a results directory"
-        ) from error
-    try:
-        whole = json.loads(text)
-        yield from whole if isinstance(whole, list) else [whole]
+        whole = schemas.loads(text)
+    except ValueError as error:
+        lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+        if len(lines) < 2:
+            raise InputError(f"not JSON ({error})", where=str(file), remedy=GIVE) from error
+        for number, line in lines:
+            yield schemas.parse(line, f"{file}:{number}", GIVE)
         return
-    except json.JSONDecodeError:
-        pass
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"not JSON ({error.msg})",
-                where=f"{file}:{number}",
-                remedy="give a run record, one record per line, or a results directory",
-            ) from error
+    yield from whole if isinstance(whole, list) else [whole]
 
 
 def _run(document: Json, source: Path, quick: bool) -> Run:
-    record = document.get("record", document) if isinstance(document, dict) else None
+    is_cell = isinstance(document, dict) and "record" in document
+    record = document["record"] if is_cell else document
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise InputError(
-            f"not a run record (schema {SCHEMA!r} missing)",
-            where=str(source),
-            remedy="give what `perdure bench --json` printed, or a results directory",
+            f"not a run record (schema {SCHEMA!r} missing)", where=str(source), remedy=GIVE
         )
-    if lack := _lacking(record):
-        raise InputError(
-            f"not a whole run record: {lack}", where=str(source),
-            remedy="give what `perdure bench --json` printed, or a results directory",
-        )  # fmt: skip
-    labels = document.get("labels") or labels_of(record)
-    command = document.get("command", "")
-    return Run(dict(labels), record, command, document.get("key", ""), quick)
-
-
-def _lacking(record: Json) -> str:
-    """What a record cannot do without, and does not have; empty where it is whole."""
-    kinds: dict[str, Any] = {
-        "index": str, "index_class": str, "key_kind": str, "target": str, "threads": int,
-        "records": int, "configuration": dict, "memory": dict, "load": dict,
-        "environment": (dict, type(None)), "repetitions": list,
-    }  # fmt: skip
-    for name, kind in kinds.items():
-        if name not in record:
-            return f"it has no '{name}'"
-        if not isinstance(record[name], kind):
-            return f"its '{name}' is of the wrong kind"
-    repetitions = record["repetitions"]
-    if not repetitions:
-        return "it has no repetition"
-    for one in repetitions:
-        rate = one.get("throughput_ops_s") if isinstance(one, dict) else None
-        if not isinstance(rate, int | float) or not isinstance(one.get("operations"), dict):
-            return "a repetition has no throughput or no operations"
-    return ""
+    found = schemas.problem("cell", document) if is_cell else ""
+    if found := found or schemas.problem("run record", record):
+        raise InputError(f"not a whole run record: {found}", where=str(source), remedy=GIVE)
+    if not is_cell:
+        return Run(labels_of(record), record, quick=quick)
+    return Run(dict(document["labels"]), record, document["command"], document["key"], quick)

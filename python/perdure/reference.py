@@ -26,6 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from perdure import inputs
 from perdure.errors import InputError, did_you_mean, one_of
 
 Value = str | int | float
@@ -172,11 +173,7 @@ def load_all(places: list[Path] | None = None) -> list[Table]:
 
 def load(file: Path) -> Table:
     """Reads and checks one table. Errors: InputError naming the line and the remedy."""
-    try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise InputError(reason, where=str(file), remedy="give a readable CSV table") from error
+    text = inputs.text(file, "give a readable CSV table")
     return _Reader(file, text).table()
 
 

@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from perdure import (
     plots,
     record,
     results,
+    schemas,
     simulated_report,
     stats,
     study_report,
     tables,
 )
+from perdure.errors import InputError
 from perdure.plots import Palette
 from perdure.record import Run
 from perdure.results import Cell, Results
@@ -55,10 +58,18 @@ class Figure:
 
 def write(source: Path, runs: list[Run], path: Path) -> None:
     """Draws the report of `runs`, which were read from the results directory or file `source`."""
-    page = _environment().get_template("report.html.j2").render(_page(source, runs))
+    template = _environment().get_template("report.html.j2")
+    try:
+        page = template.render(_page(source, runs))
+    except jinja2.UndefinedError as error:  # only of documents without a schema
+        raise InputError(
+            f"a document there is damaged, or of another version ({error})", where=str(source),
+            remedy=simulated_report.AGAIN,
+        ) from error  # fmt: skip
     outputs.write(path, page)
 
 
+@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("perdure", "templates"),
@@ -458,7 +469,7 @@ def _quality(source: Path, data: Results) -> dict[str, Any]:
         "failed_operation_kinds": sorted({row["operation"] for row in failed}),
         "harness": _harness(data),
         "interference": _interference(data),
-        "failures": [json.loads(file.read_text()) for file in failures],
+        "failures": [schemas.read(file, "failed cell", "remove it") for file in failures],
     }
 
 

@@ -30,7 +30,7 @@ CREATE TABLE cell AS SELECT
   document ->> '$.record.index_class' AS class,
   document ->> '$.record.key_kind' AS key_kind,
   (document ->> '$.record.threads')::INTEGER AS threads,
-  (document ->> '$.record.records')::BIGINT AS records,
+  (document ->> '$.record.records')::UBIGINT AS records,
   (document ->> '$.record.load.throughput_ops_s')::DOUBLE AS load_ops_s,
   (document ->> '$.record.memory.pm_bytes_per_record')::DOUBLE AS pm_bytes_per_record,
   (document ->> '$.record.memory.dram_bytes_per_record')::DOUBLE AS dram_bytes_per_record,
@@ -50,9 +50,9 @@ FROM (SELECT run, unnest(repetitions) AS body, generate_subscripts(repetitions, 
 _OPERATION = """
 CREATE TABLE operation AS
 SELECT repetition.* EXCLUDE (body), operation,
-  (part ->> '$.succeeded')::BIGINT AS succeeded,
-  (part ->> '$.failed')::BIGINT AS failed,
-  (part ->> '$.attempted')::BIGINT AS attempted,
+  (part ->> '$.succeeded')::UBIGINT AS succeeded,
+  (part ->> '$.failed')::UBIGINT AS failed,
+  (part ->> '$.attempted')::UBIGINT AS attempted,
   part -> '$.latency_ns' AS latency
 FROM (SELECT run, number, unnest(json_keys(body -> '$.operations')) AS operation FROM repetition)
 JOIN repetition USING (run, number),
@@ -118,7 +118,7 @@ def latencies(results: Results) -> list[dict[str, Any]]:
     # As record.latency has it: only what the timed operations tell.
     needed = {**{p: str(n) for p, n in SAMPLES_NEEDED.items()}, "max": "attempted"}
     columns = ", ".join(
-        f"median(CASE WHEN (latency ->> '$.samples')::BIGINT < {needed[p]} THEN NULL "
+        f"median(CASE WHEN (latency ->> '$.samples')::UBIGINT < {needed[p]} THEN NULL "
         f"ELSE (latency ->> '$.{p}')::DOUBLE END) AS {p}"
         for p in PERCENTILES
     )
@@ -132,8 +132,8 @@ def operations(results: Results) -> list[dict[str, Any]]:
     """Attempts, successes and failures per cell and operation, over all repetitions."""
     return results.rows(
         "SELECT variant, operation, any_value(class) AS class, "
-        "sum(attempted)::BIGINT AS attempted, "
-        "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed "
+        "sum(attempted)::UBIGINT AS attempted, "
+        "sum(succeeded)::UBIGINT AS succeeded, sum(failed)::UBIGINT AS failed "
         "FROM operation GROUP BY ALL ORDER BY min(run), operation"
     )
 

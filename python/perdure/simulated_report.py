@@ -6,16 +6,17 @@ share an axis only in the figures of fidelity, whose marks are told apart by a l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from perdure import (
+    inputs,
     plots,
     probe_plots,
     record,
     results,
+    schemas,
     simulator_tables,
     stats,
     study_report,
@@ -44,6 +45,7 @@ COUNTERS = {
     "media read B": "pm_media_read_bytes", "media written B": "pm_media_write_bytes",
     "aborts": "transaction_aborts",
 }  # fmt: skip
+AGAIN = "run `perdure fidelity` or `classify` again, or remove it"
 RATIOS = {"EWR": "ewr", "RWR": "rwr"}
 HEAT_MAPS = (
     ("i4-local", "i4-remote", "remote is faster", "remote is slower", "I4: remote p-stores"),
@@ -61,15 +63,15 @@ def section(source: Path, runs: Sequence[Run], draw: Draw, *, quick: bool) -> Js
     folder = source if source.is_dir() else source.parent
     own_figures = bool(record.read_manifest(folder, quick=quick).get("figures"))
     servers = [s for s in (_server(g, draw, own_figures) for g in _by_target(runs)) if s]
-    fidelity = _read(folder, "fidelity", quick)
-    classes = _read(folder, "classes", quick)
+    fidelity = _read(folder, "fidelity", quick, lambda document: _fidelity(document, draw))
+    classes = _read(folder, "classes", quick, _classes)
     if not servers and fidelity is None and classes is None:
         return None
     return {
         "servers": servers,
         "command": _command(folder, quick),
-        "fidelity": _fidelity(fidelity, draw) if fidelity else None,
-        "classes": _classes(classes) if classes else None,
+        "fidelity": fidelity,
+        "classes": classes,
     }
 
 
@@ -128,7 +130,7 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     for run in runs:
         if run.labels == cell.labels:
             found: Json | None = run.record["repetitions"][0].get("simulation")
-            return found
+            return found if found and found["per_operation"] else None
     return None
 
 
@@ -297,13 +299,14 @@ def _command(folder: Path, quick: bool) -> str:
     return next((again for m in manifests if (again := study_report.command(m))), "")
 
 
-def _read(folder: Path, name: str, quick: bool) -> Json | None:
-    """What `fidelity` or `classify` kept: of a full run, unless a quick one is asked for."""
+def _read(folder: Path, name: str, quick: bool, draw: Callable[[Json], Json]) -> Json | None:
+    """`draw` of what `fidelity` or `classify` kept of a full run, unless a quick one is wanted."""
     endings = ("-quick.json", ".json") if quick else (".json", "-quick.json")
     for ending in endings:
         for place in (folder, folder / name, folder / "fidelity"):
             file = place / f"{name}{ending}"
             if file.is_file():
-                document: Json = json.loads(file.read_text())
-                return document
+                document = schemas.parse(inputs.text(file, AGAIN), str(file), AGAIN)
+                with schemas.whole(file, AGAIN):
+                    return draw(document)
     return None

@@ -21,10 +21,9 @@ def program_for(target: str) -> Path:
 def describe(platform: str) -> dict[str, Any]:
     """A platform's numbers. Errors: InputError with what the program says of a bad file or name."""
     command = [str(native.program("sim")), "describe", "platform", platform, "--json"]
-    done = child.run(command, native.environment(), capture=True)
+    done = child.run(command, native.environment())
     if done.returncode != 0:
-        last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise InputError(last[-1])
+        raise InputError(native.said(done).splitlines()[-1])
     document = native.parse_json(done.stdout, " ".join(command))
     return dict(document)
 

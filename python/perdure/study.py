@@ -47,15 +47,16 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure import claims, metrics, native, outputs, study_probes
+from perdure import claims, inputs, metrics, native, outputs, study_names, study_probes
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.flags import AXES_BESIDE_FLAGS, FLAGS, SIMULATED_FLAGS, check_flag, count_of, scaled
+from perdure.study_names import Flags, Listing
 from perdure.toml_lines import Path as KeyPath
 from perdure.toml_lines import line_of, line_of_value
 
@@ -83,7 +84,6 @@ TOP_LEVEL = (
 FIGURE = ("name", "title", "note", "cells", "metric", "drawing")
 BUILT_IN_MEDIA = ("tmpfs", "file", "none")
 
-Flags = dict[str, Any]
 Labels = dict[str, str]
 
 
@@ -149,25 +149,16 @@ class Choices:
     keys: dict[str, str] = field(default_factory=dict)  # replaces entries of [keys]
 
 
-# What `perdure list indexes` says of a kind of target: name -> entry.
-Listing = Callable[[str], dict[str, dict[str, Any]]]
-
-
 def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None = None) -> Study:
     """Reads, checks and expands a study. Errors: InputError naming the line and the remedy.
 
     `indexes` tells what the build has; it is asked only by studies with something optional and
     for runs with another target than the study's own.
     """
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", where=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", where=str(path), remedy="give a study") from error
+    text = inputs.text(path, "give a study, such as studies/demo.toml")
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(
             f"not valid TOML: {error}", where=str(path), remedy="mend that line"
         ) from error
@@ -206,7 +197,13 @@ class _Reader:
         probes = self.probes(figures)
         published = self.published(cells, figures)
         if self.choices.target:
+            if problem := check_flag("target", self.choices.target):
+                raise InputError(problem.what, where="--target", remedy=problem.remedy)
             cells = self.cells_on({"seed": seed}, self.choices.target)
+        if self.indexes is not None:
+            optional = self.typed(("optional",), list, [])
+            check = study_names.Check(self.path, self.text, self.indexes, optional)
+            check.cells((cell.flags for cell in cells), self.choices.target)
         cells, left_out = self.available(cells)
         if self.choices.target == "native":
             cells, one_node = _without_numa(cells)
@@ -392,6 +389,7 @@ class _Reader:
                 raise self.error(
                     f"[keys] has no '{name}'", ("keys",), did_you_mean(name, known, one_of(known))
                 )
+            study_names.check_keys(name, self.choices.keys[name])
         for name, form in self.tables.get("keys", {}).items():
             problem = check_flag("keys", form)
             if problem:
@@ -446,6 +444,9 @@ class _Reader:
 
     def check_axis_value(self, path: KeyPath, axis: str, value: Any) -> None:
         line = line_of_value(self.text, path, value)
+        if axis in AXES_BESIDE_FLAGS and not isinstance(value, str):
+            raise self.error(f"{axis} must be a name, not {value!r}", path, "write it in quotes",
+                             line)  # fmt: skip
         if axis == "medium":
             media = (*BUILT_IN_MEDIA, *self.tables.get("media", {}))
             if value not in media:

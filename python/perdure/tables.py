@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +22,15 @@ VERDICT_STYLE = {
     Verdict.SAME: "dim",
     Verdict.INCONCLUSIVE: "yellow",
 }
+
+
+def console() -> Console:
+    """For tables on stdout: as wide as the terminal; a pipe or file takes 200 columns."""
+    # Without emoji: a target such as sim:x is no code for one.
+    found = Console(emoji=False)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found = Console(width=200, emoji=False)
+    return found
 
 
 def rate(ops_s: float) -> str:
@@ -123,17 +134,6 @@ def findings(found: Sequence[Json]) -> Table:
     return table
 
 
-def listing(title: str, entries: Sequence[dict[str, Any]]) -> Table:
-    """Any list of objects with plain values: a column per name that occurs."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    names = list(dict.fromkeys(name for entry in entries for name in entry))
-    for name in names:
-        table.add_column(name.replace("_", " "))
-    for entry in entries:
-        table.add_row(*(plain(entry.get(name, "")) for name in names))
-    return table
-
-
 def kind_of_interval(comparison: Comparison) -> str:
     return "exact" if comparison.exact else comparison.ratio.name
 
@@ -146,17 +146,10 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        if value and isinstance(value[0], dict):
-            return "\n".join(_option(entry) for entry in value)
         return ", ".join(str(entry) for entry in value)
     if isinstance(value, dict):
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
     return "" if value is None else str(value)
-
-
-def _option(entry: dict[str, Any]) -> str:
-    default = entry.get("default", entry.get("fallback"))
-    return f"{entry.get('name', '')}" + (f"={default}" if default is not None else "")
 
 
 def _three(value: float) -> str:

@@ -6,7 +6,6 @@
 #include "cli/table.h"
 #include "driver/interrupt.h"
 #include "driver/run_record.h"
-#include "driver/target.h"
 
 namespace perdure::cli {
 namespace {
@@ -40,9 +39,9 @@ int bench_command(const Arguments& arguments) {
   if (flags.dry_run) return print_result(json_text(driver::configuration_of(*config)));
 
   keep_stdout_for_results();
-  // A simulated operation that never returns would hear of no signal otherwise.
   constexpr unsigned patience_seconds = 5;
-  driver::watch_for_interrupts(driver::Target::simulates ? patience_seconds : 0);
+  driver::watch_for_interrupts(patience_seconds);
+  if (!config->plugin.empty()) driver::explain_aborts();
   auto result = [&] {
     driver::Progress progress(flags.quiet);
     return driver::run_bench(*config, progress);

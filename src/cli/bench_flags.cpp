@@ -30,7 +30,8 @@ void declare_workload(CLI::App& app, BenchFlags& flags) {
   add("--distribution", flags.distribution,
       "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");
   add("--keys", flags.keys,
-      "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH");
+      "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH "
+      "(one key a line, or with --key-kind integer one integer a line, or SOSD)");
   add("--key-kind", flags.key_kind, "integer, bytes or slots; --keys says it more exactly");
   add("--value-bytes", flags.value_bytes,
       "length of the values; beside integer keys only of slots (8)");

@@ -95,7 +95,9 @@ constexpr Bad bad_flags[] = {
     {"version 7", "'7'"},
 };
 
-constexpr Bad bad_parallel_flags[] = {
+constexpr Bad more_bad_flags[] = {
+    {"bench --index fptree --pool p --heap memkind",
+     "--heap memkind: fptree needs another heap; leave it out"},
     {"bench --index null --parallel many", "--parallel"},
     {"bench --index null --parallel single --threads 2", "is of one thread"},
     {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
@@ -110,7 +112,7 @@ constexpr Bad bad_parallel_flags[] = {
 
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
   for (const Bad& bad : bad_flags) expect_refused(bad);
-  for (const Bad& bad : bad_parallel_flags) expect_refused(bad);
+  for (const Bad& bad : more_bad_flags) expect_refused(bad);
 }
 
 TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {
@@ -118,6 +120,32 @@ TEST_F(Cli, AWorkloadFileErrorNamesTheLine) {
   const Finished finished = run("bench --index null --workload bad.toml");
   EXPECT_EQ(finished.code, 2);
   EXPECT_THAT(finished.err, HasSubstr("bad.toml:"));
+}
+
+TEST_F(Cli, KeyFilesSupplyStringsOrIntegersAndAreRefusedByName) {
+  std::string keys;
+  for (int key = 0; key < 2000; ++key) keys += std::to_string(key * 7) + "\n";
+  write("keys.txt", keys);
+  for (const std::string kind : {"integer", "bytes", "slots"}) {
+    const Finished finished =
+        run("bench --index " + std::string(kind == "slots" ? "btree:dram" : "stdmap") +
+            " --workload ycsb-a --records 1k --operations 10k --repetitions 1 --quiet --verify "
+            "--mix lookup=0.5,lookup_negative=0.3,update=0.2 --keys file:keys.txt --key-kind " +
+            kind + (kind == "slots" ? " --value-bytes 100" : ""));
+    EXPECT_EQ(finished.code, 0) << kind << finished.err;
+  }
+  write("keys.gz", "\x1f\x8b\x08");
+  write("workloada", "recordcount=1000\nreadproportion=0.5\n");
+  const std::string bench = "bench --index stdmap --keys file:";
+  EXPECT_EQ(run(bench + "keys.gz --key-kind integer").err,
+            "perdure: keys.gz:1: is compressed: gzip; gunzip -c keys.gz > keys.txt\n");
+  EXPECT_THAT(run(bench + "workloada").err, HasSubstr("give --workload ycsb-a"));
+  EXPECT_THAT(run("bench --index stdmap --workload ./workloada").err,
+              HasSubstr("workloada:1: is a property file of YCSB; give --workload ycsb-a"));
+  EXPECT_THAT(run("bench --index stdmap --workload workloadb").err, HasSubstr("is ycsb-a here"));
+  const Finished endless = run(bench + "/dev/zero");
+  EXPECT_EQ(endless.code, 2);
+  EXPECT_THAT(endless.err, HasSubstr("/dev/zero: the key file is a device"));
 }
 
 TEST_F(Cli, FlagsOverrideTheWorkloadFile) {

@@ -29,6 +29,11 @@ int version_command(const Arguments& arguments);
 /// Prints "perdure: where: what; remedy" on stderr, always one line, and returns the exit code.
 int report(const Error& error);
 
+/// From now on memory, threads and files that the system refuses end the process with a line and
+/// `exit_usage`, any other exception that nothing catches with a line and `exit_failed`. What was
+/// half made is removed.
+void explain_sudden_ends() noexcept;
+
 /// Indented, with a newline. Keys and paths in it may be any bytes; what is no UTF-8 is replaced.
 std::string json_text(const nlohmann::ordered_json& json);
 

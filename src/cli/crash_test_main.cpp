@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "driver/interrupt.h"
 #include "index/registry.h"
 
 namespace {
@@ -52,6 +53,8 @@ int explore(const IndexInfo& info, const Arguments& given) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  perdure::cli::explain_sudden_ends();
+  const perdure::driver::Unfinished unfinished;
   const Arguments given(argv + 1, argv + argc);
   for (const char* flag : {"--index", "--replay", "--mutate", "--help", "-h"})
     if (gives(given, flag)) return perdure::cli::crash_command(given);

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "core/suggest.h"
+#include "driver/interrupt.h"
 
 namespace {
 
@@ -45,6 +46,8 @@ int help() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  perdure::cli::explain_sudden_ends();
+  const perdure::driver::Unfinished unfinished;
   const Arguments all(argv + 1, argv + argc);
   if (all.empty())
     return perdure::cli::report(

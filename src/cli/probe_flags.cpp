@@ -319,7 +319,7 @@ void declare_run(CLI::App& app, ProbeFlags& flags) {
     app.add_option(name, to, help)->group("Run");
   };
   add("--target", flags.target, "native (default) or sim:PLATFORM");
-  add("--pool", flags.pool, "native: folder, file or device of the PM region (/dev/shm)");
+  add("--pool", flags.pool, "native: folder, file or device of the PM region (memory)");
   app.add_flag("--force", flags.force, "native: overwrite an existing file or device")
       ->group("Run");
   add("--operations", flags.operations, "per point, over all threads");

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <iostream>
@@ -31,10 +32,41 @@ bool print_on_stdout(const std::string& text) {
   return std::cout.good();
 }
 
+// What the library's errors name, and what it is on the command line.
+struct Spelling {
+  std::string_view library;
+  std::string_view flag;
+};
+constexpr std::array<Spelling, 18> spellings = {{{"PoolOptions::path", "--pool"},
+                                                 {"PoolOptions::bytes", "--pool-bytes, --records"},
+                                                 {"PoolOptions::heap", "--heap"},
+                                                 {"PoolOptions::overwrite", "--force"},
+                                                 {"Pool::open", "--reuse"},
+                                                 {"Pool::create", "a run without --reuse"},
+                                                 {"EngineDirectory::make_room", "--force"},
+                                                 {"IndexPlace::options", "--option"},
+                                                 {"IndexPlace::lock", "--lock"},
+                                                 {"IndexPlace::path", "--pool"},
+                                                 {"IndexPlace::pool", "--pool"},
+                                                 {"IndexRegistry::find", "--index"},
+                                                 {"IndexRegistry::all", "`perdure list indexes`"},
+                                                 {"IndexInfo::mode", "--mode"},
+                                                 {"KeyKind::", "--key-kind "},
+                                                 {"recover_index", "--reuse"},
+                                                 {"create_index", "a run without --reuse"},
+                                                 {"the native build", "--target native"}}};
+
+std::string in_flags(std::string line) {
+  for (const auto& [library, flag] : spellings)
+    for (std::size_t at = 0; (at = line.find(library, at)) != std::string::npos; at += flag.size())
+      line.replace(at, library.size(), flag);
+  return line;
+}
+
 }  // namespace
 
 int report(const Error& error) {
-  std::string line = error.line();
+  std::string line = in_flags(error.line());
   std::ranges::replace_if(
       line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   std::fprintf(stderr, "perdure: %s\n", line.c_str());

@@ -147,6 +147,8 @@ class BenchResolver {
         if (error.code == ErrorCode::not_found && !std::filesystem::exists(path, ignored)) {
           const auto names = data_names("workloads");
           if (!names.empty()) error = not_one_of(*flags_.workload, "--workload", names);
+          if (flags_.workload->size() == 9 && flags_.workload->starts_with("workload"))
+            error.remedy = "YCSB's workloada is ycsb-a here, and so on";
         }
         return error;
       }
@@ -188,6 +190,8 @@ class BenchResolver {
     std::uint64_t value_bytes = workload.value_bytes;
     if (auto set = count(flags_.value_bytes, "--value-bytes", value_bytes); !set) return set;
     workload.value_bytes = value_bytes;
+    if (kind && *kind != KeyKind::bytes && workload.keys.form == workload::Keys::Form::file)
+      workload.keys.form = workload::Keys::Form::integers;
     if (kind && (*kind == KeyKind::bytes) != workload.is_bytes()) {
       if (flags_.keys)
         return usage(
@@ -295,7 +299,7 @@ class BenchResolver {
     if (!flags_.threads) return {};
     if (*flags_.threads == "all") {
       const std::size_t all =
-          config_.simulated ? config_.simulated->cpus.size() : driver::usable_cores().size();
+          config_.simulated ? config_.simulated->cpus.size() : driver::cores_to_use();
       config_.threads = std::min(most_threads, static_cast<unsigned>(all));
       return {};
     }
@@ -303,7 +307,8 @@ class BenchResolver {
     if (auto set = count(flags_.threads, "--threads", threads); !set) return set;
     if (threads < 1 || threads > most_threads)
       return usage("out of range", "--threads " + *flags_.threads,
-                   "give 1 to " + std::to_string(most_threads) + ", or all");
+                   "this build has room for " + std::to_string(most_threads) +
+                       " threads: give 1 to " + std::to_string(most_threads) + ", or all");
     config_.threads = static_cast<unsigned>(threads);
     return {};
   }
@@ -404,7 +409,7 @@ class BenchResolver {
     const std::vector<HeapKind>& suitable = config_.index.heaps;
     if (!suitable.empty()) config_.heap = suitable.front();
     if (auto chosen = choose(flags_.heap, "--heap", heaps, config_.heap); !chosen) return chosen;
-    if (!suitable.empty() && std::ranges::find(suitable, config_.heap) == suitable.end())
+    if (config_.uses_pool() && !config_.index.works_on(config_.heap))
       return usage(config_.index.full_name() + " needs another heap", "--heap " + *flags_.heap,
                    "leave it out");
     return {};
@@ -452,7 +457,7 @@ class BenchResolver {
   // Everything about --pool that can be refused before a file is touched.
   Result<void> check_place() {
     if (auto completed = complete_simulated(flags_, config_); !completed) return completed;
-    if (config_.uses_path() && config_.pool_path.empty())
+    if (config_.uses_path() && config_.pool_path.empty() && !config_.scratch_pool)
       return usage(config_.index.name + " needs a place for its records", "--pool",
                    config_.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
                                        : "name a directory that does not exist yet");

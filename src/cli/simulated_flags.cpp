@@ -1,7 +1,5 @@
 #include "cli/simulated_flags.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -190,11 +188,8 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
     return usage("there is a pool on every node", "--pool-node " + *flags.pool_node,
                  "leave it out, or give --option node_pools=0");
   if (config.uses_pool() && config.heap != HeapKind::dram && config.pool_path.empty() &&
-      !config.reuse) {
-    // Of one length for every process, so that no length of a name can show in a figure.
-    config.pool_path = print("/dev/shm/perdure-sim-%010d.pool", static_cast<int>(getpid()));
+      !config.reuse)
     config.scratch_pool = true;
-  }
   return resolve_carrier(flags, config);
 }
 

@@ -7,8 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/assert.h"
-
 namespace perdure {
 
 /// What kind of thing went wrong. The CLI maps every code but `failed` to exit code 2.
@@ -32,7 +30,7 @@ struct Error {
   ErrorCode code = ErrorCode::failed;
   std::string what;    ///< what is wrong: "pool header checksum does not match"
   std::string where;   ///< file, flag, line: "/dev/shm/p.pool"
-  std::string remedy;  ///< what to do: "restore the file or create a new pool with --force"
+  std::string remedy;  ///< what to do: "restore the file or restart with a new pool"
 
   /// One line: "where: what; remedy".
   [[nodiscard]] std::string line() const {
@@ -42,6 +40,12 @@ struct Error {
   }
 };
 
+/// Prints the line of an error that nobody looked for, and aborts.
+[[noreturn]] void no_value(const Error& error) noexcept;
+/// The same where there is none.
+[[noreturn]] void no_error() noexcept;
+
+/// `value` of an error, and `error` of a value, end the program, in every build.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -52,19 +56,23 @@ class [[nodiscard]] Result {
   explicit operator bool() const noexcept { return ok(); }
 
   [[nodiscard]] T& value() & {
-    PERDURE_ASSERT(ok());
+    if (!ok()) [[unlikely]]
+      no_value(error());
     return *std::get_if<0>(&state_);
   }
   [[nodiscard]] const T& value() const& {
-    PERDURE_ASSERT(ok());
+    if (!ok()) [[unlikely]]
+      no_value(error());
     return *std::get_if<0>(&state_);
   }
   [[nodiscard]] T&& value() && {
-    PERDURE_ASSERT(ok());
+    if (!ok()) [[unlikely]]
+      no_value(error());
     return std::move(*std::get_if<0>(&state_));
   }
   [[nodiscard]] const Error& error() const {
-    PERDURE_ASSERT(!ok());
+    if (ok()) [[unlikely]]
+      no_error();
     return *std::get_if<1>(&state_);
   }
   T* operator->() { return &value(); }
@@ -84,8 +92,13 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
+  void value() const {
+    if (!ok()) [[unlikely]]
+      no_value(*error_);
+  }
   [[nodiscard]] const Error& error() const {
-    PERDURE_ASSERT(!ok());
+    if (ok()) [[unlikely]]
+      no_error();
     return *error_;
   }
 

@@ -34,13 +34,17 @@ TEST(Error, IsOneLineOfWhereWhatAndRemedy) {
   EXPECT_EQ((Error{ErrorCode::io, "cannot open", "", ""}.line()), "cannot open");
 }
 
-TEST(ResultDeathTest, AskingForWhatIsNotThereStopsTheProgram) {
-  const Result<int> bad = Error{};
-  const Result<int> good = 1;
-  if constexpr (checked_build) {
-    EXPECT_DEATH(static_cast<void>(bad.value()), "assertion failed: ok");
-    EXPECT_DEATH(static_cast<void>(good.error()), "assertion failed");
-  }
+TEST(ResultDeathTest, AskingForWhatIsNotThereSaysTheErrorAndStopsTheProgramInEveryBuild) {
+  const Error error{ErrorCode::not_found, "no such pool", "/p", "check the path"};
+  const char* const line = "perdure: there is no value: /p: no such pool; check the path";
+  Result<std::string> bad = error;
+  EXPECT_DEATH(static_cast<void>(bad.value()), line);
+  EXPECT_DEATH(static_cast<void>(std::move(bad).value()), line);
+  EXPECT_DEATH(static_cast<void>(*bad), line);
+  EXPECT_DEATH(static_cast<void>(bad->size()), line);
+  EXPECT_DEATH(Result<void>(error).value(), line);
+  EXPECT_DEATH(static_cast<void>(Result<int>(1).error()), "there is no error");
+  EXPECT_DEATH(static_cast<void>(Result<void>().error()), "there is no error");
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 #include "core/assert.h"
 
@@ -16,7 +18,8 @@ Memory::Memory(std::size_t bytes, bool as_file) : bytes_(bytes) {
   if (as_file) {
     flags = MAP_SHARED | MAP_POPULATE;
     file_ = memfd_create("perdure-crash", MFD_CLOEXEC);
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes)) != 0) throw std::bad_alloc();
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes)) != 0)
+      throw std::system_error(errno, std::generic_category(), "no memory for crash states");
   }
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file_, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

@@ -2,19 +2,15 @@
 // it, so a crash state is written to a file without a name, opened copy-on-write, recovered and
 // closed: what it wrote meanwhile is gone, hooked or not.
 #include <libpmemobj.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "crash/subject.h"
+#include "pool/file.h"
 
 namespace perdure::crash {
 namespace {
-
-namespace fs = std::filesystem;
 
 Error refused(const char* what) {
   std::string text = pmemobj_errormsg();
@@ -25,16 +21,6 @@ Error refused(const char* what) {
 Result<void> set_globally(const char* name, int value) {
   if (pmemobj_ctl_set(nullptr, name, &value) != 0) return refused(name);
   return {};
-}
-
-/// A folder in memory, or where temporary files are.
-Result<fs::path> make_folder() {
-  std::error_code failed;
-  for (const fs::path& parent : {fs::path("/dev/shm"), fs::temp_directory_path(failed)}) {
-    std::string name = (parent / "perdure-crash-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) return fs::path(name);
-  }
-  return Error{ErrorCode::io, "no folder for temporary files", "TMPDIR", "name one that exists"};
 }
 
 // A thread that runs inside libpmemobj holds a lane, and every lane is set up anew at each opening:
@@ -59,9 +45,9 @@ void keep_few_lanes(std::span<std::byte> pool) {
   std::memcpy(pool.data() + checksum, &sum, sizeof sum);
 }
 
-Result<void> make_in(const fs::path& file, const Memory& memory) {
+Result<void> make_in(const Memory& memory) {
   PoolOptions options;
-  options.path = file.string();
+  options.path = memory_path;
   options.heap = HeapKind::pmdk;
   options.bytes = memory.bytes();
   options.huge_pages = false;
@@ -69,7 +55,7 @@ Result<void> make_in(const fs::path& file, const Memory& memory) {
   auto pool = Pool::create(options);
   if (!pool) return pool.error();
   if ((*pool)->bytes() != memory.bytes())
-    return Error{ErrorCode::failed, "the pool is larger than asked for", options.path, ""};
+    return Error{ErrorCode::failed, "the pool is larger than asked for", "libpmemobj", ""};
   std::memcpy(memory.base(), (*pool)->base(), memory.bytes());
   keep_few_lanes(memory.span());
   return {};
@@ -82,12 +68,7 @@ Result<void> make_pmdk_pool(const Memory& memory) {
   // opening.
   if (const auto set = set_globally("sds.at_create", 0); !set) return set.error();
   if (const auto set = set_globally("copy_on_write.at_open", 0); !set) return set.error();
-  const auto folder = make_folder();
-  if (!folder) return folder.error();
-  const Result<void> made = make_in(*folder / "pool", memory);
-  std::error_code ignored;
-  fs::remove_all(*folder, ignored);
-  if (!made) return made.error();
+  if (const Result<void> made = make_in(memory); !made) return made.error();
   return set_globally("copy_on_write.at_open", 1);
 }
 

@@ -18,6 +18,7 @@
 #include "driver/worker.h"
 #include "pibench/plugin_index.h"
 #include "platform/description/placement.h"
+#include "pool/file.h"
 
 namespace perdure::driver {
 namespace {
@@ -62,6 +63,7 @@ class Session {
       if (!file) return file.error();
       answers_file_.emplace(std::move(file).value());
     }
+    if (auto fits = check_room(); !fits) return fits.error();
     auto target = Target::start(config_);
     if (!target) return target.error();
     target_ = std::move(target).value();
@@ -85,6 +87,16 @@ class Session {
     if (!interrupted())
       if (auto checked = check_everything(); !checked) return checked.error();
     return finish();
+  }
+
+  // Before a simulation starts, in which it would move what is allocated later.
+  Result<void> check_room() const {
+    if (auto fits = check_memory(config_, memory_room()); !fits) return fits;
+    if (!config_.simulated || config_.reuse || !(config_.uses_pool() || config_.uses_path()))
+      return {};
+    const auto bytes = choose_pool_bytes(config_, room_of(config_));
+    memory_was_looked_at.store(true);
+    return bytes ? Result<void>() : bytes.error();
   }
 
   Result<void> check_everything() {
@@ -238,6 +250,9 @@ class Session {
               "loading a fresh key answered '" + std::string(perdure::name_of(outcome)) +
                   "' after " + progress,
               config_.index.name, "the index is at fault: run it with --verify"};
+    if (site_->pool() == nullptr && !config_.uses_path())
+      return {ErrorCode::out_of_space, "the system gives no more memory after " + progress,
+              config_.index.name, "give fewer --records, or raise the limit (ulimit -v)"};
     // What the loaded part took, scaled up, with a quarter to spare; twice when it says nothing.
     const double share = static_cast<double>(std::max<std::uint64_t>(loaded, 1)) /
                          static_cast<double>(records_to_load());
@@ -245,7 +260,9 @@ class Session {
     const auto mebibytes = static_cast<std::uint64_t>(needed / 0x1p20) + 1;
     const bool loaded_any = loaded * 100 >= records_to_load();
     return {ErrorCode::out_of_space, "the pool is full after " + progress,
-            config_.pool_path.empty() ? "--heap dram" : config_.pool_path,
+            config_.scratch_pool        ? "the simulated pool"
+            : config_.pool_path.empty() ? "--heap dram"
+                                        : config_.pool_path,
             loaded_any ? "--pool-bytes " + std::to_string(mebibytes) + "MiB would do"
                        : "leave --pool-bytes out to have it chosen"};
   }
@@ -508,6 +525,7 @@ class Session {
         for (Instance<Keys>& each : instances_)
           if (each.index) settle_index<Keys>(*each.index, site_->pool(), each.root_name);
       instances_.clear();
+      take_all_time();
       if (site_) closed = site_->close();
     });
     return closed;

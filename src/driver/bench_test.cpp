@@ -175,6 +175,12 @@ TEST(Bench, RefusedInsertsAreFailuresWithAWarning) {
 TEST(Bench, ALoadThatFindsNoRoomNamesASizeThatWouldDo) {
   BenchConfig config = config_for<Full>();
   config.workload.records = 20'000;
+  const auto without_pool = run(config);
+  ASSERT_FALSE(without_pool.ok());
+  EXPECT_THAT(without_pool.error().line(), HasSubstr("no more memory after 10500 of 20000"));
+  config.index.index_class = IndexClass::persistent;
+  config.heap = HeapKind::dram;
+  config.pool_bytes = Pool::min_pool_bytes;
   const auto result = run(config);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::out_of_space);

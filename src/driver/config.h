@@ -93,7 +93,7 @@ struct BenchConfig {
   workload::Workload workload;  ///< validated, key file open; operations or seconds is set
 
   std::string pool_path;
-  bool scratch_pool = false;     ///< simulated runs: `pool_path` is made up and goes with the run
+  bool scratch_pool = false;     ///< simulated runs: in memory, and gone with the run
   std::uint64_t pool_bytes = 0;  ///< 0: chosen from the workload
   HeapKind heap = HeapKind::slab;
   bool reuse = false;

@@ -204,7 +204,10 @@ Environment read_environment(const std::string& root) {
   if (statvfs((root + "/dev/shm").c_str(), &shared) == 0)
     environment.shared_memory_free_bytes =
         static_cast<std::uint64_t>(shared.f_bavail) * shared.f_frsize;
+  environment.memory_room = memory_room(root);
+  environment.cpu_quota = cpu_quota(root);
   environment.devices = find_devices(root);
+  environment.memory_nodes = memory_nodes(root + "/sys");
   return environment;
 }
 
@@ -240,6 +243,16 @@ nlohmann::ordered_json facts_of(const Environment& environment) {
   else
     facts["perf_event_paranoid"] = environment.perf_event_paranoid;
   facts["shared_memory_free_bytes"] = environment.shared_memory_free_bytes;
+  if (environment.memory_room.bytes == Room::unknown)
+    facts["memory_room"] = nullptr;
+  else
+    facts["memory_room"] = {{"bytes", environment.memory_room.bytes},
+                            {"bound", environment.memory_room.bound}};
+  if (environment.cpu_quota)
+    facts["cpu_quota"] = {{"cores", environment.cpu_quota->cores},
+                          {"group", environment.cpu_quota->group}};
+  else
+    facts["cpu_quota"] = nullptr;
   nlohmann::ordered_json persistent = nlohmann::ordered_json::array();
   nlohmann::ordered_json cxl = nlohmann::ordered_json::array();
   for (const MemoryDevice& device : environment.devices)
@@ -247,6 +260,10 @@ nlohmann::ordered_json facts_of(const Environment& environment) {
         .push_back({{"kind", device.kind}, {"path", device.path}, {"bytes", device.bytes}});
   facts["pm_devices"] = std::move(persistent);
   facts["cxl_devices"] = std::move(cxl);
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const MemoryNode& node : environment.memory_nodes)
+    nodes.push_back({{"node", node.number}, {"bytes", node.bytes}});
+  facts["memory_nodes"] = std::move(nodes);
   return facts;
 }
 

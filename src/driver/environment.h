@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/limits.h"
+#include "driver/numa.h"
 
 namespace perdure::driver {
 
@@ -39,7 +43,10 @@ struct Environment {
   bool invariant_counter = false;
   int perf_event_paranoid = 99;                ///< 99: unknown
   std::uint64_t shared_memory_free_bytes = 0;  ///< in /dev/shm
+  Room memory_room;                            ///< that can still be had
+  std::optional<CpuQuota> cpu_quota;           ///< of the control groups
   std::vector<MemoryDevice> devices;
+  std::vector<MemoryNode> memory_nodes;  ///< without CPUs, as CXL memory is shown
 };
 
 /// Reads /proc, /sys and /dev; a file that is missing leaves "unknown" or 0. Cost: about 1 ms.

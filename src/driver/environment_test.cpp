@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/testing/fake_system.h"
+#include "core/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
@@ -20,13 +20,23 @@ TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   write("/sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
   write("/sys/devices/system/node/node0/x", "");
   write("/sys/devices/system/node/node1/x", "");
+  write("/sys/devices/system/node/node1/cpulist", "\n");
+  write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:  134217728 kB\n");
   write("/dev/dax0.0", "");
   write("/sys/bus/dax/devices/dax0.0/size", "1073741824\n");
   write("/dev/pmem1", "");
   write("/sys/class/block/pmem1/size", "2048\n");
   write("/sys/bus/nd/devices/region0/size", "4096\n");
   write("/sys/bus/cxl/devices/mem0/ram/size", "0x10000000\n");
+  write("/proc/self/cgroup", "0::/a\n");
+  write("/proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  write("/cg/a/cpu.max", "50000 100000\n");
+  write("/cg/a/memory.max", "3145728\n");
+  write("/cg/a/memory.current", "1048576\n");
   const auto facts = facts_of(read_environment(root_));
+  EXPECT_EQ(facts["cpu_quota"]["cores"], 0.5);
+  EXPECT_EQ(facts["cpu_quota"]["group"], "/cg/a");
+  EXPECT_EQ(facts["memory_room"]["bytes"], 2 << 20);
   EXPECT_EQ(facts["cpu"], "Xeon 6240");
   EXPECT_EQ(facts["memory_bytes"], 1ULL << 30);
   EXPECT_EQ(facts["perf_event_paranoid"], -1);
@@ -40,6 +50,9 @@ TEST_F(FakeMachine, SettingsAndDevicesAreRead) {
   EXPECT_EQ(facts["pm_devices"][1]["bytes"], 1ULL << 20);
   ASSERT_EQ(facts["cxl_devices"].size(), 1U);
   EXPECT_EQ(facts["cxl_devices"][0]["bytes"], 1ULL << 28);
+  ASSERT_EQ(facts["memory_nodes"].size(), 1U);
+  EXPECT_EQ(facts["memory_nodes"][0]["node"], 1);
+  EXPECT_EQ(facts["memory_nodes"][0]["bytes"], 128ULL << 30);
   const auto warnings = warnings_of(read_environment(root_));
   EXPECT_THAT(warnings, ::testing::Contains(::testing::HasSubstr("powersave")));
   EXPECT_THAT(warnings, ::testing::Contains(::testing::HasSubstr("turbo is on")));
@@ -51,7 +64,8 @@ TEST_F(FakeMachine, AnEmptySystemIsUnknownAndNoCrash) {
   EXPECT_EQ(environment.governor, "unknown");
   EXPECT_EQ(environment.turbo, "unknown");
   EXPECT_TRUE(environment.devices.empty());
-  EXPECT_TRUE(facts_of(environment)["perf_event_paranoid"].is_null());
+  for (const char* name : {"perf_event_paranoid", "cpu_quota", "memory_room"})
+    EXPECT_TRUE(facts_of(environment)[name].is_null()) << name;
 }
 
 TEST(Environment, TheFingerprintIsStable) {

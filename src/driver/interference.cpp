@@ -9,6 +9,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/limits.h"
 #include "driver/clock.h"
 
 namespace perdure::driver {
@@ -26,7 +27,8 @@ std::string with_number(const char* format, double number) {
 
 }  // namespace
 
-InterferenceWatch::InterferenceWatch(std::string root) : root_(std::move(root)), start_(read()) {}
+InterferenceWatch::InterferenceWatch(std::string root)
+    : root_(std::move(root)), start_(read()), throttled_before_(throttled_periods(root_)) {}
 
 // "cpu  user nice system idle iowait irq softirq steal ...", in ticks of the system.
 std::optional<InterferenceWatch::CpuTimes> InterferenceWatch::read() const {
@@ -53,6 +55,8 @@ std::optional<Interference> InterferenceWatch::so_far() const {
   const double others = (now->busy - start_->busy) - (now->own - start_->own);
   seen.other_cores = std::max(0.0, others) / seen.seconds;  // below 0: the two are not read at once
   std::ifstream(root_ + "/proc/loadavg") >> seen.load_average;
+  const std::uint64_t throttled = throttled_periods(root_);
+  seen.throttled_periods = throttled - std::min(throttled, throttled_before_);
   return seen;
 }
 
@@ -60,7 +64,8 @@ nlohmann::ordered_json record_of(const Interference& interference) {
   return {{"seconds", interference.seconds},
           {"steal_cores", interference.steal_cores},
           {"other_cores", interference.other_cores},
-          {"load_average", interference.load_average}};
+          {"load_average", interference.load_average},
+          {"throttled_periods", interference.throttled_periods}};
 }
 
 std::vector<std::string> warnings_of(const Interference& interference, unsigned threads,
@@ -70,6 +75,10 @@ std::vector<std::string> warnings_of(const Interference& interference, unsigned 
   constexpr double least_steal_cores_per_thread = 0.01;
   constexpr double least_other_cores = 0.1;
   std::vector<std::string> warnings;
+  if (interference.throttled_periods != 0)
+    warnings.push_back("the CPU quota of a control group held the run back in " +
+                       std::to_string(interference.throttled_periods) +
+                       " periods while it was measured");
   if (interference.seconds < shortest_seconds) return warnings;
   if (interference.steal_cores > least_steal_cores_per_thread * std::min(threads, cores))
     warnings.push_back(

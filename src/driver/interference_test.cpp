@@ -55,6 +55,25 @@ TEST_F(InterferenceTest, IsUnknownWhereTheSystemDoesNotSay) {
   EXPECT_FALSE(InterferenceWatch(root_).so_far().has_value());
 }
 
+TEST_F(InterferenceTest, CountsThePeriodsInWhichAQuotaHeldUsBack) {
+  const auto put = [this](const char* path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  };
+  put("proc/self/cgroup", "0::/a\n");
+  put("proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  put("cg/a/cpu.stat", "nr_periods 10\nnr_throttled 4\n");
+  write(100, 7);
+  const InterferenceWatch watch(root_);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  put("cg/a/cpu.stat", "nr_periods 30\nnr_throttled 9\n");
+  const auto seen = watch.so_far();
+  ASSERT_TRUE(seen.has_value());
+  EXPECT_EQ(seen->throttled_periods, 5U);
+  EXPECT_EQ(record_of(*seen)["throttled_periods"], 5);
+  EXPECT_THAT(warnings_of(*seen, 1, 1), ::testing::Contains(HasSubstr("in 5 periods")));
+}
+
 TEST(Interference, IsWarnedOfWhereThreadsMissTheirCores) {
   const auto lines = [](double steal, double other, unsigned threads) {
     return warnings_of(

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <climits>
+#include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
@@ -24,16 +26,57 @@ struct Identity {
 std::array<Identity, Pool::max_parts> unfinished_files{};  // of each path
 volatile sig_atomic_t unfinished_paths = 0;
 
+volatile sig_atomic_t pool_stays = 0;
+volatile sig_atomic_t unfinished_run = 0;
+
 void note(int) {
   flag = 1;
   if (patience != 0) alarm(patience);
 }
 
-// Only what a signal handler may do, and no hook (cmake/PerdureSimulation.cmake). The stack may be
-// a simulated thread's: it is that thread's own, and nothing goes on there.
+// The stack may be a simulated thread's: it is that thread's own, and nothing goes on there.
 void end(int) {
-  constexpr std::string_view text =
-      "perdure: interrupted in the middle of an operation: nothing is kept\n";
+  end_at_once(
+      pool_stays != 0
+          ? "perdure: interrupted in the middle of an operation: there is no result, and the "
+            "pool is as after a crash; --reuse recovers it\n"
+          : "perdure: interrupted in the middle of an operation: there is no result\n",
+      interrupted_exit_code);
+}
+
+void refuse_exit() {
+  if (unfinished_run != 0)
+    end_at_once(
+        "perdure: the index, or a library that it uses, called exit() in the middle of the "
+        "run: there is no result\n",
+        1);
+}
+
+void refuse_abort(int) {
+  end_at_once(
+      "perdure: the wrapper, or a library that it uses, aborted in the middle of the run: "
+      "there is no result\n",
+      1);
+}
+
+void handle(int signal, void (*handler)(int), int flags) noexcept {
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = flags;
+  action.sa_handler = handler;
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+// Only what a signal handler may do, and no hook (cmake/PerdureSimulation.cmake).
+void end_at_once(std::string_view line, int exit_code) noexcept {
+  constexpr useconds_t time_to_speak_us = 100'000;
+  static std::atomic_flag speaks;  // the system may refuse several threads at once
+  if (speaks.test_and_set()) {
+    usleep(time_to_speak_us);
+    _exit(exit_code);
+  }
   const char* path = unfinished.data();
   for (sig_atomic_t i = 0; i < unfinished_paths; ++i) {
     const Identity& made = unfinished_files[static_cast<std::size_t>(i)];
@@ -43,26 +86,36 @@ void end(int) {
     while (*path++ != '\0') {
     }
   }
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
   }
-  _exit(interrupted_exit_code);
+  _exit(exit_code);
 }
-
-}  // namespace
 
 void watch_for_interrupts(unsigned patience_seconds) noexcept {
   patience = patience_seconds;
-  struct sigaction action {};
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  action.sa_handler = end;
-  if (patience != 0) sigaction(SIGALRM, &action, nullptr);
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  action.sa_handler = note;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  if (patience != 0) handle(SIGALRM, end, SA_RESTART);
+  for (const int signal : {SIGINT, SIGTERM})
+    handle(signal, note, static_cast<int>(SA_RESETHAND | SA_RESTART));
 }
 
 bool interrupted() noexcept { return flag != 0; }
+
+void take_all_time() noexcept {
+  patience = 0;
+  alarm(0);
+}
+
+void leave_pool_when_ended() noexcept { pool_stays = 1; }
+
+Unfinished::Unfinished() noexcept {
+  static const bool registered =
+      std::atexit(refuse_exit) == 0 && std::at_quick_exit(refuse_exit) == 0;
+  unfinished_run = registered ? 1 : 0;
+}
+
+Unfinished::~Unfinished() { unfinished_run = 0; }
+
+void explain_aborts() noexcept { handle(SIGABRT, refuse_abort, 0); }
 
 void remove_when_ended(std::span<const MadeFile> files) noexcept {
   unfinished_paths = 0;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -50,6 +51,45 @@ void end_a_run(bool finished, bool replaced) {
 TEST(Interrupt, ARunThatNeverAsksIsEndedAndItsFileGoes) {
   end_a_run(false, false);
   end_a_run(true, false);
+}
+
+TEST(Interrupt, ARunThatOnlyClosesItsPoolIsGivenTheTime) {
+  EXPECT_EXIT(
+      {
+        watch_for_interrupts(1);
+        raise(SIGINT);
+        take_all_time();
+        sleep(2);
+        _exit(7);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+TEST(Interrupt, APoolThatStaysIsSaidToBeAsAfterACrash) {
+  EXPECT_EXIT(
+      {
+        watch_for_interrupts(1);
+        leave_pool_when_ended();
+        raise(SIGINT);
+        for (volatile bool forever = true; forever;) {
+        }
+      },
+      ::testing::ExitedWithCode(interrupted_exit_code), "as after a crash; --reuse recovers it");
+}
+
+TEST(Interrupt, WhoeverExitsBeforeTheWorkIsDoneHasFailed) {
+  EXPECT_EXIT(
+      {
+        const Unfinished unfinished;
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(1), "called exit");
+  EXPECT_EXIT(
+      {
+        { const Unfinished unfinished; }
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Interrupt, WhatAnotherRunPutInItsPlaceStays) { end_a_run(false, true); }

@@ -2,10 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <thread>
 
-#include "driver/testing/fake_system.h"
+#include "core/testing/fake_system.h"
 #include "driver/topology.h"
 #include "pool/mapping.h"
 
@@ -59,6 +60,33 @@ TEST_F(FakeNodes, MemoryMayLieWhereNoCpuIs) {
   EXPECT_EQ(apart->threads.number, 0U);
 }
 
+TEST_F(FakeNodes, AMachineOfOneSocketWithCxlMemoryHasThatApart) {
+  write_node("/node0/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
+  write_node("/node0/meminfo", "Node 0 MemTotal: 4096 kB");
+  write_node("/node2/cpulist", "");
+  write_node("/node2/meminfo", "Node 2 MemTotal:  134217728 kB");
+  write_node("/node3/cpulist", "");
+  write_node("/node3/meminfo", "Node 3 MemTotal: 0 kB");
+  write_node("/has_memory", "0,2");
+  const auto nodes = numa_nodes(root_.string());
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes.front().cpus, cpus_);
+  EXPECT_THAT(memory_nodes(root_.string()), ElementsAre(MemoryNode{2, 128ULL << 30}));
+  const auto apart = nodes_apart(root_.string());
+  ASSERT_TRUE(apart.has_value());
+  EXPECT_EQ(apart->memory, 2U);
+  EXPECT_EQ(apart->threads.number, 0U);
+}
+
+// A node whose CPUs this process may not use is no node of memory alone.
+TEST_F(FakeNodes, CpusOutsideTheMaskAreCpus) {
+  write_node("/node70/cpulist", "100000-100003");
+  write_node("/node70/meminfo", "Node 70 MemTotal: 4096 kB");
+  EXPECT_THAT(memory_nodes(root_.string()), IsEmpty());
+  write_node("/node70/cpulist", "0-" + std::to_string(CPU_SETSIZE - 1));
+  EXPECT_EQ(numa_nodes(root_.string()).front().number, 70U);
+}
+
 TEST(Numa, NewPagesComeFromTheNodeThatWasNamed) {
   const unsigned node = numa_nodes().front().number;
   bool taken = false;
@@ -71,7 +99,7 @@ TEST(Numa, NewPagesComeFromTheNodeThatWasNamed) {
     found = node_of_page(memory.value().base());
   })
       .join();
-  EXPECT_FALSE(take_memory_from(64));
+  EXPECT_FALSE(take_memory_from(1024));
   // A container may forbid both calls.
   EXPECT_EQ(found.value_or(node), node);
   EXPECT_TRUE(taken || !found.has_value());

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "driver/interrupt.h"
 #include "driver/numa.h"
@@ -40,17 +39,6 @@ bool is_tmpfs(const fs::path& folder) {
   return statfs(folder.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
-std::uint64_t available_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string name; file >> name;) {
-    std::uint64_t kibibytes = 0;
-    file >> kibibytes;
-    if (name == "MemAvailable:") return kibibytes << 10;
-    file.ignore(64, '\n');
-  }
-  return 0;
-}
-
 // Keys a run may add: an upper bound for what cannot be known before.
 std::uint64_t expected_inserts(const BenchConfig& config) noexcept {
   constexpr double fastest_ops_s_per_thread = 2e6;
@@ -77,6 +65,23 @@ std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   // A block of a size class per key and value, twice for updates under way, and the leaf.
   if (keys.form == workload::Keys::Form::file) key = 64;
   return 128 + 2 * (key + config.workload.value_bytes);
+}
+
+// Nothing of the run's pool is in a file that has a name.
+bool in_memory(const BenchConfig& config) noexcept {
+  return config.scratch_pool || (config.uses_pool() && config.heap == HeapKind::dram);
+}
+
+Error does_not_fit(const BenchConfig& config, std::uint64_t wanted, const Room& room) {
+  const bool named = config.uses_path() && !config.scratch_pool;
+  const char* const remedy = named ? "give fewer --records, a smaller --pool-bytes, or "
+                                     "another --pool"
+                             : config.uses_pool() ? "give fewer --records or a smaller --pool-bytes"
+                                                  : "give fewer --records";
+  return {ErrorCode::out_of_space,
+          "the run may need " + std::to_string(wanted / mebibyte) + " MiB, and " +
+              std::to_string(room.bytes / mebibyte) + " MiB are free within " + room.bound,
+          config.pool_path.empty() ? config.index.name : config.pool_path, remedy};
 }
 
 // What a wrapper makes at its path is nothing that we could know again.
@@ -138,43 +143,53 @@ std::uint64_t expected_records(const BenchConfig& config) noexcept {
   return config.workload.records + expected_inserts(config) / config.instances();
 }
 
-std::uint64_t free_bytes_for(const std::string& path) {
-  if (path.empty()) return available_memory_bytes();
-  const fs::path folder = parent_of(path);
-  struct statvfs system {};
-  if (statvfs(folder.c_str(), &system) != 0) return 0;
-  std::uint64_t free = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize;
-  if (is_tmpfs(folder)) free = std::min(free, available_memory_bytes());
+Room room_for(const std::string& path) {
+  const Result<Occupant> there = occupant_of(path);
+  if (there && *there == Occupant::pm_device) return {};  // creation knows its size
+  Room room = room_in(parent_of(path).string());
   struct stat existing {};
-  if (stat(path.c_str(), &existing) == 0 && S_ISREG(existing.st_mode))
-    free += static_cast<std::uint64_t>(existing.st_blocks) * 512;  // --force gives it back
-  return free;
+  if (room.bytes != Room::unknown && stat(path.c_str(), &existing) == 0 &&
+      S_ISREG(existing.st_mode))
+    room.bytes += static_cast<std::uint64_t>(existing.st_blocks) * 512;  // --force gives it back
+  return room;
 }
 
-Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config) {
-  if (config.pool_bytes != 0) return config.pool_bytes;
+Room room_of(const BenchConfig& config) {
+  if (in_memory(config)) return memory_room();
+  // Parts on several mounts: creation looks at each.
+  if (config.pool_bytes != 0 && config.pool_path.find("{part}") != std::string::npos) return {};
+  return room_for(Pool::part_path(config.pool_path, 0));
+}
+
+Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& room) {
   const unsigned parts = config.options.pool_parts(pool_nodes(config).size());
-  const std::uint64_t wanted = std::max(estimated_pool_bytes(config), parts * Pool::min_pool_bytes);
-  if (config.simulated) return wanted;  // whatever is free here: creation says when it is too much
-  const bool dram = config.uses_pool() && config.heap == HeapKind::dram;
-  const std::uint64_t free = free_bytes_for(dram ? "" : Pool::part_path(config.pool_path, 0));
-  if (free == 0) return wanted;
-  const std::uint64_t usable = free / 10 * 9 / (2 * mebibyte) * (2 * mebibyte);
-  if (wanted <= usable) return wanted;
-  // Half of the generous estimate still holds the records; less would fail in the middle.
-  if (usable >= wanted / 2) return usable;
-  return Error{ErrorCode::out_of_space,
-               "the run may need " + std::to_string(wanted / mebibyte) + " MiB, and " +
-                   std::to_string(free / mebibyte) + " MiB are free",
-               dram ? "--heap dram" : config.pool_path,
-               "free some, take fewer --records, or set --pool-bytes"};
+  const std::uint64_t wanted =
+      config.pool_bytes != 0 ? config.pool_bytes
+                             : std::max(estimated_pool_bytes(config), parts * Pool::min_pool_bytes);
+  if (room.bytes == Room::unknown) return wanted;
+  const std::uint64_t usable = room.bytes / 10 * 9 / (2 * mebibyte) * (2 * mebibyte);
+  if (wanted <= (config.pool_bytes != 0 ? room.bytes : usable)) return wanted;
+  // Half of the generous estimate still holds the records; less would fail in the middle. What a
+  // simulation measures must not depend on this machine's memory.
+  if (config.pool_bytes == 0 && !config.simulated && usable >= wanted / 2) return usable;
+  return does_not_fit(config, wanted, room);
+}
+
+// A lean estimate: what is refused here could not have ended well.
+Result<void> check_memory(const BenchConfig& config, const Room& memory) {
+  if (config.reuse || config.index.index_class != IndexClass::in_memory || config.uses_pool())
+    return {};
+  const std::uint64_t records = config.workload.records * config.instances();
+  const std::uint64_t wanted = records * bytes_per_record(config) / 2;
+  if (wanted <= memory.bytes) return {};
+  return does_not_fit(config, wanted, memory);
 }
 
 Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   std::unique_ptr<PoolSite> site(new PoolSite);
   if (!config.uses_pool() && !config.uses_path()) return site;
   if (!config.plugin.empty() && is_folder(config.pool_path)) return use_folder(config);
-  const bool has_path = config.uses_path();
+  const bool has_path = config.uses_path() && !config.scratch_pool;
   site->directory_ = has_path && !config.uses_pool();
   const std::vector<unsigned> nodes = pool_nodes(config);
   const unsigned parts = config.uses_pool() ? config.options.pool_parts(nodes.size()) : 1;
@@ -187,7 +202,8 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   if (has_path && !(creates_directory && config.force))
     if (auto checked = check_paths(config, paths); !checked) return checked.error();
   if (!config.reuse) {
-    const auto bytes = choose_pool_bytes(config);
+    // Of a simulation it was asked before: what it allocates must not depend on this machine.
+    const auto bytes = choose_pool_bytes(config, config.simulated ? Room() : room_of(config));
     if (!bytes) return bytes.error();
     site->bytes_ = *bytes;
   }
@@ -205,10 +221,10 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   }
 
   PoolOptions options;
-  options.path = has_path ? config.pool_path : "";
+  options.path = config.scratch_pool ? std::string(memory_path) : has_path ? config.pool_path : "";
   options.heap = config.heap;
   options.bytes = site->bytes_;
-  // Simulated time does not see this machine's pages: a scratch pool gets them as it is used.
+  // Simulated time does not see this machine's pages: a scratch pool gets them when used.
   options.huge_pages = config.huge_pages && !config.scratch_pool;
   options.prefault = !config.scratch_pool;
   options.overwrite = config.force;
@@ -223,19 +239,15 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
     for (const std::string& path : paths)
       if (auto made = MadeFile::at(path)) site->made_.push_back(std::move(*made));
   site->created_ = !site->made_.empty();
+  if (config.reuse) leave_pool_when_ended();
   remove_when_ended(site->made_);
-  if (config.scratch_pool) {
-    // Mapped and open it needs no name, and so goes with the process even when that is killed.
-    for (const MadeFile& file : site->made_) file.remove();
-    site->keep();
-  }
   return site;
 }
 
 // A wrapper's files in a directory that the user made for it: neither it nor they are ours to
 // remove. Whether it is empty, load_plugin asks.
 Result<std::unique_ptr<PoolSite>> PoolSite::use_folder(const BenchConfig& config) {
-  const auto bytes = choose_pool_bytes(config);
+  const auto bytes = choose_pool_bytes(config, room_of(config));
   if (!bytes) return bytes.error();
   auto site = std::unique_ptr<PoolSite>(new PoolSite);
   site->bytes_ = *bytes;
@@ -247,6 +259,7 @@ Result<std::unique_ptr<PoolSite>> PoolSite::use_folder(const BenchConfig& config
 void PoolSite::keep() noexcept {
   kept_ = true;
   remove_when_ended({});
+  if (!paths_.empty() && !foreign_) leave_pool_when_ended();
 }
 
 // The files go while the pool still holds its lock: afterwards another run may have replaced them.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/limits.h"
 #include "core/result.h"
 #include "driver/config.h"
 #include "pool/occupant.h"
@@ -23,12 +24,20 @@ namespace perdure::driver {
 /// Records an instance may come to hold: those loaded, and the inserts of all repetitions.
 [[nodiscard]] std::uint64_t expected_records(const BenchConfig& config) noexcept;
 
-/// Bytes that can still be written below `path` (for tmpfs: and held in memory). 0: unknown.
-[[nodiscard]] std::uint64_t free_bytes_for(const std::string& path);
+/// What can still be written to a file at `path` (on tmpfs: and held in memory), counting what
+/// --force would give back.
+[[nodiscard]] Room room_for(const std::string& path);
 
-/// `config.pool_bytes`, or the estimate cut to what is free. Errors: out_of_space, when not even a
-/// lean pool fits.
-[[nodiscard]] Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config);
+/// `config.pool_bytes`, or the estimate; native runs cut it to what there is room for.
+/// Errors: out_of_space, when not even a lean pool fits in `room`.
+[[nodiscard]] Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& room);
+
+/// What the pool of a run may take: of memory, or of the file system that it goes to.
+[[nodiscard]] Room room_of(const BenchConfig& config);
+
+/// Checks that `memory` holds the records of a run that keeps them there and nowhere else.
+/// Errors: out_of_space.
+[[nodiscard]] Result<void> check_memory(const BenchConfig& config, const Room& memory);
 
 /// The pool or directory of one run. What it created is removed again unless `keep` was called: a
 /// half-loaded pool would look like a loaded one. Nothing else ever is: a pool's files are told by

@@ -34,6 +34,51 @@ TEST(PoolSetup, TheSizeGrowsWithRecordsInsertsAndKeyLength) {
   EXPECT_GT(estimated_pool_bytes(config), 4 * 1'000'000ULL * 2056);
 }
 
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+TEST(PoolSetup, TheSizeShrinksToTheRoomThatThereIs) {
+  const BenchConfig config = persistent(1'000'000);
+  const std::uint64_t wanted = estimated_pool_bytes(config);
+  EXPECT_EQ(choose_pool_bytes(config, {}).value(), wanted);
+  EXPECT_EQ(choose_pool_bytes(config, {2 * wanted, "a"}).value(), wanted);
+  const Room tight{wanted - 2 * mebibyte, "a"};
+  EXPECT_LT(choose_pool_bytes(config, tight).value(), tight.bytes);
+  EXPECT_GE(choose_pool_bytes(config, tight).value(), tight.bytes / 10 * 8);
+}
+
+TEST(PoolSetup, WhatDoesNotFitIsRefusedWithTheLimitAndTheRemedies) {
+  BenchConfig config = persistent(10'000'000);
+  config.pool_path = "/somewhere/p";
+  const Room room{100 * mebibyte, "the control group's limit of 300 MiB (/cg/memory.max)"};
+  const auto refused = choose_pool_bytes(config, room);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::out_of_space);
+  for (const char* part : {"/somewhere/p", "100 MiB are free", "limit of 300 MiB (/cg/memory.max)",
+                           "--records", "--pool-bytes", "--pool"})
+    EXPECT_THAT(refused.error().line(), ::testing::HasSubstr(part));
+  config.pool_bytes = 101 * mebibyte;
+  EXPECT_FALSE(choose_pool_bytes(config, room).ok()) << "a size that was asked for never shrinks";
+  config.pool_bytes = 100 * mebibyte;
+  EXPECT_EQ(choose_pool_bytes(config, room).value(), config.pool_bytes);
+}
+
+TEST(PoolSetup, ASimulatedPoolNeverDependsOnTheRoom) {
+  BenchConfig config = persistent(1'000'000);
+  config.simulated.emplace();
+  config.scratch_pool = true;
+  const std::uint64_t wanted = estimated_pool_bytes(config);
+  EXPECT_EQ(choose_pool_bytes(config, {2 * wanted, "a"}).value(), wanted);
+  EXPECT_FALSE(choose_pool_bytes(config, {wanted - 1, "a"}).ok());
+}
+
+TEST(PoolSetup, AnIndexInMemoryNeedsMemoryForItsRecords) {
+  BenchConfig config = persistent(10'000'000);
+  config.index.index_class = IndexClass::in_memory;
+  EXPECT_TRUE(check_memory(config, {}).ok());
+  EXPECT_TRUE(check_memory(config, {1024 * mebibyte, "a"}).ok());
+  EXPECT_FALSE(check_memory(config, {100 * mebibyte, "a"}).ok());
+}
+
 TEST(PoolSetup, MoreThanTheFileSystemHoldsIsRefusedBeforeAnythingIsCreated) {
   BenchConfig config = persistent(1ULL << 45);
   config.pool_path = fs::temp_directory_path() / ("perdure_huge_" + std::to_string(getpid()));

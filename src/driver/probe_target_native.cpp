@@ -1,6 +1,7 @@
 // Probing this machine: pinned threads, the time stamp counter, and memory that is mapped, backed
 // by huge pages where the system gives them, and touched before anything is timed.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,10 @@ struct Region {
 class NativeRig final : public probe::Rig {
  public:
   explicit NativeRig(const ProbeOptions& options) : options_(options), nodes_(numa_nodes()) {
+    // What is remote on a machine of one socket with CXL memory.
+    const std::vector<MemoryNode> far = memory_nodes();
+    if (nodes_.size() == 1 && !far.empty()) far_.node = far.front().number;
+    has_far_ = nodes_.size() == 1 && !far.empty();
     static_cast<void>(driver::Clock::get());  // calibrates
   }
   ~NativeRig() override {
@@ -71,9 +76,10 @@ class NativeRig final : public probe::Rig {
     for (const NumaNode& node : nodes_) most = std::max(most, node.cpus.size());
     return static_cast<unsigned>(most);
   }
-  [[nodiscard]] std::uint64_t room() const noexcept {
-    const std::uint64_t dram = free_bytes_for("");
-    return std::min(dram, device_bytes_ != 0 ? device_bytes_ : free_bytes_for(path_));
+  [[nodiscard]] std::uint64_t room() const {
+    const std::uint64_t dram = memory_room().bytes;
+    if (device_bytes_ != 0) return std::min(dram, device_bytes_);
+    return path_.empty() ? dram : std::min(dram, room_for(path_).bytes);
   }
 
   [[nodiscard]] std::optional<std::string> lacks(const Point& point) const override;
@@ -116,17 +122,22 @@ class NativeRig final : public probe::Rig {
   bool emptied_at_end_ = false;  ///< an empty file says that it may be overwritten again
   Region pm_;
   Region dram_;
+  Region far_;  ///< DRAM of a node without CPUs
+  bool has_far_ = false;
   Region* current_ = nullptr;
   unsigned threads_ = 1;
   std::vector<unsigned> cpus_;
 };
 
-// A folder takes a file that has no name, so nothing stays behind whatever happens; a named file or
-// device is the user's, and is written to only when told so.
+// A folder takes a file that has no name, so nothing stays behind whatever happens, and memory
+// needs not even a folder; a named file or device is the user's, and is written to only when told
+// so.
 Result<void> NativeRig::open_pool() {
-  path_ = options_.pool_path.empty() ? "/dev/shm" : options_.pool_path;
+  path_ = options_.pool_path;
   std::error_code failure;
-  if (fs::is_directory(path_, failure)) {
+  if (path_.empty()) {
+    file_ = File(memfd_create("perdure-probe", MFD_CLOEXEC));
+  } else if (fs::is_directory(path_, failure)) {
     path_ += "/.";
     file_ = File(::open(path_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   } else if (!fs::exists(path_, failure)) {
@@ -163,8 +174,10 @@ std::optional<std::string> NativeRig::lacks(const Point& point) const {
     return "the number of DIMMs that memory is interleaved over cannot be chosen on this machine";
   if (point.prefetch && !*point.prefetch)
     return "switching the prefetchers off needs a privileged register of the processor";
-  if (point.node == probe::Node::remote && nodes_.size() < 2)
-    return "this machine has one NUMA node";
+  if (point.node == probe::Node::remote && nodes_.size() < 2 &&
+      !(has_far_ && point.memory == probe::Memory::dram))
+    return has_far_ ? "this machine has one NUMA node with CPUs: --pool says where PM is"
+                    : "this machine has one NUMA node";
   if (point.threads > most_threads())
     return "this machine has " + std::to_string(most_threads()) + " cores on a node";
   if (point.region_bytes > room() / 5 * 4)
@@ -178,7 +191,10 @@ std::optional<std::string> NativeRig::lacks(const Point& point) const {
 Result<void> NativeRig::grow(Region& region, bool pm, std::uint64_t bytes) {
   if (region.bytes >= bytes) return {};
   bytes = (bytes + huge_page - 1) / huge_page * huge_page;
+  const std::optional<unsigned> wanted =
+      &region == &far_ ? std::optional(region.node) : std::nullopt;
   region = {};
+  const PreferredNode preferred(wanted);
   const NumaNode& home = nodes_.front();
   run_on(home.cpus);  // pages come from the node that touches them first
   if (pm) {
@@ -203,7 +219,10 @@ Result<void> NativeRig::grow(Region& region, bool pm, std::uint64_t bytes) {
   }
   prefault(region.mapping.base(), bytes);
   region.bytes = bytes;
-  region.node = node_of_page(region.mapping.base()).value_or(home.number);
+  region.node = node_of_page(region.mapping.base()).value_or(wanted.value_or(home.number));
+  if (wanted && region.node != *wanted)
+    return Error{ErrorCode::unsupported, "the system places no memory there",
+                 "node " + std::to_string(*wanted), "give --node local"};
   std::vector<unsigned> all;
   for (const NumaNode& node : nodes_) all.insert(all.end(), node.cpus.begin(), node.cpus.end());
   run_on(all);
@@ -212,7 +231,8 @@ Result<void> NativeRig::grow(Region& region, bool pm, std::uint64_t bytes) {
 
 Result<void> NativeRig::prepare(const Point& point) {
   const bool is_pm = point.memory == probe::Memory::pm;
-  current_ = is_pm ? &pm_ : &dram_;
+  const bool is_far = has_far_ && !is_pm && point.node == probe::Node::remote;
+  current_ = is_pm ? &pm_ : is_far ? &far_ : &dram_;
   if (auto grown = grow(*current_, is_pm, point.region_bytes); !grown) return grown;
   if (auto set =
           pm::configure(pm::Durability::adr, point.flush.value_or(pm::detect_flush_instruction()));

@@ -12,7 +12,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "core/units.h"
@@ -238,8 +241,24 @@ class SimulatedTarget final : public ProbeTarget {
   platform::Ablation ablation_;
 };
 
+int answer_pipe = -1;  ///< of the child
+
+// The parent says it, once for all children.
+[[noreturn]] void answer_with_exception() noexcept {
+  std::string_view answer = "{\"error\": \"an exception that nothing caught\"}";
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    answer = "{\"error\": \"the system gives no more memory; raise the limit (ulimit -v)\"}";
+  } catch (...) {
+  }
+  ::_exit(::write(answer_pipe, answer.data(), answer.size()) < 0 ? 1 : 0);
+}
+
 // In the child: measures, writes one line of JSON and leaves without running destructors.
 void SimulatedTarget::serve(const Point& point, int pipe) const {
+  answer_pipe = pipe;
+  std::set_terminate(answer_with_exception);
   SimulatedRig rig(options_, description_.platform, ablation_);
   auto outcome = probe::measure(point, rig, options_.seed);
   Json answer;
@@ -321,6 +340,7 @@ Result<std::vector<Outcome>> SimulatedTarget::measure(const std::vector<Point>& 
       running.push_back(std::move(child).value());
       ++next;
     }
+    if (running.empty()) break;  // not even the first could be started: poll would wait for ever
     std::vector<pollfd> waiting;
     for (const Child& child : running) waiting.push_back({child.pipe, POLLIN, 0});
     if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;

@@ -1,8 +1,7 @@
 // Topology: the cores this process may use, in the order in which threads are pinned to them.
 #pragma once
 
-#include <sched.h>
-
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,10 +20,29 @@ struct Core {
 /// in tests). A machine that does not tell its topology has one core per CPU.
 [[nodiscard]] std::vector<Core> usable_cores(const std::string& sysfs = "/sys");
 
+/// How many threads of this process can run at once: its logical CPUs, or as many as the quota of
+/// its control groups (rounded up) where that is less. `root` stands before every path, for tests.
+[[nodiscard]] unsigned cores_to_use(const std::string& root = "");
+
 /// CPU numbers, one thread after the other: first one CPU of every physical core, package by
 /// package, then their siblings. Two threads on one physical core would share its caches and units
 /// while others idle.
 [[nodiscard]] std::vector<unsigned> pinning_order(std::span<const Core> cores);
+
+/// A mask of CPUs, of as many as the kernel counts: a cpu_set_t ends at 1024.
+class CpuSet {
+ public:
+  explicit CpuSet(std::span<const unsigned> cpus);
+  /// Where the calling thread may run. Empty when the system refuses.
+  [[nodiscard]] static std::optional<CpuSet> of_this_thread();
+  [[nodiscard]] std::vector<unsigned> cpus() const;
+  /// Lets the calling thread run there only. False when the system refuses.
+  bool apply() const noexcept;
+  friend bool operator==(const CpuSet&, const CpuSet&) = default;
+
+ private:
+  std::vector<unsigned long> words_;
+};
 
 /// Pins the calling thread. False when the system refuses.
 bool pin_this_thread(unsigned cpu) noexcept;
@@ -40,8 +58,7 @@ class Confined {
   Confined& operator=(const Confined&) = delete;
 
  private:
-  bool set_ = false;
-  cpu_set_t before_{};
+  std::optional<CpuSet> before_;  ///< empty: nothing was changed
 };
 
 }  // namespace perdure::driver

@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include "core/testing/fake_system.h"
 
 namespace perdure::driver {
 namespace {
@@ -33,6 +37,32 @@ TEST(Topology, ThisMachineHasCores) {
   EXPECT_FALSE(usable_cores().empty());
   EXPECT_EQ(pinning_order(usable_cores()).size(), usable_cores().size());
   EXPECT_FALSE(usable_cores("/nonexistent").empty());
+}
+
+TEST(Topology, MasksGoBeyondACpuSetOfTheLibrary) {
+  const std::vector<unsigned> cpus{0, 63, 64, 1023, 1024, 4095};
+  EXPECT_EQ(CpuSet(cpus).cpus(), cpus);
+  EXPECT_FALSE(pin_this_thread(100'000));
+  const auto here = CpuSet::of_this_thread();
+  ASSERT_TRUE(here.has_value());
+  EXPECT_FALSE(here->cpus().empty());
+  EXPECT_TRUE(here->apply());
+  EXPECT_EQ(CpuSet::of_this_thread(), here);
+}
+
+class FakeQuota : public FakeSystem {};
+
+TEST_F(FakeQuota, ThreadsAreNoMoreThanAQuotaLetsRun) {
+  const auto cores = static_cast<unsigned>(usable_cores().size());
+  EXPECT_EQ(cores_to_use(root_), cores);
+  write("/proc/self/cgroup", "0::/\n");
+  write("/proc/self/mountinfo", "36 35 0:30 / /cg rw - cgroup2 cgroup rw\n");
+  write("/cg/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), 1U);
+  write("/cg/cpu.max", "110000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), std::min(cores, 2U));
+  write("/cg/cpu.max", "100000000 100000\n");
+  EXPECT_EQ(cores_to_use(root_), cores);
 }
 
 cpu_set_t cpus_of_this_thread() {

@@ -144,6 +144,10 @@ void warn_of_host(const BenchConfig& config, const BenchResult& result, bool pin
   else if (config.threads > environment.cores)
     warnings.push_back(
         print("%u threads share %u physical cores", config.threads, environment.cores));
+  if (environment.cpu_quota && environment.cpu_quota->cores < config.threads)
+    warnings.push_back(print("%u threads share the %.2f cores that a control group allows: ",
+                             config.threads, environment.cpu_quota->cores) +
+                       environment.cpu_quota->group);
   if (result.interference)
     for (std::string& warning :
          warnings_of(*result.interference, config.threads, environment.logical_cores))

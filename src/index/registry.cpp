@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/assert.h"
 #include "core/suggest.h"
 
 namespace perdure {
@@ -28,8 +29,85 @@ Error usage(std::string what, std::string where, std::string remedy) {
 template <class Keys>
 Error lacks(const IndexInfo& info, const char* what) {
   return {ErrorCode::unsupported,
-          info.name + " has no " + what + " for " + name_of(Keys::kind) + " keys", "--index",
-          "`perdure list indexes` shows what each index offers"};
+          info.name + " has no " + what + " for " + name_of(Keys::kind) + " keys",
+          "IndexRegistry::find " + info.full_name(),
+          "IndexRegistry::all shows what each index offers"};
+}
+
+Result<void> choose(const IndexInfo& info, IndexOptions& chosen, const std::string& name,
+                    std::optional<std::uint64_t> value, const std::string& text) {
+  const std::string where = "IndexPlace::options " + name + "=" + text;
+  const auto declared = std::ranges::find(info.options, name, &IndexOption::name);
+  if (declared == info.options.end()) {
+    std::vector<std::string> names;
+    for (const IndexOption& option : info.options) names.push_back(option.name);
+    return usage(info.name + " has no option '" + name + "'", where,
+                 suggestion(name, names, "IndexRegistry::all shows the options"));
+  }
+  if (!value || *value < declared->least || *value > declared->most)
+    return usage("'" + text + "' is not a value of " + name, where,
+                 "give a whole number from " + std::to_string(declared->least) + " to " +
+                     std::to_string(declared->most));
+  chosen.set(name, *value);
+  return {};
+}
+
+IndexOptions defaults_of(const IndexInfo& info) {
+  IndexOptions chosen;
+  for (const IndexOption& option : info.options) chosen.set(option.name, option.fallback);
+  return chosen;
+}
+
+std::string listed(const auto& things, const char* before_last) {
+  std::string text;
+  for (std::size_t i = 0; i < things.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == things.size() ? before_last : ", ") + std::string(things[i]);
+  return text;
+}
+
+/// The heaps that an index in a pool works on: a memkind pool keeps nothing.
+std::vector<const char*> suitable_heaps(const IndexInfo& info) {
+  std::vector<const char*> names;
+  for (const HeapKind kind : {HeapKind::slab, HeapKind::pmdk, HeapKind::dram, HeapKind::memkind})
+    if (info.works_on(kind)) names.push_back(name_of(kind));
+  return names;
+}
+
+/// `place` with every option that `info` declares, or what is wrong with it.
+Result<IndexPlace> completed(const IndexInfo& info, const IndexPlace& place) {
+  IndexPlace whole = place;
+  whole.options = defaults_of(info);
+  for (const IndexOptions::Choice& choice : place.options.choices())
+    if (auto chosen =
+            choose(info, whole.options, choice.name, choice.value, std::to_string(choice.value));
+        !chosen)
+      return chosen.error();
+  whole.threads = std::max(whole.threads, 1U);
+  if (!info.locks.empty() && std::ranges::find(info.locks, place.lock) == info.locks.end()) {
+    std::vector<const char*> names;
+    for (const LockKind kind : info.locks) names.push_back(name_of(kind));
+    return usage(info.full_name() + " has no such lock",
+                 std::string("IndexPlace::lock ") + name_of(place.lock),
+                 "choose " + listed(names, " or "));
+  }
+  if (!uses_pool(info.index_class)) return whole;
+  if (place.pool == nullptr)
+    return usage(info.full_name() + " lives in a pool", "IndexPlace::pool",
+                 "make one with Pool::create, or open one");
+  if (!info.works_on(place.pool->heap_kind()))
+    return Error{ErrorCode::unsupported, info.full_name() + " needs a pool with another heap",
+                 place.pool->path().empty() ? "IndexPlace::pool" : place.pool->path(),
+                 "give PoolOptions::heap " + listed(suitable_heaps(info), " or ")};
+  return whole;
+}
+
+/// No block can be had before every root has said what is its own.
+Result<void> check_recovered(const IndexPlace& place) {
+  if (place.pool == nullptr || place.pool->ready()) return {};
+  std::vector<std::string> names;
+  for (const PoolRoot& root : place.pool->roots()) names.push_back("'" + root.name + "'");
+  return usage("the pool is not recovered yet", place.pool->path(),
+               "recover its roots first: " + listed(names, " and "));
 }
 
 }  // namespace
@@ -110,8 +188,9 @@ const char* name_of(IndexClass index_class) noexcept {
 
 std::uint64_t IndexOptions::get(std::string_view name) const {
   const auto found = std::ranges::find(choices_, name, &Choice::name);
-  PERDURE_ASSERT(found != choices_.end());
-  return found == choices_.end() ? 0 : found->value;
+  // In every build: with 0 for a size a tree would never end to split.
+  if (found == choices_.end()) assertion_failed("the option was chosen", __FILE__, __LINE__);
+  return found->value;
 }
 
 void IndexOptions::set(std::string name, std::uint64_t value) {
@@ -155,7 +234,7 @@ Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
   if (std::ranges::find(native_only, name) != native_only.end())
     return Error{ErrorCode::unsupported,
                  std::string(name) + " lives in a foreign library, which no simulation sees",
-                 "--index " + std::string(name), "give --target native"};
+                 "IndexRegistry::find " + std::string(name), "take the native build"};
   std::vector<std::string> names;
   const std::string_view structure = name.substr(0, name.find(':'));
   const auto known = std::ranges::find(list, structure, &IndexInfo::name);
@@ -164,43 +243,33 @@ Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
       if (info.name == structure && !info.mode.empty()) names.push_back(info.mode);
     return usage(std::string(structure) + " has no mode '" +
                      std::string(name.substr(structure.size() + 1)) + "'",
-                 "--mode",
+                 "IndexInfo::mode",
                  suggestion(name.substr(structure.size() + 1), names,
-                            names.empty() ? "leave it out" : "`perdure list indexes` shows them"));
+                            names.empty() ? "leave it out" : "IndexRegistry::all shows them"));
   }
   for (const IndexInfo& info : list)
     if (names.empty() || names.back() != info.name) names.push_back(info.name);
-  return usage("no index is named '" + std::string(name) + "'", "--index",
-               suggestion(name, names, "`perdure list indexes` shows them"));
+  return usage("no index is named '" + std::string(name) + "'", "IndexRegistry::find",
+               suggestion(name, names, "IndexRegistry::all shows them"));
 }
 
 Result<IndexOptions> IndexRegistry::options(const IndexInfo& info,
                                             std::span<const std::string> pairs) {
-  IndexOptions chosen;
-  std::vector<std::string> names;
-  for (const IndexOption& option : info.options) {
-    chosen.set(option.name, option.fallback);
-    names.push_back(option.name);
-  }
+  IndexOptions chosen = defaults_of(info);
   for (const std::string& pair : pairs) {
-    const std::string where = "--option " + pair;
     const auto equals = pair.find('=');
     if (equals == std::string::npos)
-      return usage("an option is name=value", where, "write --option leaf_entries=32");
-    const std::string name = pair.substr(0, equals);
-    const auto declared = std::ranges::find(info.options, name, &IndexOption::name);
-    if (declared == info.options.end())
-      return usage(info.name + " has no option '" + name + "'", where,
-                   suggestion(name, names, "`perdure list indexes` shows the options"));
+      return usage("an option is name=value", "IndexPlace::options " + pair,
+                   "write IndexPlace::options leaf_entries=32");
+    const std::string text = pair.substr(equals + 1);
     std::uint64_t value = 0;
-    const char* const first = pair.data() + equals + 1;
-    const char* const last = pair.data() + pair.size();
-    const auto [end, failure] = std::from_chars(first, last, value);
-    if (failure != std::errc{} || end != last || value < declared->least || value > declared->most)
-      return usage("'" + pair.substr(equals + 1) + "' is not a value of " + name, where,
-                   "give a whole number from " + std::to_string(declared->least) + " to " +
-                       std::to_string(declared->most));
-    chosen.set(name, value);
+    const char* const last = text.data() + text.size();
+    const auto [end, failure] = std::from_chars(text.data(), last, value);
+    const bool whole = failure == std::errc{} && end == last;
+    if (auto known = choose(info, chosen, pair.substr(0, equals),
+                            whole ? std::optional(value) : std::nullopt, text);
+        !known)
+      return known.error();
   }
   return chosen;
 }
@@ -219,6 +288,23 @@ Result<std::unique_ptr<OrderedIndex<Keys>>> compared(
   return recovered;
 }
 
+template <class Keys, class Function>
+Result<std::unique_ptr<OrderedIndex<Keys>>> created(const IndexInfo& info, Function create,
+                                                    const IndexPlace& place) {
+  if (create == nullptr) return lacks<Keys>(info, "creation");
+  if (auto recovered = check_recovered(place); !recovered) return recovered.error();
+  const Result<IndexPlace> whole = completed(info, place);
+  return whole ? create(*whole) : whole.error();
+}
+
+template <class Keys, class Function>
+Result<std::unique_ptr<OrderedIndex<Keys>>> recovered(const IndexInfo& info, Function recover,
+                                                      const IndexPlace& place) {
+  if (recover == nullptr) return lacks<Keys>(info, "recovery");
+  const Result<IndexPlace> whole = completed(info, place);
+  return whole ? compared(recover(*whole), *whole) : whole.error();
+}
+
 }  // namespace
 
 bool IndexInfo::offers(KeyKind kind) const noexcept {
@@ -231,6 +317,11 @@ bool IndexInfo::recovers(KeyKind kind) const noexcept {
   return kind == KeyKind::integer ? recover_integer != nullptr
          : kind == KeyKind::bytes ? recover_bytes != nullptr
                                   : recover_slots != nullptr;
+}
+
+bool IndexInfo::works_on(HeapKind heap) const noexcept {
+  if (heaps.empty()) return heap != HeapKind::memkind || index_class != IndexClass::persistent;
+  return std::ranges::find(heaps, heap) != heaps.end();
 }
 
 bool IndexRegistry::add(IndexInfo info) {
@@ -256,43 +347,37 @@ bool IndexRegistry::add(IndexInfo info) {
 template <>
 Result<std::unique_ptr<IntegerIndex>> create_index<IntegerKeys>(const IndexInfo& info,
                                                                 const IndexPlace& place) {
-  if (info.create_integer == nullptr) return lacks<IntegerKeys>(info, "creation");
-  return info.create_integer(place);
-}
-
-template <>
-Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info,
-                                                           const IndexPlace& place) {
-  if (info.create_bytes == nullptr) return lacks<ByteKeys>(info, "creation");
-  return info.create_bytes(place);
-}
-
-template <>
-Result<std::unique_ptr<SlotIndex>> create_index<SlotKeys>(const IndexInfo& info,
-                                                          const IndexPlace& place) {
-  if (info.create_slots == nullptr) return lacks<SlotKeys>(info, "creation");
-  return info.create_slots(place);
+  return created<IntegerKeys>(info, info.create_integer, place);
 }
 
 template <>
 Result<std::unique_ptr<IntegerIndex>> recover_index<IntegerKeys>(const IndexInfo& info,
                                                                  const IndexPlace& place) {
-  if (info.recover_integer == nullptr) return lacks<IntegerKeys>(info, "recovery");
-  return compared(info.recover_integer(place), place);
+  return recovered<IntegerKeys>(info, info.recover_integer, place);
+}
+
+template <>
+Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info,
+                                                           const IndexPlace& place) {
+  return created<ByteKeys>(info, info.create_bytes, place);
 }
 
 template <>
 Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& info,
                                                             const IndexPlace& place) {
-  if (info.recover_bytes == nullptr) return lacks<ByteKeys>(info, "recovery");
-  return compared(info.recover_bytes(place), place);
+  return recovered<ByteKeys>(info, info.recover_bytes, place);
+}
+
+template <>
+Result<std::unique_ptr<SlotIndex>> create_index<SlotKeys>(const IndexInfo& info,
+                                                          const IndexPlace& place) {
+  return created<SlotKeys>(info, info.create_slots, place);
 }
 
 template <>
 Result<std::unique_ptr<SlotIndex>> recover_index<SlotKeys>(const IndexInfo& info,
                                                            const IndexPlace& place) {
-  if (info.recover_slots == nullptr) return lacks<SlotKeys>(info, "recovery");
-  return compared(info.recover_slots(place), place);
+  return recovered<SlotKeys>(info, info.recover_slots, place);
 }
 
 }  // namespace perdure

@@ -26,7 +26,8 @@ struct IndexOption {
   std::uint64_t most;
 };
 
-/// Chosen values; `IndexRegistry::options` checks names and ranges and fills in defaults.
+/// Chosen values. `create_index` and `recover_index` check names and ranges and fill in the
+/// defaults of what is not chosen.
 class IndexOptions {
  public:
   struct Choice {
@@ -34,7 +35,7 @@ class IndexOptions {
     std::uint64_t value;
   };
 
-  /// The value of an option that the index has declared.
+  /// The value of an option that the index has declared; ends the program if there is none.
   [[nodiscard]] std::uint64_t get(std::string_view name) const;
   void set(std::string name, std::uint64_t value);
   /// Pools for each NUMA node (`node_pools_option`); 0: one for all.
@@ -137,7 +138,7 @@ struct IndexInfo {
   /// each mode, with what the mode says in place of the fields above and below.
   std::vector<IndexMode> modes{};
   Tearing tearing = Tearing::nothing;
-  std::vector<HeapKind> heaps{};  ///< empty: all
+  std::vector<HeapKind> heaps{};  ///< empty: all that keep what the class says
   /// What it can be told to lock with, the first where one mutex is asked for. Empty: it has its
   /// own way, whatever `IndexPlace::lock` says.
   std::vector<LockKind> locks{};
@@ -145,6 +146,8 @@ struct IndexInfo {
   /// "fptree", "hashtable:pmem-trans": what `IndexRegistry::find` takes.
   [[nodiscard]] std::string full_name() const { return mode.empty() ? name : name + ":" + mode; }
   [[nodiscard]] bool offers(KeyKind kind) const noexcept;
+  /// For an index that lives in a pool.
+  [[nodiscard]] bool works_on(HeapKind heap) const noexcept;
   [[nodiscard]] bool recovers(KeyKind kind) const noexcept;
 };
 
@@ -162,6 +165,9 @@ class IndexRegistry {
 };
 
 /// Create or recover for either interface, from code that is a template over the kind of key.
+/// Options that `place` does not name get their defaults. Errors, besides those of the index: usage
+/// (an option, a lock or a pool that it cannot have; create: roots of the pool are not recovered
+/// yet), unsupported (this kind of key, or the pool's heap).
 template <class Keys>
 [[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> create_index(const IndexInfo& info,
                                                                        const IndexPlace& place);

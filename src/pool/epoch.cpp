@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.h"
 #include "pm/hints.h"
 #include "pm/version_lock.h"
 #include "pool/heap.h"

@@ -4,6 +4,7 @@
 #include <libpmem2.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -11,10 +12,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "pool/mapping.h"
@@ -27,36 +26,18 @@ constexpr mode_t file_mode = 0644;
 
 Error io_error(const std::string& path, const char* what) {
   return {ErrorCode::io, std::string(what) + ": " + std::strerror(errno), path,
-          "check the path and its permissions"};
+          "check the path and its permissions, or name another PoolOptions::path"};
 }
 
-Error no_room(const std::string& path, std::uint64_t bytes, std::uint64_t available) {
+Error no_room(const std::string& path, std::uint64_t bytes, const Room& room) {
   constexpr std::uint64_t mib = 1 << 20;
   return {ErrorCode::out_of_space,
-          "the pool needs " + std::to_string(bytes / mib) + " MiB, the file system has " +
-              std::to_string(available / mib) + " MiB free",
-          path, "ask for a smaller pool or free some space"};
-}
-
-std::uint64_t available_memory_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return kib * 1024;
-  }
-  return ~std::uint64_t{0};
-}
-
-// What a new file in `folder` may take. On tmpfs memory counts too: its size limit alone would let
-// an allocation run into the out-of-memory killer.
-std::uint64_t available_bytes(const std::string& folder) {
-  struct statfs system {};
-  if (statfs(folder.c_str(), &system) != 0) return ~std::uint64_t{0};
-  const auto on_disk =
-      static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
-  if (system.f_type != TMPFS_MAGIC) return on_disk;
-  return system.f_blocks == 0 ? available_memory_bytes()
-                              : std::min(on_disk, available_memory_bytes());
+          "the pool needs " + std::to_string(bytes / mib) + " MiB" +
+              (room.bytes == Room::unknown ? ", which the file system does not have"
+                                           : ", and " + std::to_string(room.bytes / mib) +
+                                                 " MiB are free within " + room.bound),
+          path,
+          "make room there, ask for less (PoolOptions::bytes), or name another PoolOptions::path"};
 }
 
 void announce_name_change() {
@@ -69,6 +50,20 @@ std::string folder_of(const std::string& path) {
 }
 
 }  // namespace
+
+Room room_in(const std::string& folder) {
+  struct statfs system {};
+  if (statfs(folder.c_str(), &system) != 0) return {};
+  Room room;
+  if (system.f_type != TMPFS_MAGIC || system.f_blocks != 0)  // 0: a tmpfs without a size
+    room = {
+        static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize),
+        "the file system of " + folder};
+  if (system.f_type != TMPFS_MAGIC || memory_was_looked_at.load(std::memory_order_relaxed))
+    return room;
+  const Room memory = memory_room();
+  return memory.bytes < room.bytes ? memory : room;
+}
 
 File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -84,7 +79,7 @@ Result<File> open_file(const std::string& path) {
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR)
       return Error{ErrorCode::not_found, "no such pool", path,
-                   "check the path; a pool is created by a run without --reuse"};
+                   "check the path; Pool::create makes a pool"};
     if (errno == EISDIR || errno == ENXIO)
       return Error{ErrorCode::foreign, "not a file or device", path, "name a pool file"};
     return io_error(path, "cannot open");
@@ -138,7 +133,7 @@ Result<void> allocate_blocks(const File& file, std::uint64_t bytes, const std::s
   const int failure = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (failure == 0) return {};
   if (failure == ENOSPC || failure == EDQUOT || failure == EFBIG || failure == ENOMEM)
-    return no_room(path, bytes, available_bytes(folder_of(path)));
+    return no_room(path, bytes, room_in(folder_of(path)));
   errno = failure;
   return io_error(path, "cannot allocate space");
 }
@@ -171,36 +166,48 @@ Result<NewFile> NewFile::create(const std::string& path, std::uint64_t bytes, bo
   NewFile made;
   made.path_ = path;
   made.bytes_ = bytes;
-  // Before all else: replacing a device or a folder by a file would harm the whole system.
-  if (const Result<void> vacant = check_vacancy(path, part, overwrite); !vacant)
-    return vacant.error();
   std::uint64_t reclaimable = 0;
-  struct stat status {};
-  if (stat(path.c_str(), &status) == 0) {
-    if (!S_ISREG(status.st_mode)) return occupied(path, Occupant::other_device, overwrite);
-    if (const Result<void> held = made.hold_replaced(path, reclaimable); !held) return held.error();
+  const bool in_memory = path == memory_path;
+  if (!in_memory) {
+    // Before all else: replacing a device or a folder by a file would harm the whole system.
+    if (const Result<void> vacant = check_vacancy(path, part, overwrite); !vacant)
+      return vacant.error();
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0) {
+      if (!S_ISREG(status.st_mode)) return occupied(path, Occupant::other_device, overwrite);
+      if (const Result<void> held = made.hold_replaced(path, reclaimable); !held)
+        return held.error();
+    }
   }
-  const std::string folder = folder_of(made.path_);
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       bytes > limit.rlim_cur)
-    return no_room(path, bytes, limit.rlim_cur);  // growing the file would raise SIGXFSZ
-  const std::uint64_t available = available_bytes(folder);
-  made.needs_room_ = available < bytes;
-  if (available < bytes && !(made.replaced_ && available + reclaimable >= bytes))
-    return no_room(path, bytes, available);
-  made.file_ = File(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, file_mode));
-  if (!made.file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    made.temporary_path_ = made.path_ + ".creating." + std::to_string(getpid());
-    announce_name_change();
-    made.file_ =
-        File(open(made.temporary_path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file_mode));
-    if (!made.file_) made.temporary_path_.clear();
-  }
-  if (!made.file_) return io_error(path, "cannot create");
+    return no_room(path, bytes, {limit.rlim_cur, "ulimit -f"});  // growing it would raise SIGXFSZ
+  const Room room = in_memory ? Room() : room_in(folder_of(made.path_));
+  made.needs_room_ = room.bytes < bytes;
+  if (room.bytes < bytes && !(made.replaced_ && room.bytes + reclaimable >= bytes))
+    return no_room(path, bytes, room);
+  if (const Result<void> opened = in_memory ? made.open_in_memory() : made.open_unnamed(); !opened)
+    return opened.error();
   if (ftruncate(made.file_.get(), static_cast<off_t>(bytes)) != 0)
     return io_error(path, "cannot size the file");
   return made;
+}
+
+Result<void> NewFile::open_in_memory() {
+  file_ = File(memfd_create("perdure-pool", MFD_CLOEXEC));
+  return file_ ? Result<void>() : io_error(path_, "cannot make a file of memory");
+}
+
+Result<void> NewFile::open_unnamed() {
+  file_ = File(open(folder_of(path_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, file_mode));
+  if (!file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    temporary_path_ = path_ + ".creating." + std::to_string(getpid());
+    announce_name_change();
+    file_ = File(open(temporary_path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file_mode));
+    if (!file_) temporary_path_.clear();
+  }
+  return file_ ? Result<void>() : io_error(path_, "cannot create");
 }
 
 Result<void> NewFile::withdraw_replaced() {
@@ -230,6 +237,7 @@ NewFile& NewFile::operator=(NewFile&& other) noexcept {
 // then collapsing them. One present page in each is what it takes; allocated by fallocate, not by a
 // fault, because a fault on a full file system kills the process.
 Result<void> NewFile::fill(bool huge_pages) const {
+  if (path_ == memory_path) return {};
   if (huge_pages) {
     constexpr off_t page_bytes = 4096;
     for (std::uint64_t at = 0; at < bytes_; at += huge_page_size)
@@ -247,6 +255,7 @@ std::string NewFile::interim_path() const {
 }
 
 Result<File> NewFile::publish() {
+  if (path_ == memory_path) return std::move(file_);
   const auto link_to = [&](const std::string& name) {
     announce_name_change();
     return linkat(AT_FDCWD, interim_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;

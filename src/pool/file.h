@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
+#include "core/limits.h"
 #include "core/result.h"
 
 namespace perdure {
@@ -45,10 +47,22 @@ class File {
 [[nodiscard]] Result<std::uint64_t> size_of(const File& file, const std::string& path);
 [[nodiscard]] bool is_device(const File& file);
 
+/// What a new file in `folder` may take: on tmpfs no more than memory, whose limits would otherwise
+/// end in the out-of-memory killer.
+[[nodiscard]] Room room_in(const std::string& folder);
+
+/// Set by a simulation, which looks at this machine's memory before it starts: later, what looking
+/// allocates would move what the simulated threads allocate.
+inline std::atomic<bool> memory_was_looked_at{false};
+
 /// Allocates every block of the file's first `bytes`, so that no later store can meet a full file
 /// system. Errors: out_of_space, io.
 [[nodiscard]] Result<void> allocate_blocks(const File& file, std::uint64_t bytes,
                                            const std::string& path);
+
+/// The path of a pool in memory: its file never has a name, gets its pages as they are used, and is
+/// gone with the pool.
+inline constexpr std::string_view memory_path = "(memory)";
 
 /// Test hook: called before every step after which a killed process leaves other names, or other
 /// marks of who owns them, than before.
@@ -90,11 +104,13 @@ class NewFile {
 
  private:
   NewFile() = default;
+  [[nodiscard]] Result<void> open_in_memory();
+  [[nodiscard]] Result<void> open_unnamed();
   [[nodiscard]] Result<void> hold_replaced(const std::string& path, std::uint64_t& reclaimable);
 
   std::string path_;
   std::uint64_t bytes_ = 0;
-  std::string temporary_path_;  ///< empty: the file has no name at all (O_TMPFILE)
+  std::string temporary_path_;  ///< empty: the file has no name at all (O_TMPFILE, memory)
   bool needs_room_ = false;
   File file_;
   File replaced_;  ///< locked

@@ -30,10 +30,17 @@ class FilePool::Site {
  public:
   [[nodiscard]] static Result<Site> take(const PoolOptions& options, unsigned part,
                                          std::uint64_t bytes) {
-    const std::string path = part_path(options.path, part);
+    const std::string path =
+        options.path == memory_path ? options.path : part_path(options.path, part);
     const bool overwrite = options.overwrite;
     Site site;
     site.path_ = path;
+    if (path == memory_path) {
+      Result<NewFile> made = NewFile::create(path, bytes, overwrite, part);
+      if (!made) return made.error();
+      site.made_ = std::move(*made);
+      return site;
+    }
     if (const Result<void> vacant = check_vacancy(path, part, overwrite); !vacant)
       return vacant.error();
     Result<File> existing = open_file(path);
@@ -77,7 +84,7 @@ class FilePool::Site {
   }
   /// Takes the name back.
   void unpublish() const noexcept {
-    if (!is_device_) static_cast<void>(take_name(path_));
+    if (!is_device_ && path_ != memory_path) static_cast<void>(take_name(path_));
   }
 
  private:

@@ -103,7 +103,7 @@ void finish_part_header(PoolHeader& header) { pm::store_persist(header.clean, 0)
 
 Error foreign_error(const std::string& path) {
   return {ErrorCode::foreign, "not a perdure pool", path,
-          "check the path, or create a pool at another, without --reuse"};
+          "check the path; Pool::create makes a pool at another"};
 }
 
 Result<void> check_header(const PoolHeader& header, std::uint64_t available_bytes,

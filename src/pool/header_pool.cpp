@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.h"
 #include "pool/mapping.h"
 
 namespace perdure {
@@ -117,7 +118,7 @@ Result<void> HeaderPool::add_root(std::string_view name, Reservation& block) {
                  "use 1 to 31 bytes without zeros"};
   if (!ready_)
     return Error{ErrorCode::usage, "the pool is not recovered yet", path_,
-                 "recover every root first"};
+                 "recover its roots first"};
   while (!roots_lock_.lock()) {
   }
   Result<void> result;

@@ -118,6 +118,7 @@ void remove_orphan(const std::string& path, unsigned part, const PoolHeader* fir
 }  // namespace
 
 void remove_leftovers(const std::string& path) {
+  if (path == memory_path) return;
   const std::string first_path = Pool::part_path(path, 0);
   remove_interim_names_of(first_path);
   PoolHeader first;
@@ -143,6 +144,7 @@ void remove_leftovers(const std::string& path) {
 
 Result<ReplacedParts> ReplacedParts::of(const std::string& path, unsigned kept) {
   ReplacedParts parts;
+  if (path == memory_path) return parts;
   PoolHeader first;
   const std::string first_path = Pool::part_path(path, 0);
   struct stat status {};

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,9 +50,15 @@ void in_slices(std::uint64_t units, const Work& work) {
   const std::uint64_t threads = std::clamp<std::uint64_t>(
       std::min<std::uint64_t>(std::thread::hardware_concurrency(), units / worth_a_thread), 1, 8);
   std::vector<std::jthread> helpers;
-  for (std::uint64_t t = 1; t < threads; ++t)
-    helpers.emplace_back([&, t] { work(units * t / threads, units * (t + 1) / threads); });
-  work(0, units / threads);
+  const auto slice = [&](std::uint64_t t) { work(units * t / threads, units * (t + 1) / threads); };
+  for (std::uint64_t t = 1; t < threads; ++t) {
+    try {
+      helpers.emplace_back(slice, t);
+    } catch (const std::system_error&) {
+      slice(t);  // the system gives no more threads
+    }
+  }
+  slice(0);
 }
 
 Error mapping_error(const std::string& path, const char* reason) {

@@ -10,7 +10,7 @@ namespace {
 
 Error keeps_nothing(const std::string& path) {
   return {ErrorCode::unsupported, "a memkind pool keeps nothing, so it has no roots", path,
-          "use --heap slab or pmdk"};
+          "use PoolOptions::heap slab or pmdk"};
 }
 
 }  // namespace

@@ -86,14 +86,14 @@ Error occupied(const std::string& path, Occupant occupant, bool overwrite) {
   switch (occupant) {
     case Occupant::pool:
       return {ErrorCode::exists, "exists already", path,
-              "open it with --reuse, replace it with --force, or name another"};
+              "open it with Pool::open, replace it with PoolOptions::overwrite, or name another"};
     case Occupant::empty_file:
       return {ErrorCode::exists, "exists already, and is empty", path,
-              "replace it with --force, or name another"};
+              "replace it with PoolOptions::overwrite, or name another"};
     case Occupant::other_file:
       return {ErrorCode::exists,
               std::string("is a file that perdure did not make") +
-                  (overwrite ? ", so --force does not replace it" : ""),
+                  (overwrite ? ", so PoolOptions::overwrite does not replace it" : ""),
               path, "name another path, or move the file away"};
     case Occupant::folder:
       return {ErrorCode::foreign, "is a directory", path, "name a file, such as " + in_folder()};
@@ -107,7 +107,7 @@ Error occupied(const std::string& path, Occupant occupant, bool overwrite) {
               "remove the link, or name another path"};
     case Occupant::pm_device:
       return {ErrorCode::exists, "is a device that holds a pool", path,
-              "open it with --reuse, or replace it with --force"};
+              "open it with Pool::open, or replace it with PoolOptions::overwrite"};
     case Occupant::nothing:
       break;
   }
@@ -115,7 +115,8 @@ Error occupied(const std::string& path, Occupant occupant, bool overwrite) {
 }
 
 Result<void> check_vacancy(const std::string& path, unsigned part, bool overwrite) {
-  if (path.empty()) return Error{ErrorCode::usage, "no path for the pool", "--pool", "name a file"};
+  if (path.empty())
+    return Error{ErrorCode::usage, "no path for the pool", "PoolOptions::path", "name a file"};
   const Result<Occupant> there = occupant_of(path);
   if (!there) return there.error();
   if (*there == Occupant::nothing && path.ends_with('/'))

@@ -72,7 +72,7 @@ Result<void> PmdkHeap::register_classes() {
       return Error{ErrorCode::failed,
                    std::string("libpmemobj refuses an allocation class of ") +
                        std::to_string(shape.unit_size) + " bytes: " + pmemobj_errormsg(),
-                   "pmdk heap", "use --heap slab"};
+                   "pmdk heap", "use PoolOptions::heap slab"};
     class_flag_[c] = POBJ_CLASS_ID(shape.class_id);
   }
   return {};

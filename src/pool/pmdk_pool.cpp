@@ -79,7 +79,7 @@ Result<void> check_file(const File& file, const std::string& path, unsigned part
                  "restore the file from a copy, or create a new pool"};
   if (!has_our_layout(descriptor))
     return Error{ErrorCode::foreign, "a libpmemobj pool, but not of perdure", path,
-                 "check the path; a pool is created by a run without --reuse"};
+                 "check the path; Pool::create makes a pool at another"};
   PoolHeader header;
   if (descriptor.root_bytes < sizeof header || descriptor.root_offset % 8 != 0)
     return corrupt_pool(path, "the pool has no root object");

@@ -73,7 +73,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
   if (options.parts != 1 && foreign_heap)
     return Error{ErrorCode::unsupported,
                  std::string("a heap of ") + name_of(options.heap) + " lies in one file",
-                 options.path, "give --heap slab, or one pool"};
+                 options.path, "give PoolOptions::heap slab, or one pool"};
   if (options.heap != HeapKind::dram) remove_leftovers(options.path);
   switch (options.heap) {
     case HeapKind::pmdk:

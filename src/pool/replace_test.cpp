@@ -49,7 +49,7 @@ class ReplacePool : public testing::TestWithParam<HeapKind> {
       EXPECT_EQ(pool.error().code, overwrite ? with : without) << pool.error().line();
       EXPECT_NE(pool.error().remedy, "");
       if (!overwrite) continue;
-      EXPECT_EQ(pool.error().remedy.find("--force"), std::string::npos);
+      EXPECT_EQ(pool.error().remedy.find("PoolOptions::overwrite"), std::string::npos);
     }
     EXPECT_EQ(text_in(folder_.file()), before);
   }
@@ -57,7 +57,7 @@ class ReplacePool : public testing::TestWithParam<HeapKind> {
     const auto refused = Pool::create(options(false));
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, ErrorCode::exists);
-    EXPECT_NE(refused.error().remedy.find("--force"), std::string::npos);
+    EXPECT_NE(refused.error().remedy.find("PoolOptions::overwrite"), std::string::npos);
     EXPECT_TRUE(must(Pool::create(options(true)))->close().ok());
   }
 
@@ -134,8 +134,9 @@ TEST_P(ReplacePool, EachKindOfThingGetsARemedyThatWorks) {
     EXPECT_FALSE(pool.ok()) << path;
     if (pool.ok()) return std::string();
     EXPECT_EQ(pool.error().code, ErrorCode::foreign) << pool.error().line();
-    EXPECT_EQ(pool.error().line().find("--force"), std::string::npos) << pool.error().line();
-    EXPECT_EQ(pool.error().line().find("--reuse"), std::string::npos) << pool.error().line();
+    EXPECT_EQ(pool.error().line().find("PoolOptions::overwrite"), std::string::npos)
+        << pool.error().line();
+    EXPECT_EQ(pool.error().line().find("Pool::open"), std::string::npos) << pool.error().line();
     return pool.error().remedy;
   };
   fs::create_directory(folder_.file("folder"));

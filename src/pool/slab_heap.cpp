@@ -558,7 +558,7 @@ Result<bool> SlabHeap::serve_above(std::atomic<std::uint64_t>& word) {
   while (end > 0 && chunk_is_free(end - 1)) --end;
   if (!kept || *kept > chunks_ || *kept < end)
     return Error{ErrorCode::corrupt, "the heap's high-water mark is damaged", "slab heap",
-                 "restore the pool from a copy, or create a new one with --force"};
+                 "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
   high_water_word_ = &word;
   high_water_ = *kept;
   frozen_chunks_ = *kept;

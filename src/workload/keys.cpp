@@ -79,7 +79,8 @@ KeySpace::KeySpace(const Workload& workload)
       geometric_(workload.keys.mean_bytes != 0),
       longest_(word_bytes),
       ids_(first_absent_id),
-      file_(workload.keys.file_lines) {
+      file_(workload.keys.file_lines),
+      integers_(workload.keys.file_integers) {
   switch (form_) {
     case Keys::Form::prefixed:
       longest_ = prefix_.size() + digits;
@@ -100,6 +101,10 @@ KeySpace::KeySpace(const Workload& workload)
       longest_ = std::min(file_->longest() + 1, longest_key_bytes);
       ids_ = file_->size();
       break;
+    case Keys::Form::integers:
+      PERDURE_ASSERT(integers_ != nullptr);  // open_key_file() comes first
+      ids_ = integers_->size();
+      break;
     default:
       break;
   }
@@ -116,12 +121,19 @@ std::uint64_t KeySpace::unmixed(std::uint64_t word) const noexcept {
 std::uint64_t KeySpace::word(std::uint64_t id) const noexcept {
   PERDURE_ASSERT(!is_bytes(form_));
   if (form_ == Keys::Form::mixed) return mixed(id);
+  if (form_ == Keys::Form::integers) {
+    if (id < ids_) return (*integers_)[id];
+    std::uint64_t absent = mixed(id);
+    while (integers_->find(absent)) ++absent;
+    return absent;
+  }
   return form_ == Keys::Form::golden ? (id + 1) * pibench_multiplier : id;
 }
 
 std::uint64_t KeySpace::id_of(std::uint64_t word) const noexcept {
   PERDURE_ASSERT(!is_bytes(form_));
   if (form_ == Keys::Form::mixed) return unmixed(word);
+  if (form_ == Keys::Form::integers) return integers_->find(word).value_or(first_absent_id);
   return form_ == Keys::Form::golden ? word * inverse_of(pibench_multiplier) - 1 : word;
 }
 

@@ -20,10 +20,12 @@ namespace perdure::workload {
 /// Ids from here on are never inserted.
 inline constexpr std::uint64_t first_absent_id = std::uint64_t{1} << 63;
 
-/// The lines of a key file: one key per line, LF or CRLF, the last line with or without an end.
+/// The lines of a key file: one key per line, LF or CRLF, the last line with or without an end. An
+/// empty line is the empty key.
 class KeyFile {
  public:
-  /// Errors: not_found, io, bad_input (empty file, duplicate key, key over 2048 B: by line).
+  /// Errors: not_found, io, bad_input (empty file, duplicate key, key over 2048 B: by line; and as
+  /// of check_key_text, workload/key_text.h).
   [[nodiscard]] static Result<std::shared_ptr<const KeyFile>> open(
       const std::filesystem::path& path);
   /// The same from text; `name` is what errors call it.
@@ -45,15 +47,34 @@ class KeyFile {
   std::size_t longest_ = 0;
 };
 
+/// The keys of a file of integers: decimal ones as the lines above, none empty, or a SOSD file.
+class IntegerFile {
+ public:
+  /// Errors: as of KeyFile; bad_input also for a line that is no integer of 64 bits without sign.
+  [[nodiscard]] static Result<std::shared_ptr<const IntegerFile>> open(
+      const std::filesystem::path& path);
+  [[nodiscard]] static Result<std::shared_ptr<const IntegerFile>> parse(std::string_view content,
+                                                                        std::string_view name);
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return keys_.size(); }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t line) const noexcept { return keys_[line]; }
+  [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t key) const noexcept;
+
+ private:
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint64_t> sorted_;  ///< lines in key order
+};
+
 /// The bijection between ids and keys of a workload. Copies are cheap.
 class KeySpace {
  public:
-  /// For keys.form == file the key file is open.
+  /// For keys from a file that file is open.
   explicit KeySpace(const Workload& workload);
 
   /// Integer forms: the key of `id`.
   [[nodiscard]] std::uint64_t word(std::uint64_t id) const noexcept;
-  /// Integer forms: the id of a key (every word is some id's key).
+  /// Integer forms: the id of a key (every word is some id's key; of integers of a file those that
+  /// are not there have ids from 2^63).
   [[nodiscard]] std::uint64_t id_of(std::uint64_t word) const noexcept;
 
   /// Byte forms: writes the key of `id` to `out`, which has room for longest() bytes, and returns
@@ -89,6 +110,7 @@ class KeySpace {
   std::size_t longest_;
   std::uint64_t ids_;
   std::shared_ptr<const KeyFile> file_;
+  std::shared_ptr<const IntegerFile> integers_;
 };
 
 /// Values that verification can check: the word of (id, version) is the version, hidden under a

@@ -140,8 +140,6 @@ TEST(KeyFile, ReadsEveryFormOfLine) {
   const auto empty_key = KeyFile::parse("x\n\ny\n", "k").value();
   EXPECT_EQ(empty_key->size(), 3U);
   EXPECT_EQ(empty_key->find(""), 1U);
-  const auto zero = KeyFile::parse(std::string("a\0b\na\n", 6), "k").value();
-  EXPECT_EQ((*zero)[0], std::string_view("a\0b", 3));
   EXPECT_TRUE(KeyFile::parse(std::string(2048, 'k') + "\r\n", "k").ok());
 }
 
@@ -157,6 +155,90 @@ TEST(KeyFile, NamesTheLineThatIsWrong) {
   EXPECT_FALSE(KeyFile::parse("a\r\na\n", "keys.txt").ok());
   EXPECT_EQ(KeyFile::open("/nonexistent/keys").error().code, ErrorCode::not_found);
   EXPECT_EQ(KeyFile::open("/tmp").error().code, ErrorCode::bad_input);
+}
+
+TEST(KeyFile, SaysWhatAFileIsThatIsNoText) {
+  using std::string_literals::operator""s;
+  struct Case {
+    std::string content;
+    const char* says;
+  };
+  const std::array cases = std::to_array<Case>({
+      {"\x1f\x8b\x08 packed", "k:1: is compressed: gzip; gunzip -c k > keys.txt"},
+      {"\x28\xb5\x2f\xfd packed", "k:1: is compressed: zstd; zstd -dc k > keys.txt"},
+      {"\xfd\x37zXZ\0 packed"s, "k:1: is compressed: xz; xz -dc k > keys.txt"},
+      {"\xff\xfe\x31\0\n\0"s, "k:1: is UTF-16; iconv -f UTF-16 -t UTF-8 k > keys.txt"},
+      {"1\0\n\0002\0\n\0"s, "UTF-16 without a byte order mark; iconv -f UTF-16LE"},
+      {"\0001\0\n\0002\0\n"s, "UTF-16 without a byte order mark; iconv -f UTF-16BE"},
+      {"\xef\xbb\xbf"
+       "1\n",
+       "k:1: starts with a byte order mark (UTF-8)"},
+      {"1\r2\r3", "k:1: its lines end in CR alone; tr '\\r' '\\n' < k > keys.txt"},
+      {"1\n2\nab\0\x01\x02 cd\n"s, "k:3: is binary: it has zero bytes"},
+      {"# YCSB\nrecordcount=1000\n",
+       "k:1: is a property file of YCSB, and holds no keys; give "
+       "--workload ycsb-a"},
+  });
+  for (const auto& [content, says] : cases) {
+    const auto lines = KeyFile::parse(content, "k");
+    ASSERT_FALSE(lines.ok()) << says;
+    EXPECT_EQ(lines.error().code, ErrorCode::bad_input);
+    EXPECT_NE(lines.error().line().find(says), std::string::npos) << lines.error().line();
+    EXPECT_EQ(IntegerFile::parse(content, "k").error().line(), lines.error().line());
+  }
+  EXPECT_EQ(KeyFile::open("/dev/zero").error().line(),
+            "/dev/zero: the key file is a device, a pipe or a socket; write its keys to a file, "
+            "and name that");
+}
+
+TEST(IntegerFile, ReadsDecimalLinesAndSosd) {
+  const std::array<std::uint64_t, 4> words{3, 7, 0, ~std::uint64_t{0}};
+  const std::string_view binary(reinterpret_cast<const char*>(words.data()), sizeof words);
+  for (const std::string_view content :
+       {binary, std::string_view("7\r\n0\r\n18446744073709551615")}) {
+    const auto keys = IntegerFile::parse(content, "k");
+    ASSERT_TRUE(keys.ok()) << keys.error().line();
+    ASSERT_EQ((*keys)->size(), 3U);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ((**keys)[i], words[i + 1]);
+      EXPECT_EQ((*keys)->find(words[i + 1]), i);
+    }
+    EXPECT_EQ((*keys)->find(8), std::nullopt);
+  }
+  EXPECT_NE(KeyFile::parse(std::string(binary), "k").error().line().find("--key-kind integer"),
+            std::string::npos);
+}
+
+TEST(IntegerFile, NamesTheLineThatIsNoKey) {
+  const auto line_of = [](const char* content) {
+    return IntegerFile::parse(content, "k").error().line();
+  };
+  EXPECT_TRUE(line_of("1\n-2\n").starts_with("k:2: the key is negative; keys are 0 to 1844"));
+  EXPECT_TRUE(line_of("1\n18446744073709551616\n").starts_with("k:2: the key does not fit"));
+  EXPECT_TRUE(line_of("1\n2\n\n").starts_with("k:3: the line is empty; "));
+  EXPECT_TRUE(line_of("key\n1\n").starts_with("k:1: the key is no whole number in decimal; "));
+  EXPECT_TRUE(line_of("1 \n").starts_with("k:1: the key is no whole number in decimal; "));
+  EXPECT_TRUE(line_of("5\n6\n05\n").starts_with("k:3: the key is that of line 1 again; "));
+  EXPECT_TRUE(line_of("").starts_with("k: the key file is empty; "));
+}
+
+TEST(KeySpace, AbsentIntegersOfAFileAreNotInIt) {
+  Workload workload;
+  workload.keys.form = Keys::Form::integers;
+  std::string content;
+  for (int key = 0; key < 100; ++key) content += std::to_string(key * 3) + "\n";
+  workload.keys.file_integers = IntegerFile::parse(content, "k").value();
+  const KeySpace keys(workload);
+  EXPECT_EQ(keys.ids(), 100U);
+  EXPECT_EQ(keys.word(5), 15U);
+  EXPECT_EQ(keys.id_of(15), 5U);
+  Rng rng(6);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t id = keys.absent_id(rng());
+    EXPECT_GE(id, first_absent_id);
+    EXPECT_EQ(workload.keys.file_integers->find(keys.word(id)), std::nullopt);
+    EXPECT_GE(keys.id_of(keys.word(id)), first_absent_id);
+  }
 }
 
 TEST(KeySpace, AbsentKeysOfAFileAreNoLines) {

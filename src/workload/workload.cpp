@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<const char*, 5> distribution_names{"uniform", "zipfian", "self_similar",
                                                         "latest", "sequential"};
-constexpr std::array<const char*, 6> form_names{"mixed",    "golden", "sequential",
+constexpr std::array<const char*, 7> form_names{"mixed",    "golden", "sequential", "integers",
                                                 "prefixed", "random", "file"};
 constexpr std::size_t prefixed_digits = 20;
 
@@ -77,7 +77,7 @@ Result<void> validate_keys(const Keys& keys) {
       return usage("the mean length " + std::to_string(keys.mean_bytes) + " is out of range",
                    "keys.mean_length", "use one between the shortest and the longest");
   }
-  if (keys.form == Keys::Form::file && keys.file.empty())
+  if (keys.from_file() && keys.file.empty())
     return usage("no key file is given", "keys.file", "name a file with one key per line");
   return {};
 }
@@ -116,7 +116,7 @@ Result<void> validate(const Workload& workload) {
   const bool adds = mix.has(Operation::insert) || mix.has(Operation::upsert);
   const bool needs_records =
       !adds && mix.parts_per_billion[Operation::lookup_negative] != whole_share;
-  if (workload.records == 0 && needs_records && workload.keys.form != Keys::Form::file)
+  if (workload.records == 0 && needs_records && !workload.keys.from_file())
     return usage("no records to operate on", "records", "load some, or insert in the mix");
   if (workload.operations > most_operations)
     return usage("more than 2^60 operations", "operations", "use fewer, or a limit in seconds");
@@ -136,10 +136,20 @@ Result<void> validate(const Workload& workload) {
 }
 
 Result<void> open_key_file(Workload& workload) {
-  if (workload.keys.form != Keys::Form::file) return {};
-  auto opened = KeyFile::open(workload.keys.file);
-  if (!opened) return opened.error();
-  const std::uint64_t lines = (*opened)->size();
+  Keys& keys = workload.keys;
+  if (!keys.from_file()) return {};
+  std::uint64_t lines = 0;
+  if (keys.form == Keys::Form::integers) {
+    auto opened = IntegerFile::open(keys.file);
+    if (!opened) return opened.error();
+    keys.file_integers = std::move(*opened);
+    lines = keys.file_integers->size();
+  } else {
+    auto opened = KeyFile::open(keys.file);
+    if (!opened) return opened.error();
+    keys.file_lines = std::move(*opened);
+    lines = keys.file_lines->size();
+  }
   if (workload.records == 0) workload.records = lines;
   const std::uint64_t inserts = apportion(workload.mix, workload.operations)[Operation::insert];
   if (workload.records > lines || inserts > lines - workload.records)
@@ -147,8 +157,7 @@ Result<void> open_key_file(Workload& workload) {
                  "the key file has " + std::to_string(lines) + " keys, and " +
                      std::to_string(workload.records) + " records and " + std::to_string(inserts) +
                      " inserts need one each",
-                 workload.keys.file.string(), "load or insert fewer, or add lines"};
-  workload.keys.file_lines = std::move(*opened);
+                 keys.file.string(), "load or insert fewer, or add lines"};
   return {};
 }
 
@@ -209,7 +218,7 @@ Result<Keys> parse_keys(std::string_view text, std::string_view where) {
         if (*mean == 0) return usage("a mean length of 0", where, "write it as in 8-256~21");
         keys.mean_bytes = *mean;
       }
-    } else if (keys.form == Keys::Form::file) {
+    } else if (keys.from_file()) {
       keys.file = given;
     } else {
       const std::string name = form_names[*form];
@@ -250,7 +259,7 @@ nlohmann::json json_of(const Workload& workload) {
     key["max_bytes"] = keys.max_bytes;
     if (keys.mean_bytes != 0) key["mean_bytes"] = keys.mean_bytes;
   }
-  if (keys.form == Keys::Form::file) key["file"] = keys.file.string();
+  if (keys.from_file()) key["file"] = keys.file.string();
   const Distribution& distribution = workload.distribution;
   nlohmann::json result = {{"name", workload.name},
                            {"records", workload.records},

@@ -20,6 +20,7 @@
 namespace perdure::workload {
 
 class KeyFile;
+class IntegerFile;
 
 /// Which of the inserted keys an operation picks.
 struct Distribution {
@@ -45,6 +46,7 @@ struct Keys {
     golden,      ///< integer: (id + 1) x 11400714819323198393, PiBench's golden-ratio hash: a
                  ///< low-discrepancy sequence and not random, for comparison with published figures
     sequential,  ///< integer: the id itself
+    integers,    ///< integer: number `id` of a file
     prefixed,    ///< bytes: `prefix`, then the mixed id as 20 decimal digits
     random,      ///< bytes: random bytes, any content, of min_bytes..max_bytes
     file,        ///< bytes: line `id` of a file
@@ -55,8 +57,13 @@ struct Keys {
   std::size_t max_bytes = 16;                 ///< random: .. 2048
   std::size_t mean_bytes = 0;                 ///< random: 0: every length is as frequent; else
                                               ///< longer ones are ever rarer (geometric)
-  std::filesystem::path file;                 ///< file
+  std::filesystem::path file;                 ///< file, integers
   std::shared_ptr<const KeyFile> file_lines;  ///< file: filled in by open_key_file()
+  std::shared_ptr<const IntegerFile> file_integers;  ///< integers: likewise
+
+  [[nodiscard]] bool from_file() const noexcept {
+    return form == Form::file || form == Form::integers;
+  }
 };
 [[nodiscard]] const char* name_of(Keys::Form form) noexcept;
 /// True for prefixed, random and file: the workload needs an index of byte-string keys.
@@ -113,9 +120,9 @@ struct Workload {
 /// Errors: usage; `where` names the setting as the TOML does ("keys.theta", "mix", "records").
 [[nodiscard]] Result<void> validate(const Workload& workload);
 
-/// For keys.form == file: reads the lines and sets keys.file_lines; else nothing. records == 0
-/// means every line. Errors: not_found, bad_input (a duplicate or too long key, by line; too few
-/// lines for the records).
+/// For keys from a file: reads it and sets keys.file_lines or keys.file_integers; else nothing.
+/// records == 0 means every line. Errors: not_found, bad_input (a duplicate or too long key, by
+/// line; too few lines for the records).
 [[nodiscard]] Result<void> open_key_file(Workload& workload);
 
 /// Reads a TOML file (workloads/*.toml), strictly. A relative key file is relative to the TOML.
@@ -132,7 +139,7 @@ struct Workload {
                                                       std::string_view where = "--distribution");
 
 /// Reads "mixed", "golden", "sequential", "prefixed:user", "random:16", "random:8-2048",
-/// "file:names.txt". Errors: usage, with `where`.
+/// "file:names.txt", "integers:numbers.txt". Errors: usage, with `where`.
 [[nodiscard]] Result<Keys> parse_keys(std::string_view text, std::string_view where = "--keys");
 
 /// Reads "100" or "1-100". Errors: usage, with `where`.

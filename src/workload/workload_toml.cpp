@@ -17,6 +17,7 @@
 #include "core/suggest.h"
 #include "core/toml.h"
 #include "core/units.h"
+#include "workload/key_text.h"
 #include "workload/workload.h"
 
 namespace perdure::workload {
@@ -134,7 +135,7 @@ Result<Workload> Reader::read(std::string_view text) {
   if (const auto read = read_table(table, "", top_settings); !read) return read.error();
   if (!place_of_.contains("mix")) workload_.mix = Mix::lookups_only();
   if (!place_of_.contains("records")) {
-    if (workload_.keys.form != Keys::Form::file)
+    if (!workload_.keys.from_file())
       return bad("records is missing", file_.string() + ":1",
                  "say how many to load before the run, as in records = 1_000_000");
     workload_.records = 0;
@@ -364,7 +365,7 @@ Result<void> Reader::check_effects() const {
        {"keys.prefix", form == Form::prefixed, "prefixed keys"},
        {"keys.length", form == Form::random, "random keys"},
        {"keys.mean_length", form == Form::random, "random keys"},
-       {"keys.file", form == Form::file, "keys from a file"},
+       {"keys.file", workload_.keys.from_file(), "keys from a file"},
        {"scan.count", workload_.mix.has(Operation::scan), "a mix with scans"}}};
   for (const Rule& rule : rules) {
     const auto at = place_of_.find(rule.setting);
@@ -391,6 +392,9 @@ Result<Workload> load_workload(const std::filesystem::path& path) {
   if (in) text.assign(std::istreambuf_iterator<char>(in), {});
   if (!in)
     return Error{ErrorCode::io, std::strerror(errno), path.string(), "check its permissions"};
+  if (is_ycsb_properties(text))
+    return Error{ErrorCode::bad_input, "is a property file of YCSB", path.string() + ":1",
+                 "give --workload ycsb-a or another of workloads/, or write it as one of these"};
   return parse_workload(text, path);
 }
 

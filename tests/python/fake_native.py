@@ -35,6 +35,22 @@ ENVIRONMENT: dict[str, Any] = {
     "medium": "tmpfs", "huge_pages": "anonymous madvise, shared memory never",
     "governor": "unknown", "host_fingerprint": "00112233aabbccdd",
 }  # fmt: skip
+# The names of a simulation's counters.
+TIMES = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
+         "aborted_transactions", "total")  # fmt: skip
+RATIOS = ("ewr", "err", "ebr_read", "ebr_write", "rwr", "buffer_read_hit_ratio",
+          "buffer_write_hit_ratio", "buffer_hit_ratio")  # fmt: skip
+COUNTED = ("loads", "stores", "atomics", "l1_hits", "l1_misses", "l2_hits", "l2_misses", "llc_hits",
+           "llc_misses", "tlb_misses", "flushes", "fences", "streaming_stores", "upi_bytes",
+           "transaction_commits")  # fmt: skip
+OF_MEMORY = ("controller_read_bytes", "controller_write_bytes", "media_read_bytes",
+             "media_write_bytes", "buffer_read_hits", "buffer_read_misses", "buffer_write_hits",
+             "buffer_write_misses", "read_modify_writes", "wear_levelling_stalls",
+             "directory_writes")  # fmt: skip
+PER_OPERATION = ("loads", "stores", "atomics", "flushes", "fences", "streaming_stores",
+                 "llc_misses", "upi_bytes", "transaction_commits", "transaction_aborts",
+                 "pm_controller_read_bytes", "pm_controller_write_bytes", "pm_media_read_bytes",
+                 "pm_media_write_bytes", "dram_read_bytes", "dram_write_bytes")  # fmt: skip
 
 
 def main() -> int:
@@ -130,11 +146,20 @@ def record(flags: dict[str, str]) -> dict[str, Any]:
         "configuration": {
             "index": index,
             "options": {},
+            "plugin": None, "pool": None, "pool_bytes": 2**30, "reuse": False, "bulk_load": False,
             "heap": flags.get("heap", "slab"),
             "durability": "adr",
-            "workload": {"name": "custom", "records": records, "mix": mix},
+            "huge_pages": True, "threads": threads, "parallel": "shared", "lock": None,
+            "pinned": True, "loop": "closed", "rate_ops_s": None, "arrivals": None,
+            "seconds": 0.3, "operations": None, "warmup_seconds": 0.0, "repetitions": 3,
+            "verify": False, "check": False, "histograms": False,
+            "workload": {
+                "name": "custom", "records": records, "seed": 7, "mix": mix,
+                "distribution": "uniform", "keys": {"kind": "integer", "form": "mixed"},
+                "value_bytes": 8, "load_order": "random",
+            },
         },
-        "build": {"version": "0.1.0", "commit": "abc123", "dirty": False, "compiler": "GNU 12.2.0",
+        "build": {"version": "0.1.0", "commit": "unknown", "dirty": False, "compiler": "GNU 12.2.0",
                   "flags": "-O3 -DNDEBUG", "type": "Release", "kind": "native"},
         "load": {"seconds": 0.1, "throughput_ops_s": base, "records": records, "failed": 0},
         "recovery": None,
@@ -154,11 +179,21 @@ def record(flags: dict[str, str]) -> dict[str, Any]:
 
 def simulated(document: dict[str, Any], target: str) -> dict[str, Any]:
     """As perdure-sim would say it: no host, and why each operation took its time."""
-    per_operation = {"time_ns": {"compute": 100.0, "media": 200.0, "total": 300.0},
-                     "flushes": 2.0, "fences": 1.0, "llc_misses": 3.0}  # fmt: skip
+    split = dict.fromkeys(TIMES, 0.0) | {"compute": 100.0, "media": 200.0, "total": 300.0}
+    aborts = dict.fromkeys(("conflict", "capacity", "explicit", "flush", "other"), 0.0)
+    per_operation = dict.fromkeys(PER_OPERATION, 0.0) | {
+        "time_ns": split, "flushes": 2.0, "fences": 1.0, "llc_misses": 3.0, "aborts": aborts,
+    }  # fmt: skip
+    memory = dict.fromkeys(OF_MEMORY, 0)
+    counters = {**dict.fromkeys(COUNTED, 0), "aborts": aborts, "dram": memory, "pm": memory}
     for one in document["repetitions"]:
-        one["simulation"] = {"per_operation": per_operation, "ratios": {"ewr": 0.5}}
-    platform = {"title": "An imagined server", "persistence_domain": "adr"}
+        one["simulation"] = {"counters": counters, "per_operation": per_operation,
+                             "ratios": dict.fromkeys(RATIOS, 0.5), "time_ns": split}  # fmt: skip
+    platform = {
+        "name": target, "title": "An imagined server", "fingerprint": "0123456789abcdef",
+        "persistence_domain": "adr", "clock_ghz": 2.0, "cpus": [0], "pool_node": 0, "dram_node": 0,
+        "carrier": "fibers", "warm": True, "guard": False, "ablations": [],
+    }  # fmt: skip
     return document | {"target": target, "environment": None, "platform": platform}
 
 
@@ -182,6 +217,7 @@ def repetition(mix: dict[str, float], throughput: float, noise: random.Random) -
         "attempted_ops_s": throughput * 1.01,
         "failed_ops_s": throughput * 0.01,
         "operations": operations,
+        "simulation": None,
         "timeline": [{"second": 0.1 * i, "operations": round(throughput / 10)} for i in (1, 2, 3)],
     }
 

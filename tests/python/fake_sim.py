@@ -40,7 +40,13 @@ def main() -> int:
         index = {"name": "fptree", "index_class": "persistent", "recovers": True,
                  "ordered": True, "key_kinds": ["integer", "bytes"], "heaps": [],
                  "tearing": "nothing"}  # fmt: skip
-        print(json.dumps([index, {"name": "null", "index_class": "harness", "recovers": False}]))
+        # To be simulated in a study; nothing that `crash` or `advise` would choose by itself.
+        second = index | {"name": "lbtree", "recovers": False, "key_kinds": ["slots"]}
+        print(
+            json.dumps(
+                [index, second, {"name": "null", "index_class": "harness", "recovers": False}]
+            )
+        )
         return 0
     if command in ("crash", "probe") and not arguments:
         print(f"perdure: {command} needs flags", file=sys.stderr)

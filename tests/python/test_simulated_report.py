@@ -30,20 +30,19 @@ CLAIM = {
 
 def run(index: str, threads: int, throughput: float, target: str = "sim:optane") -> dict[str, Any]:
     """A kept cell with a made-up simulation."""
-    record = fake_native.record({"index": index, "threads": str(threads), "mix": "insert=1"})
-    per_operation = {
-        "time_ns": {part: 10.0 * (i + 1) for i, part in enumerate(PARTS)},
+    record = fake_native.simulated(
+        fake_native.record({"index": index, "threads": str(threads), "mix": "insert=1"}), target
+    )
+    repetition = record["repetitions"][0]
+    simulation = repetition["simulation"]
+    simulation["per_operation"] |= {
+        "time_ns": {part: 10.0 * (i + 1) for i, part in enumerate(PARTS)} | {"total": 450.0},
         "flushes": 2.5, "fences": 2.0, "llc_misses": 3.25, "transaction_aborts": 0.125,
         "pm_controller_read_bytes": 256.0, "pm_controller_write_bytes": 128.0,
         "pm_media_read_bytes": 512.0, "pm_media_write_bytes": 1024.0,
     }  # fmt: skip
-    simulation = {"per_operation": per_operation, "ratios": {"ewr": 0.4375, "rwr": 0.5}}
-    repetition = record["repetitions"][0] | {
-        "throughput_ops_s": throughput, "simulation": simulation,
-    }  # fmt: skip
-    platform = {"title": "An imagined server", "persistence_domain": "adr"}
-    record |= {"target": target, "environment": None, "repetitions": [repetition]}
-    record["platform"] = platform
+    simulation["ratios"] |= {"ewr": 0.4375, "rwr": 0.5}
+    record["repetitions"] = [repetition | {"throughput_ops_s": throughput}]
     labels = {"index": index, "threads": str(threads), "workload": "insert"}
     return {"key": f"{index}{threads}", "labels": labels, "command": f"./perdure bench {index}",
             "record": record}  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_study_runs_each_cell_on_its_target(sim_cli: Cli, both: Path, tmp_path
     assert len(kept) == 8
     for one in kept:
         assert one["record"]["target"] == one["labels"]["target"]
-        assert ("simulation" in one["record"]["repetitions"][0]) == (
+        assert (one["record"]["repetitions"][0]["simulation"] is not None) == (
             one["labels"]["target"] == "sim:optane"
         )
 

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import STUDY
-from perdure import flags, native
+from perdure import flags, native, simulator
 from perdure import study as studies
 from perdure.errors import InputError
 from perdure.study import Cell
+from perdure.study_names import Listing
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -202,9 +204,19 @@ direction = "above"
 """
 
 
-def listing(*names: str) -> studies.Listing:
-    entries = {n: {"name": n, "index_class": "persistent", "options": []} for n in names}
+def listing(*names: str, options: dict[str, str] | None = None) -> Listing:
+    """A build that has these indexes, with at most one option each."""
+    entries: dict[str, dict[str, Any]] = {
+        n: {"name": n, "index_class": "persistent",
+            "options": [{"name": o} for i, o in (options or {}).items() if i == n]}
+        for n in names
+    }  # fmt: skip
     return lambda _kind: entries
+
+
+@pytest.fixture(autouse=True)
+def any_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator, "describe", lambda platform: {"name": platform})
 
 
 def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Path) -> None:
@@ -218,13 +230,15 @@ def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Pat
 
 
 def test_an_index_that_is_not_optional_is_never_left_out(tmp_path: Path) -> None:
-    study = studies.load(write(tmp_path, LARGE), indexes=listing("hot"))
-    assert "fptree" in {c.labels["index"] for c in study.cells}
+    with pytest.raises(InputError, match=r"study.toml:14: unknown index 'fptree'"):
+        studies.load(write(tmp_path, LARGE), indexes=listing("hot"))
 
 
 def test_cells_with_an_option_that_an_optional_index_lacks_are_left_out(tmp_path: Path) -> None:
     text = LARGE.replace('rate = "40M"', "option = { pools = 1 }")
-    study = studies.load(write(tmp_path, text), indexes=listing("fptree", "hot"))
+    study = studies.load(
+        write(tmp_path, text), indexes=listing("fptree", "hot", options={"fptree": "pools"})
+    )
     assert study.left_out == ["the option pools of hot (not in this build)"]
     kept = {(c.labels["index"], c.labels["workload"]) for c in study.cells}
     assert kept == {("fptree", "lookup"), ("fptree", "strings"), ("hot", "lookup")}

@@ -1,4 +1,5 @@
 // DPTree's bulk load: a merge into an empty base tree, past logs and buffer trees.
+#include "core/assert.h"
 #include "index/dptree/merge.h"
 #include "index/reference/bulk_check.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/assert.h"
 #include "index/record/batch.h"
 #include "index/record/index_root.h"
 #include "index/record/leaf_order.h"

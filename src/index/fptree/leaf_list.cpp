@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/assert.h"
 #include "index/record/leaf_order.h"
 
 namespace perdure::fptree {

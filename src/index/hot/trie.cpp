@@ -8,6 +8,8 @@
 #include <new>
 #include <type_traits>
 
+#include "core/assert.h"
+
 namespace perdure::hot {
 namespace {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/assert.h"
+
 namespace perdure {
 namespace {
 

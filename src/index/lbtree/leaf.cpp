@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "core/assert.h"
+
 namespace perdure::lbtree {
 namespace {
 

@@ -108,7 +108,8 @@ bool could_be_leaf(const Pool& pool, std::uint64_t offset) noexcept {
 
 Error damaged(const Pool& pool, const char* what, std::uint64_t offset) {
   return {ErrorCode::corrupt, std::string(what) + " at offset " + std::to_string(offset),
-          pool.path(), "restore the pool from a copy, or create a new one with --force"};
+          pool.path(),
+          "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
 }
 
 template <class Keys>

@@ -40,7 +40,7 @@ Error error_of(int failure, const std::string& what, const std::string& path) {
     case MDB_PAGE_NOTFOUND:
       return {ErrorCode::corrupt, text, path, "restore the directory or create a new index"};
     case ENOENT:
-      return {ErrorCode::not_found, text, path, "create an index without --reuse"};
+      return {ErrorCode::not_found, text, path, "create_index makes an index"};
     default:
       return {ErrorCode::io, text, path, "check the path, its permissions and its file system"};
   }

@@ -2,6 +2,7 @@
 #include <array>
 #include <new>
 
+#include "core/assert.h"
 #include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
 #include "index/reference/bulk_check.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/assert.h"
 #include "index/pactree/pactree.h"
 #include "index/record/leaf_order.h"
 #include "index/record/separator.h"

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/assert.h"
 #include "index/index.h"
 #include "index/pactree/node.h"
 #include "index/record/record_store.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/assert.h"
 #include "index/pactree/pactree.h"
 #include "index/record/test_store.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/assert.h"
 #include "core/rng.h"
 #include "pm/pm.h"
 
@@ -52,11 +53,15 @@ Result<IndexRoot> read_index_root(const Pool& pool, std::string_view root_name,
   const std::vector<PoolRoot> roots = pool.roots();
   const auto found = std::ranges::find(roots, root_name, &PoolRoot::name);
   const std::string name(root_name);
-  if (found == roots.end())
+  if (found == roots.end()) {
+    std::string others;
+    for (const PoolRoot& root : roots) others += (others.empty() ? "'" : ", '") + root.name + "'";
     return Error{ErrorCode::not_found, "the pool has no root '" + name + "'", pool.path(),
-                 "create the index first"};
-  const Error corrupt{ErrorCode::corrupt, "root '" + name + "' is damaged", pool.path(),
-                      "restore the pool from a copy, or create a new one with --force"};
+                 others.empty() ? "it has none: create the index first" : "it has " + others};
+  }
+  const Error corrupt{
+      ErrorCode::corrupt, "root '" + name + "' is damaged", pool.path(),
+      "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
   IndexRoot root{};
   if (found->bytes < sizeof root || !pool.contains(found->offset, sizeof root)) return corrupt;
   std::memcpy(&root, pool.base() + found->offset, sizeof root);
@@ -64,7 +69,7 @@ Result<IndexRoot> read_index_root(const Pool& pool, std::string_view root_name,
   const std::string held(name_in(root));
   if (held != kind.index)
     return Error{ErrorCode::foreign, "root '" + name + "' holds an index '" + held + "'",
-                 pool.path(), "open it with --index " + held};
+                 pool.path(), "open it with IndexRegistry::find " + held};
   if (root.layout_version > kind.layout_version)
     return Error{ErrorCode::newer,
                  "root '" + name + "' has layout " + std::to_string(root.layout_version) +
@@ -75,11 +80,10 @@ Result<IndexRoot> read_index_root(const Pool& pool, std::string_view root_name,
                  "root '" + name + "' has layout " + std::to_string(root.layout_version) +
                      ", this build reads layout " + std::to_string(kind.layout_version) + " only",
                  pool.path(), "use the version that wrote it"};
+  const std::string held_kind = name_of(static_cast<KeyKind>(root.key_kind));
   if (root.key_kind != static_cast<std::uint32_t>(kind.key_kind))
-    return Error{ErrorCode::foreign,
-                 "root '" + name + "' holds " +
-                     (kind.key_kind == KeyKind::integer ? "byte-string" : "integer") + " keys",
-                 pool.path(), "open it with the kind of key it was made for"};
+    return Error{ErrorCode::foreign, "root '" + name + "' holds keys of kind " + held_kind,
+                 pool.path(), "open it with KeyKind::" + held_kind};
   return root;
 }
 
@@ -90,7 +94,7 @@ Result<void> check_index_option(const Pool& pool, std::string_view option, std::
   return Error{ErrorCode::foreign,
                "the pool was made with " + name + "=" + std::to_string(stored) + ", not " +
                    std::to_string(asked),
-               pool.path(), "give --option " + name + "=" + std::to_string(stored)};
+               pool.path(), "give IndexPlace::options " + name + "=" + std::to_string(stored)};
 }
 
 MediaStruct media_of_root() {

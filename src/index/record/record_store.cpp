@@ -21,7 +21,8 @@ std::uint64_t hash_text(std::string_view text) noexcept {
 
 Error corrupt_record(const char* what, std::uint64_t offset, const Pool& pool) {
   return {ErrorCode::corrupt, std::string(what) + " at offset " + std::to_string(offset),
-          pool.path(), "restore the pool from a copy, or create a new one with --force"};
+          pool.path(),
+          "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
 }
 
 }  // namespace detail

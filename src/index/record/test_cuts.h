@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/assert.h"
 #include "core/rng.h"
 #include "index/record/test_store.h"
 

@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/assert.h"
 #include "index/index.h"
 #include "index/registry.h"
 #include "pool/pool.h"

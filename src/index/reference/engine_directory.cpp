@@ -129,9 +129,9 @@ Result<void> empty_directory(const std::string& path, bool overwrite) {
   const bool nothing_else = text.empty() && found.files.empty() && found.stranger.empty();
   if (!overwrite)
     return Error{ErrorCode::exists, "exists already", path,
-                 engine.empty() && !nothing_else
-                     ? "open it with --reuse, or name another"
-                     : "open it with --reuse, replace it with --force, or name another"};
+                 engine.empty() && !nothing_else ? "open it with recover_index, or name another"
+                                                 : "open it with recover_index, replace it with "
+                                                   "EngineDirectory::make_room, or name another"};
   if (engine.empty() && !nothing_else)
     return Error{ErrorCode::exists,
                  std::string("its mark ") + engine_mark +
@@ -141,7 +141,7 @@ Result<void> empty_directory(const std::string& path, bool overwrite) {
   if (!found.stranger.empty())
     return Error{ErrorCode::exists,
                  "holds '" + found.stranger + "', which is no file of " + engine +
-                     ", so --force does not empty it",
+                     ", so EngineDirectory::make_room does not empty it",
                  path, "move that away, or name another path"};
   return empty(path, directory, found);
 }
@@ -162,7 +162,7 @@ Result<void> EngineDirectory::make_room(const std::string& given, bool overwrite
     case Occupant::empty_file: {
       if (!overwrite)
         return Error{ErrorCode::exists, "is a file, and this index needs a directory", path,
-                     "replace it with --force, or name another path"};
+                     "replace it with EngineDirectory::make_room, or name another path"};
       if (const Result<void> alone = check_vacancy(path, 0, true); !alone) return alone;
       const Result<File> file = open_file(path);
       if (!file) return file.error();
@@ -192,7 +192,7 @@ void EngineDirectory::take_back(const std::string& path, bool with_directory) {
 Result<EngineDirectory> EngineDirectory::create(const std::string& given, const char* engine) {
   const std::string path = without_slash(given);
   if (path.empty())
-    return Error{ErrorCode::usage, "an on-disk index needs a directory", "--pool",
+    return Error{ErrorCode::usage, "an on-disk index needs a directory", "IndexPlace::path",
                  "name a path that does not exist yet"};
   if (auto room = make_room(path, false); !room) return room.error();
   EngineDirectory directory(path, engine);
@@ -209,7 +209,7 @@ Result<EngineDirectory> EngineDirectory::create(const std::string& given, const 
 Result<EngineDirectory> EngineDirectory::open(const std::string& path, const char* engine) {
   std::error_code failure;
   if (!fs::exists(path, failure))
-    return Error{ErrorCode::not_found, "no index is here", path, "create one without --reuse"};
+    return Error{ErrorCode::not_found, "no index is here", path, "create_index makes one"};
   EngineDirectory directory(without_slash(path), engine);
   if (auto read = directory.read_mark(); !read) return read.error();
   return directory;
@@ -238,7 +238,8 @@ Result<void> EngineDirectory::keep() {
   return {};
 }
 
-// Whoever is killed before the text is there leaves an empty mark alone, which --force may remove.
+// Whoever is killed before the text is there leaves an empty mark alone, which make_room may
+// remove.
 Result<void> EngineDirectory::write_mark() {
   const std::string name = file(engine_mark);
   mark_ = File(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -273,7 +274,8 @@ Result<void> EngineDirectory::read_mark() {
   if (other.empty())
     return Error{ErrorCode::foreign, std::string("its mark ") + engine_mark + " is not ours", path_,
                  "name the directory that the index was created with"};
-  return Error{ErrorCode::foreign, "holds an index of " + other, path_, "give --index " + other};
+  return Error{ErrorCode::foreign, "holds an index of " + other, path_,
+               "give IndexRegistry::find " + other};
 }
 
 }  // namespace perdure

@@ -74,7 +74,7 @@ TEST_F(EngineDirectoryTest, OpensWhatItMadeAndCreatesNothing) {
   const auto other = EngineDirectory::open(path(), "rocksdb");
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, ErrorCode::foreign);
-  EXPECT_EQ(other.error().remedy, "give --index lmdb");
+  EXPECT_EQ(other.error().remedy, "give IndexRegistry::find lmdb");
   const auto foreign = EngineDirectory::open(base_, "lmdb");
   ASSERT_FALSE(foreign.ok());
   EXPECT_EQ(foreign.error().code, ErrorCode::foreign);

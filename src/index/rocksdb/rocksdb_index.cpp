@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.h"
 #include "index/reference/bulk_check.h"
 #include "index/reference/engine_directory.h"
 #include "index/registry.h"

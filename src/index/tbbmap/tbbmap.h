@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/assert.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
 #include "pm/pm.h"

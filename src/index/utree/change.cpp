@@ -1,6 +1,7 @@
 // The changing half of UTree: insert, update, remove. The list on media first, then the leaf.
 #include <array>
 
+#include "core/assert.h"
 #include "index/record/with_room.h"
 #include "index/utree/utree.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.h"
 #include "index/record/test_store.h"
 #include "index/utree/utree.h"
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,16 @@ void chat() {
   std::printf("chat that is still in the buffer at the end\n");
 }
 
+// What a call does that never returns to its caller.
+void leave(const std::string& lie) {
+  if (lie == "exit") std::exit(0);
+  if (lie == "quick_exit") std::quick_exit(0);
+  if (lie == "abort") std::abort();
+  if (lie == "throw_unseen") std::thread([] { throw std::runtime_error("nobody's"); }).join();
+  if (lie == "hang")
+    for (;;) pause();
+}
+
 class LyingTree final : public tree_api {
  public:
   explicit LyingTree(std::string lie) : lie_(std::move(lie)) {}
@@ -45,6 +56,7 @@ class LyingTree final : public tree_api {
   bool find(const char* key, std::size_t, char* value_out) override {
     const std::lock_guard lock(mutex_);
     if (lie_ == "chatty") chat();
+    leave(lie_);
     if (lie_ == "throw") throw std::runtime_error("a wrapper's own trouble");
     const auto at = map_.find(number(key));
     if (at == map_.end()) return lie_ == "false_hit";
@@ -58,6 +70,7 @@ class LyingTree final : public tree_api {
 
   bool insert(const char* key, std::size_t, const char* value, std::size_t) override {
     const std::lock_guard lock(mutex_);
+    if (lie_.ends_with("_at_load")) leave(lie_.substr(0, lie_.size() - 8));
     if (lie_ == "false_success") return true;
     if (lie_ == "never") return false;
     return map_.emplace(number(key), number(value)).second;
@@ -121,6 +134,7 @@ extern "C" tree_api* create_tree(const tree_options_t& options) {
   // As PACTree's does: files in a directory that must be there.
   if (lie == "wants_directory" && !std::ofstream(options.pool_path + "/data").good())
     return nullptr;
+  if (lie.ends_with("_at_create")) leave(lie.substr(0, lie.size() - 10));
   if (lie == "throw_at_create") throw std::runtime_error("two\nlines");
   if (lie == "longer_options" && !finds_zeroes_behind(options)) return nullptr;
   return new LyingTree(lie);

@@ -3,8 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "platform/runtime/simulated_thread.h"
@@ -22,10 +21,7 @@ std::uint32_t& AddressSpace::entry(std::uintptr_t page) {
   if (table == nullptr) {
     void* memory = mmap(nullptr, sizeof(std::uint32_t) << table_bits, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-      std::perror("perdure: page table of the simulation");
-      std::abort();
-    }
+    if (memory == MAP_FAILED) throw std::bad_alloc();
     table = static_cast<std::uint32_t*>(memory);
   }
   return table[page & table_mask];

@@ -263,10 +263,13 @@ void heavy_fence() noexcept {
   engine.order(*thread);
 }
 
-// The upper half, so that threads of the host that work beside a simulation have slots of their
-// own.
+// The upper half, then the lower one but for its first slots: threads of the host that work beside
+// a simulation have those.
 std::size_t thread_slot() noexcept {
-  if (current != nullptr) return max_threads / 2 + current->number;
+  constexpr std::size_t host_slots = 16;
+  constexpr std::size_t half = max_threads / 2;
+  if (current != nullptr)
+    return current->number < half ? half + current->number : host_slots + current->number - half;
   return Observer::installed() != nullptr ? Observer::installed()->thread_slot() : no_slot;
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "platform/runtime/spin_hold.h"
 #include "platform/runtime/symbols.h"
@@ -29,10 +29,7 @@ void Guard::add(const AddressSpace::Region& region) {
   if (shadow_of(region.base) != nullptr) return;
   void* memory = mmap(nullptr, region.bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    std::perror("perdure: shadow of persistent memory");
-    std::abort();
-  }
+  if (memory == MAP_FAILED) throw std::bad_alloc();
   auto* const copy = static_cast<std::byte*>(memory);
   for (std::uint64_t at = 0; at < region.bytes; at += page_bytes) {
     const std::uint64_t bytes = std::min(page_bytes, region.bytes - at);

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "platform/runtime/engine.h"
@@ -29,10 +30,8 @@ constexpr std::size_t stack_guard_bytes = 4096;
 std::byte* new_stack(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes + stack_guard_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, stack_guard_bytes, PROT_NONE) != 0) {
-    std::perror("perdure: stack of a simulated thread");
-    std::abort();
-  }
+  if (memory == MAP_FAILED || mprotect(memory, stack_guard_bytes, PROT_NONE) != 0)
+    throw std::bad_alloc();
   return static_cast<std::byte*>(memory) + stack_guard_bytes;
 }
 
@@ -94,8 +93,7 @@ class Scheduler::Storage {
     const int error = pthread_create(&owners_.back(), &attributes, wait_for_the_end, &thread);
     pthread_attr_destroy(&attributes);
     if (error == 0) return;
-    std::fprintf(stderr, "perdure: no OS thread for a simulated one: %s\n", std::strerror(error));
-    std::abort();
+    throw std::system_error(error, std::generic_category(), "no OS thread for a simulated one");
   }
 
   static void* wait_for_the_end(void* argument) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -108,6 +109,24 @@ TEST(Simulation, ALoopOfPlainLoadsLetsOthersRun) {
       EXPECT_EQ(turn, 3U);
     });
   }
+}
+
+TEST(Simulation, AsManyThreadsAsARunMayHaveHaveSlotsOfTheirOwn) {
+  in_process([] {
+    constexpr unsigned threads = 240;
+    SimulationOptions options = options_for(threads);
+    options.platform.cpu.sockets = 2;
+    options.platform.cpu.cores_per_socket = 64;
+    options.platform.cpu.threads_per_core = 2;
+    Simulation& simulation = start(options);
+    std::array<std::size_t, threads> slots{};
+    const std::size_t host = pm::thread_slot();
+    simulation.run([&](unsigned thread) { slots[thread] = pm::thread_slot(); });
+    std::set<std::size_t> distinct(slots.begin(), slots.end());
+    EXPECT_EQ(distinct.size(), threads);
+    EXPECT_LT(*distinct.rbegin(), pm::max_threads);
+    EXPECT_FALSE(distinct.contains(host));
+  });
 }
 
 TEST(Simulation, AMutexHeldAcrossASwitchDoesNotBlockTheProcess) {

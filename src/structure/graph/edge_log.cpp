@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/assert.h"
 #include "structure/memory/modes.h"
 
 namespace perdure::structure {

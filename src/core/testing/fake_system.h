@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace perdure::driver {
+namespace perdure {
 
 class FakeSystem : public ::testing::Test {
  protected:
@@ -26,4 +26,4 @@ class FakeSystem : public ::testing::Test {
   std::filesystem::path root_;
 };
 
-}  // namespace perdure::driver
+}  // namespace perdure
