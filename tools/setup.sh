@@ -78,7 +78,9 @@ release_setup() { exec 9>&-; }
 # takes more than half of a build, so nobody waits for it who only measures.
 programs_of() {
   case $1 in
-    list | doctor) echo native ;;
+    list | doctor)  # which say less without a program
+      if [[ -f $root/build/release/native.stamp ]]; then echo native; else echo none; fi
+      ;;
     bench | probe | describe)
       if [[ " $* " == *sim:* ]]; then echo all; else echo native; fi
       ;;
