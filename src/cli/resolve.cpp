@@ -29,7 +29,6 @@ using workload::Operation;
 constexpr double default_seconds = 3;
 constexpr double default_warmup_seconds = 0.5;
 constexpr std::uint64_t default_simulated_operations = 100'000;
-constexpr unsigned most_threads = pm::max_threads - 16;  // the main thread and an index's own
 constexpr std::uint64_t most_repetitions = 1000;
 constexpr std::uint64_t most_latency_interval = 1'000'000;
 
@@ -300,15 +299,15 @@ class BenchResolver {
     if (*flags_.threads == "all") {
       const std::size_t all =
           config_.simulated ? config_.simulated->cpus.size() : driver::cores_to_use();
-      config_.threads = std::min(most_threads, static_cast<unsigned>(all));
+      config_.threads = std::min(pm::max_workers, static_cast<unsigned>(all));
       return {};
     }
     std::uint64_t threads = 0;
     if (auto set = count(flags_.threads, "--threads", threads); !set) return set;
-    if (threads < 1 || threads > most_threads)
+    if (threads < 1 || threads > pm::max_workers)
       return usage("out of range", "--threads " + *flags_.threads,
-                   "this build has room for " + std::to_string(most_threads) +
-                       " threads: give 1 to " + std::to_string(most_threads) + ", or all");
+                   "this build has room for " + std::to_string(pm::max_workers) +
+                       " threads: give 1 to " + std::to_string(pm::max_workers) + ", or all");
     config_.threads = static_cast<unsigned>(threads);
     return {};
   }

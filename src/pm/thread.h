@@ -10,6 +10,8 @@
 namespace perdure::pm {
 
 inline constexpr std::size_t max_threads = 256;
+/// That a run may have: the main thread and those that an index starts need slots, too.
+inline constexpr unsigned max_workers = max_threads - 16;
 
 namespace detail {
 inline constexpr std::size_t slot_not_taken = ~std::size_t{0};

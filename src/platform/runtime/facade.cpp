@@ -266,7 +266,7 @@ void heavy_fence() noexcept {
 // The upper half, then the lower one but for its first slots: threads of the host that work beside
 // a simulation have those.
 std::size_t thread_slot() noexcept {
-  constexpr std::size_t host_slots = 16;
+  constexpr std::size_t host_slots = max_threads - max_workers;
   constexpr std::size_t half = max_threads / 2;
   if (current != nullptr)
     return current->number < half ? half + current->number : host_slots + current->number - half;

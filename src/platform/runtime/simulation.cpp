@@ -7,6 +7,7 @@
 
 #include "platform/runtime/arena.h"
 #include "platform/runtime/engine.h"
+#include "pm/thread.h"
 #include "pm/transaction.h"
 
 namespace perdure::platform {
@@ -19,18 +20,16 @@ namespace {
 std::unique_ptr<Simulation> instance;
 std::unique_ptr<Machine> machine;
 
-constexpr unsigned most_threads = runtime::LineTable::most_threads;
-
 Error usage(std::string what, std::string where, std::string remedy) {
   return {ErrorCode::usage, std::move(what), std::move(where), std::move(remedy)};
 }
 
 Result<void> check_options(const SimulationOptions& options) {
   const unsigned cpus = options.platform.cpus();
-  if (options.threads == 0 || options.threads > std::min(cpus, most_threads))
+  if (options.threads == 0 || options.threads > std::min(cpus, pm::max_workers))
     return usage(std::to_string(options.threads) + " threads on a platform of " +
                      std::to_string(cpus) + " hardware threads",
-                 "--threads", "give 1 to " + std::to_string(std::min(cpus, most_threads)));
+                 "--threads", "give 1 to " + std::to_string(std::min(cpus, pm::max_workers)));
   if (!options.cpus.empty() && options.cpus.size() < options.threads)
     return usage(std::to_string(options.cpus.size()) + " cpus for " +
                      std::to_string(options.threads) + " threads",

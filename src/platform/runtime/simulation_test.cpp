@@ -113,7 +113,7 @@ TEST(Simulation, ALoopOfPlainLoadsLetsOthersRun) {
 
 TEST(Simulation, AsManyThreadsAsARunMayHaveHaveSlotsOfTheirOwn) {
   in_process([] {
-    constexpr unsigned threads = 240;
+    constexpr unsigned threads = pm::max_workers;
     SimulationOptions options = options_for(threads);
     options.platform.cpu.sockets = 2;
     options.platform.cpu.cores_per_socket = 64;

@@ -20,6 +20,7 @@
 
 #include "platform/model/machine.h"
 #include "platform/runtime/simulated_thread.h"
+#include "pm/thread.h"
 
 namespace perdure::platform::runtime {
 
@@ -71,7 +72,7 @@ struct Transaction {
 /// Lines of all transactions under way: open addressing, linear probing.
 class LineTable {
  public:
-  static constexpr unsigned most_threads = 128;
+  static constexpr unsigned most_threads = pm::max_threads;
   struct Line {
     std::uint64_t number = 0;  ///< 0: empty
     std::array<std::uint64_t, most_threads / 64> readers{};
