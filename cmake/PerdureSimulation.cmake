@@ -3,6 +3,7 @@
 #
 #   perdure_sim_code      OBJECT  everything but the simulator and the command line: hooked
 #   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
+#   perdure_sim_crash_cli OBJECT  of that what the crash tests of other projects take, too
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
 #   perdure_crash         STATIC  both and a main: what the installed package's
@@ -85,10 +86,16 @@ foreach(file probe/measure probe/tracks driver/probe_target_simulated driver/int
 endforeach()
 file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
 list(FILTER commands EXCLUDE REGEX "(_test|main|_native)\\.cpp$")
+set(crash_commands crash_command_simulated flags format report)
+list(TRANSFORM crash_commands REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/cli/\\1.cpp")
+list(REMOVE_ITEM commands ${crash_commands})
 add_library(perdure_sim_cli OBJECT ${commands})
-set_target_properties(perdure_sim_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-target_compile_options(perdure_sim_cli PRIVATE -O1)
-foreach(part code cli)
+add_library(perdure_sim_crash_cli OBJECT ${crash_commands})
+foreach(part cli crash_cli)
+  set_target_properties(perdure_sim_${part} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  target_compile_options(perdure_sim_${part} PRIVATE -O1)
+endforeach()
+foreach(part code cli crash_cli)
   target_link_libraries(perdure_sim_${part} PUBLIC perdure_sim_flags)
   # -g1: the crash explorer names lines of source.
   target_compile_options(perdure_sim_${part} PRIVATE ${perdure_sim_compile_options} -g1)
@@ -131,14 +138,12 @@ endfunction()
 
 # The explorer for other projects: an archive, of which a crash test takes what it refers to, so none
 # of our indexes. Objects and no linked targets, because those would have to be installed, too.
-set(sources crash_test_main crash_command_simulated flags format report)
-list(TRANSFORM sources REPLACE "(.+)" "src/cli/\\1.cpp")
-add_library(perdure_crash_main OBJECT ${sources})
-set_target_properties(perdure_crash_main PROPERTIES UNITY_BUILD ON)
+add_library(perdure_crash_main OBJECT src/cli/crash_test_main.cpp)
 target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
 target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options} -O1)
 add_library(perdure_crash STATIC $<TARGET_OBJECTS:perdure_crash_main>
-  $<TARGET_OBJECTS:perdure_sim_code> $<TARGET_OBJECTS:perdure_sim_runtime>)
+  $<TARGET_OBJECTS:perdure_sim_crash_cli> $<TARGET_OBJECTS:perdure_sim_code>
+  $<TARGET_OBJECTS:perdure_sim_runtime>)
 set_target_properties(perdure_crash PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME crash)
 target_compile_features(perdure_crash INTERFACE cxx_std_20)
 target_compile_definitions(perdure_crash INTERFACE PERDURE_SIM)
@@ -153,7 +158,7 @@ target_link_libraries(perdure_crash INTERFACE Threads::Threads
   "$<INSTALL_INTERFACE:pmemobj;pmem2;pmem;memkind;boost_context;gomp;${CMAKE_DL_LIBS}>")
 
 perdure_sim_executable(perdure-sim "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
-target_link_libraries(perdure-sim PRIVATE perdure_sim_cli)
+target_link_libraries(perdure-sim PRIVATE perdure_sim_cli perdure_sim_crash_cli)
 set_target_properties(perdure-sim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/src/cli")
 install(TARGETS perdure-sim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
@@ -176,7 +181,7 @@ if(PERDURE_TESTS)
   # The stack is no index: power cuts meet it through a map that keeps its records there.
   perdure_sim_executable(explored_stack "${PROJECT_SOURCE_DIR}/tests/stack_map.cpp"
     "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
-  target_link_libraries(explored_stack PRIVATE perdure_sim_cli)
+  target_link_libraries(explored_stack PRIVATE perdure_sim_cli perdure_sim_crash_cli)
   foreach(mode persist trans)
     foreach(domain adr eadr)
       add_test(NAME stack.${mode}_keeps_what_returned_through_power_cuts.${domain} COMMAND

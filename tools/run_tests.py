@@ -7,8 +7,9 @@
     ./perdure test --thorough            no samples (below)
 
 The suites do one thing for every index, kind of key and heap. What takes longest of them runs for
-half of these, under sanitizers all of them do; which half follows from --seed, by default from the
-commit. -k asks for what it names, all of it.
+half of these, under sanitizers all of them do, and there half of the structures and of the layers'
+and indexes' own test programs are not even built; which half follows from --seed, by default from
+the commit. -k asks for what it names, all of it.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -45,6 +46,8 @@ THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "tes
 # Of these programs half of the tests run; the second line is for sanitized builds.
 SAMPLED = ("suite_large", "suite_recovery", "suite_space")
 SAMPLED_SANITIZED = (*SAMPLED, "suite_concurrency", "suite_conformance", "suite_corruption")
+# No other test needs one of these by name.
+STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "rbtree", "skiplist")
 SHARE = 0.5
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
@@ -158,6 +161,16 @@ class Stage:
         self.building_seconds += time.monotonic() - began
         return path
 
+    def without(self, *kinds: Sequence[str], always: Sequence[str] = ()) -> str:
+        """A build's option that leaves out half of the structures and programs of these kinds."""
+        left = []
+        if self.seed is not None and not self.pattern:
+            left = [name for kind in kinds for name in kind if not is_drawn(self.seed, name)]
+        if left:
+            say(f"{self.name}: built without {', '.join(left)}, by --seed {self.seed}; --thorough "
+                "builds all")  # fmt: skip
+        return f"-DPERDURE_LEAVE_OUT={';'.join([*always, *left])}"
+
     def ctest(
         self,
         folder: Path,
@@ -204,6 +217,12 @@ class Stage:
         return file
 
 
+def index_tests() -> list[str]:
+    """The indexes' own test programs."""
+    folders = {path.parent for path in (ROOT / "src").glob("[is]*/*/*_test.cpp")}
+    return sorted(f"test_index_{folder.name}" for folder in folders)
+
+
 def is_drawn(seed: str, name: str) -> bool:
     return zlib.crc32(f"{seed} {name}".encode()) < SHARE * 2**32
 
@@ -239,14 +258,16 @@ def unit(stage: Stage) -> None:
 
 def address(stage: Stage) -> None:
     """the suite under AddressSanitizer and UndefinedBehaviorSanitizer"""
-    folder = stage.build("asan", *SANITIZER, "-DPERDURE_SANITIZE=address")
-    # The first two go wrong on purpose: mutants by design, the README's example by a kill in its
-    # middle. The rest is slow here, and its code runs in other tests: power cuts by hand, millions
-    # of checked answers, pools filled with strings or through libpmemobj, or to the last record by
-    # many threads, all pairs of trie bits; and libpmemobj, which is not instrumented, behind
-    # indexes that run on the other heap, too, and killed by damage in a child.
+    # Mutants go wrong on purpose, and the large suite is slow.
+    left_out = stage.without(STRUCTURES, index_tests(), always=["suite_mutants", "suite_large"])
+    folder = stage.build("asan", *SANITIZER, "-DPERDURE_SANITIZE=address", left_out)
+    # The README's example kills itself. The rest is slow here, and its code runs in other tests:
+    # power cuts by hand, millions of checked answers, pools filled with strings or through
+    # libpmemobj, or to the last record by many threads, all pairs of trie bits; and libpmemobj,
+    # which is not instrumented, behind indexes that run on the other heap, too, and killed by
+    # damage in a child.
     others = (
-        r"^Mutants|^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
+        r"^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
         r"/NodeTest|/(Conformance|Concurrency|SuddenEnd).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
     )
     stage.ctest(
@@ -257,7 +278,10 @@ def address(stage: Stage) -> None:
 
 def thread(stage: Stage) -> None:
     """the programs with many threads under ThreadSanitizer"""
-    folder = stage.build("tsan", *SANITIZER, "-DPERDURE_SANITIZE=thread", targets=THREADED_PROGRAMS)
+    folder = stage.build(
+        "tsan", *SANITIZER, "-DPERDURE_SANITIZE=thread", stage.without(STRUCTURES),
+        targets=THREADED_PROGRAMS,
+    )  # fmt: skip
     # ctest knows the test programs that were not built by this ending; what follows is not
     # threaded, bad pools and children that die neither; what an index does alone runs on one heap
     # here; and Debian's RocksDB is not instrumented, so that each of its hand-overs between
@@ -317,7 +341,10 @@ def python(stage: Stage) -> None:
     stage.run(PYTHON, "-m", "ruff", "format", "--check", "python", "tests/python", "tools")
     stage.run(PYTHON, "-m", "mypy")
     chosen = ("-k", stage.pattern) if stage.pattern else ()
-    stage.run(PYTHON, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *chosen)
+    stage.run(
+        PYTHON, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal",
+        "--durations", "15", *chosen,
+    )  # fmt: skip
 
 
 def tidy(stage: Stage) -> None:

@@ -73,7 +73,7 @@ def simulated() -> list[str]:
     return names
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def busy() -> Iterator[None]:
     """Load on every core while the second halves of the pairs run."""
     spin = [

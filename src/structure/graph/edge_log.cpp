@@ -336,8 +336,8 @@ PERDURE_REGISTER_INDEX(
                                   {.name = "chunk_entries",
                                    .description = "edges of the longest kind that a chunk takes",
                                    .fallback = 480,
-                                   .least = EdgeLog<DramMemory>::least_entries,
-                                   .most = EdgeLog<DramMemory>::most_entries}}),
+                                   .least = EdgeLog<VolatileMemory>::least_entries,
+                                   .most = EdgeLog<VolatileMemory>::most_entries}}),
               .modes = modes<Family<EdgeLog>>(Tearing::nothing)});
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(Hashtable, is_the_same_on_media_in_both_persistent_modes) {
 TEST(Hashtable, is_laid_out_as_in_the_study) {
   EXPECT_EQ(sizeof(Hashtable<PmemTransMemory<ObjectIds>>::Element), 152U);
   EXPECT_EQ(sizeof(Hashtable<PmemTransMemory<Offsets>>::Element), 144U);
-  EXPECT_EQ(sizeof(Hashtable<DramMemory>::Element), 144U);
+  EXPECT_EQ(sizeof(Hashtable<VolatileMemory>::Element), 144U);
   const SlotStore few("hashtable:dram", HeapKind::dram, Pool::min_pool_bytes, {"records=3000"});
   const SlotStore given("hashtable:dram", HeapKind::dram, Pool::min_pool_bytes,
                         {"records=3000", "buckets=10"});

@@ -53,15 +53,15 @@ template <class Family>
     others.insert(others.end(), own.begin(), own.end());
     return others;
   };
-  return {{.name = DramMemory::mode,
+  return {{.name = VolatileMemory::dram_mode,
            .index_class = IndexClass::in_memory,
            .locks = locks(LockKind::pthread, {}),
-           .create_slots = create<Family::template make<DramMemory>>},
-          {.name = PmemVolatileMemory::mode,
+           .create_slots = create<Family::template make<VolatileMemory>>},
+          {.name = VolatileMemory::pmem_mode,
            .index_class = IndexClass::volatile_pm,
            .heaps = {HeapKind::memkind},
            .locks = locks(LockKind::pthread, {LockKind::pthread_pm}),
-           .create_slots = create<Family::template make<PmemVolatileMemory>>},
+           .create_slots = create<Family::template make<VolatileMemory>>},
           {.name = PmemPersistMemory<ObjectIds>::mode,
            .tearing = tearing,
            .heaps = {HeapKind::pmdk},

@@ -17,47 +17,8 @@
 
 namespace perdure::structure {
 
-/// `new`, which is malloc, and under simulation memory of the simulation's.
-class DramSource {
- public:
-  static constexpr const char* mode = "dram";
-  static constexpr bool in_dram = true;
-  explicit DramSource(Pool*) {}
-  [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
-    void* const block = ::operator new(bytes, alignment_of(bytes), std::nothrow);
-    if (huge_pages_ && bytes >= huge_page_size && block != nullptr)
-      request_huge_pages(static_cast<std::byte*>(block), bytes, Medium::anonymous);
-    return block;
-  }
-  void release(void* block, std::size_t bytes) noexcept {
-    ::operator delete(block, alignment_of(bytes));
-  }
-  void use_huge_pages(bool wanted) noexcept { huge_pages_ = wanted; }
-
- private:
-  // Whole lines begin with one: the slots of a table.
-  [[nodiscard]] std::align_val_t alignment_of(std::size_t bytes) const noexcept {
-    if (huge_pages_ && bytes >= huge_page_size) return std::align_val_t{huge_page_size};
-    return std::align_val_t{bytes % pm::cache_line_bytes == 0 ? pm::cache_line_bytes : 16};
-  }
-  bool huge_pages_ = false;
-};
-
-/// memkind on the pool's mapping.
-class MemkindSource {
- public:
-  static constexpr const char* mode = "pmem-volatile";
-  static constexpr bool in_dram = false;
-  explicit MemkindSource(Pool* pool) : heap_(static_cast<MemkindHeap&>(pool->heap())) {}
-  [[nodiscard]] void* allocate(std::size_t bytes) noexcept { return heap_.allocate(bytes); }
-  void release(void* block, std::size_t bytes) noexcept { heap_.release(block, bytes); }
-  void use_huge_pages(bool) noexcept {}  // the pool has them
-
- private:
-  MemkindHeap& heap_;
-};
-
-template <class Source>
+/// Nodes from the heap of a memkind pool; without one from `new`, which is malloc, and under
+/// simulation memory of the simulation's.
 class VolatileMemory {
  public:
   template <class T>
@@ -69,12 +30,16 @@ class VolatileMemory {
     explicit Loading(VolatileMemory&) noexcept {}
   };
 
-  static constexpr const char* mode = Source::mode;
+  static constexpr const char* dram_mode = "dram";
+  static constexpr const char* pmem_mode = "pmem-volatile";
   static constexpr bool recovers = false;
   static constexpr bool lends_log = false;
   static constexpr std::size_t chunk_bytes = 32 << 20;  ///< of a table
 
-  explicit VolatileMemory(Pool* pool) : source_(pool) {}
+  explicit VolatileMemory(Pool* pool)
+      : heap_(pool != nullptr && pool->heap_kind() == HeapKind::memkind
+                  ? static_cast<MemkindHeap*>(&pool->heap())
+                  : nullptr) {}
 
   template <class T>
   [[nodiscard]] T* at(PlainRef<T> ref) const noexcept {
@@ -89,20 +54,24 @@ class VolatileMemory {
     return {};
   }
 
-  void use_huge_pages(bool wanted) noexcept { source_.use_huge_pages(wanted); }
+  /// Of DRAM; a pool has its own.
+  void use_huge_pages(bool wanted) noexcept { huge_pages_ = wanted; }
   [[nodiscard]] PMEMobjpool* objects() const noexcept { return nullptr; }
   /// Of this structure; its pool may hold others.
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return usage().live_blocks; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
-    return Source::in_dram ? usage().live_bytes : 0;
+    return heap_ == nullptr ? usage().live_bytes : 0;
   }
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
-    void* const block = source_.allocate(bytes);
+    void* const block = heap_ == nullptr ? allocate_dram(bytes) : heap_->allocate(bytes);
     if (block != nullptr) live_->add(1, bytes);
     return block;
   }
   void release(void* block, std::size_t bytes) noexcept {
-    source_.release(block, bytes);
+    if (heap_ == nullptr)
+      ::operator delete(block, alignment_of(bytes));
+    else
+      heap_->release(block, bytes);
     live_->add(-1, bytes);
   }
 
@@ -112,13 +81,25 @@ class VolatileMemory {
     live_->report(usage);
     return usage;
   }
-  Source source_;
+  [[nodiscard]] void* allocate_dram(std::size_t bytes) const noexcept {
+    void* const block = ::operator new(bytes, alignment_of(bytes), std::nothrow);
+    if (huge_pages_ && bytes >= huge_page_size && block != nullptr)
+      request_huge_pages(static_cast<std::byte*>(block), bytes, Medium::anonymous);
+    return block;
+  }
+  // Whole lines begin with one: the slots of a table.
+  [[nodiscard]] std::align_val_t alignment_of(std::size_t bytes) const noexcept {
+    if (huge_pages_ && bytes >= huge_page_size) return std::align_val_t{huge_page_size};
+    return std::align_val_t{bytes % pm::cache_line_bytes == 0 ? pm::cache_line_bytes : 16};
+  }
+
+  MemkindHeap* heap_;  ///< null: DRAM
+  bool huge_pages_ = false;
   std::unique_ptr<LiveCount> live_ = std::make_unique<LiveCount>();
 };
 
 /// C1 of persistent_memory.h is all that takes back needs: nothing is stored before all is made.
-template <class Source>
-class VolatileMemory<Source>::Change {
+class VolatileMemory::Change {
  public:
   explicit Change(VolatileMemory& memory, bool = false) noexcept : memory_(memory) {}
   ~Change() {
@@ -174,8 +155,5 @@ class VolatileMemory<Source>::Change {
   VolatileMemory& memory_;
   Made<Range> made_;
 };
-
-using DramMemory = VolatileMemory<DramSource>;
-using PmemVolatileMemory = VolatileMemory<MemkindSource>;
 
 }  // namespace perdure::structure

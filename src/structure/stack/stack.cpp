@@ -81,9 +81,9 @@ Result<std::unique_ptr<Stack>> make(const StackPlace& place, Start start) {
     return place.pool != nullptr && place.pool->heap_kind() == heap;
   };
   const bool recovers = start == Start::recover;
-  if (place.mode == DramMemory::mode && !recovers) return make<DramMemory>(place, start);
-  if (place.mode == PmemVolatileMemory::mode && !recovers && in_pool(HeapKind::memkind))
-    return make<PmemVolatileMemory>(place, start);
+  const bool dram = place.mode == VolatileMemory::dram_mode && !in_pool(HeapKind::memkind);
+  const bool pmem = place.mode == VolatileMemory::pmem_mode && in_pool(HeapKind::memkind);
+  if (!recovers && (dram || pmem)) return make<VolatileMemory>(place, start);
   if (place.mode == PmemPersistMemory<Offsets>::mode && in_pool(HeapKind::pmdk))
     return make_persistent<PmemPersistMemory>(place, start);
   if (place.mode == PmemTransMemory<Offsets>::mode && in_pool(HeapKind::pmdk))
