@@ -6,10 +6,10 @@
     ./perdure test --only unit -k lbtree only tests whose name matches (ctest -R, pytest -k)
     ./perdure test --thorough            no samples (below)
 
-The suites do one thing for every index, kind of key and heap. What takes longest of them runs for
-half of these, under sanitizers all of them do, and there half of the structures and of the layers'
-and indexes' own test programs are not even built; which half follows from --seed, by default from
-the commit. -k asks for what it names, all of it.
+The suites do one thing for every index, kind of key and heap. What takes longest of them runs for a
+part of these; so do all of them under sanitizers, where half of the structures and of the indexes'
+own test programs are not even built, and the explorations of crash states. Which part follows from
+--seed, by default from the commit. -k asks for what it names, all of it.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -28,7 +28,7 @@ import sys
 import textwrap
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
@@ -43,12 +43,13 @@ CRASH_SECONDS = 3  # per index, kind of key, domain and number of threads
 CXX = (".cpp", ".h")
 # The programs whose tests run many threads; the rest would only be slower under ThreadSanitizer.
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
-# Of these programs half of the tests run; the second line is for sanitized builds.
-SAMPLED = ("suite_large", "suite_recovery", "suite_space")
-SAMPLED_SANITIZED = (*SAMPLED, "suite_concurrency", "suite_conformance", "suite_corruption")
+# The share of a program's tests that runs, and what it is in sanitized builds.
+SAMPLED = {
+    "suite_large": 1 / 3, "suite_recovery": 1 / 3, "suite_space": 1 / 3, "suite_concurrency": 1 / 2,
+}  # fmt: skip
+SAMPLED_SANITIZED = {**SAMPLED, "suite_conformance": 1 / 2, "suite_corruption": 1 / 2}
 # No other test needs one of these by name.
 STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "rbtree", "skiplist")
-SHARE = 0.5
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
     r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"
@@ -175,7 +176,7 @@ class Stage:
         self,
         folder: Path,
         *options: str,
-        sampled: Sequence[str] = (),
+        sampled: Mapping[str, float],
         environment: dict[str, str] | None = None,
     ) -> None:
         """Runs the tests of a build; of the `sampled` programs a part."""
@@ -189,7 +190,7 @@ class Stage:
         )  # fmt: skip
 
     def sample(
-        self, folder: Path, options: Sequence[str], seed: str, programs: Sequence[str]
+        self, folder: Path, options: Sequence[str], seed: str, shares: Mapping[str, float]
     ) -> Path:
         """A file with the numbers of the tests that ctest is to run, and a line for the user."""
 
@@ -208,9 +209,9 @@ class Stage:
         drawn = [
             number
             for number, name in numbered
-            if program_of[name] not in programs or is_drawn(seed, name)
+            if is_drawn(seed, name, shares.get(program_of[name], 1))
         ]
-        say(f"{self.name}: {len(numbered) - len(drawn)} tests of {', '.join(programs)} are not in "
+        say(f"{self.name}: {len(numbered) - len(drawn)} tests of {', '.join(shares)} are not in "
             f"the sample of --seed {seed}; --thorough runs all")  # fmt: skip
         file = BUILD / "log" / f"test-{self.name}.sample"
         file.write_text(f"0,0,0,{','.join(drawn)}\n", encoding="utf-8")
@@ -223,8 +224,8 @@ def index_tests() -> list[str]:
     return sorted(f"test_index_{folder.name}" for folder in folders)
 
 
-def is_drawn(seed: str, name: str) -> bool:
-    return zlib.crc32(f"{seed} {name}".encode()) < SHARE * 2**32
+def is_drawn(seed: str, name: str, share: float = 1 / 2) -> bool:
+    return zlib.crc32(f"{seed} {name}".encode()) < share * 2**32
 
 
 def checked(optimisation: str) -> tuple[str, ...]:
@@ -341,9 +342,10 @@ def python(stage: Stage) -> None:
     stage.run(PYTHON, "-m", "ruff", "format", "--check", "python", "tests/python", "tools")
     stage.run(PYTHON, "-m", "mypy")
     chosen = ("-k", stage.pattern) if stage.pattern else ()
+    seed = {"PERDURE_TEST_SEED": stage.seed} if stage.seed and not stage.pattern else {}
     stage.run(
         PYTHON, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal",
-        "--durations", "15", *chosen,
+        "--durations", "15", *chosen, environment=seed,
     )  # fmt: skip
 
 
@@ -395,6 +397,11 @@ def crash(stage: Stage) -> None:
                 "--keys", "3000", "--preload", "3000", "--ops", "60",
                 "--quiet", "--budget", str(CRASH_SECONDS), "--out", found,
             ])  # fmt: skip
+    if stage.seed is not None and not stage.pattern:
+        drawn = [each for each in commands if is_drawn(stage.seed, Path(str(each[-1])).stem)]
+        say(f"crash: {len(drawn)} of {len(commands)} explorations, by --seed {stage.seed}; "
+            "--thorough runs all")  # fmt: skip
+        commands = drawn
     stage.run_at_once(commands)
 
 
