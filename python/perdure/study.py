@@ -386,9 +386,8 @@ class _Reader:
         for name in self.choices.keys:
             if name not in self.tables.get("keys", {}):
                 known = list(self.tables.get("keys", {}))
-                raise self.error(
-                    f"[keys] has no '{name}'", ("keys",), did_you_mean(name, known, one_of(known))
-                )
+                remedy = did_you_mean(name, known, one_of(known)) if known else "drop the flag"
+                raise self.error(f"--keys {name}: [keys] names no such keys", ("keys",), remedy)
             study_names.check_keys(name, self.choices.keys[name])
         for name, form in self.tables.get("keys", {}).items():
             problem = check_flag("keys", form)

@@ -125,7 +125,7 @@ class ProbeResolver {
     for (const probe::Probe& one : probe::probes()) known.emplace_back(one.name);
     known.emplace_back("all");
     if (flags_.names.empty())
-      return usage("says nothing to probe", "probe",
+      return usage("no probe is named", "probe",
                    "give one of I1 ... I7, all, bandwidth, "
                    "latency, chase, write-buffer, loaded-latency, instructions");
     for (const std::string& given : flags_.names) {

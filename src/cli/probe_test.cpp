@@ -10,7 +10,7 @@ namespace {
 class ProbeCli : public Cli {};
 
 constexpr Bad bad_probe_flags[] = {
-    {"probe", "says nothing to probe"},
+    {"probe", "no probe is named"},
     {"probe I8", "probe"},
     {"probe bandwith", "did you mean 'bandwidth'?"},
     {"probe latency --memry pm", "did you mean '--memory'?"},

@@ -296,7 +296,7 @@ def test_names_of_keys_stand_for_forms_and_files(tmp_path: Path) -> None:
     before = cell.key("b", 0, "h")
     file.write_text("a\nc\n")
     assert before != cell.key("b", 0, "h")
-    with pytest.raises(InputError, match=r"\[keys\] has no 'nmaes'; did you mean 'names'"):
+    with pytest.raises(InputError, match=r"--keys nmaes: .*did you mean 'names'"):
         studies.load(path, studies.Choices(keys={"nmaes": str(file)}))
 
 
