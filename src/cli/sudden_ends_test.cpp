@@ -92,6 +92,9 @@ TEST_F(SuddenEnds, WhatTheSystemDoesNotGiveIsALine) {
        {Limit{"ulimit -f 10000", pool, "ulimit -f"},
         Limit{"ulimit -v 2000000", "bench --index null --threads 240", "ulimit -"},
         Limit{"ulimit -v 200000", "bench --index stdmap --records 20M --quiet", "ulimit -v"}}) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    if (each.limit != std::string_view("ulimit -f 10000")) continue;  // it reserves terabytes
+#endif
     fs::remove(folder_ / "stdout");
     fs::remove(folder_ / "stderr");
     expect_line(run_within(each.limit, each.arguments), 2, each.says);
