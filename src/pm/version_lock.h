@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "core/assert.h"
 #include "pm/hints.h"
@@ -126,6 +127,23 @@ class VersionLock {
 };
 
 static_assert(sizeof(VersionLock) == 8);
+
+/// Holds a lock that never turns obsolete and that nobody reads past: the version stays as it is.
+class LockGuard {
+ public:
+  explicit LockGuard(VersionLock& lock) noexcept : lock_(lock) {
+    [[maybe_unused]] const bool held = lock_.lock();
+    PERDURE_ASSERT(held);
+  }
+  /// Of a lock that this thread has taken.
+  LockGuard(VersionLock& lock, std::adopt_lock_t) noexcept : lock_(lock) {}
+  ~LockGuard() { lock_.unlock_unchanged(); }
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
+
+ private:
+  VersionLock& lock_;
+};
 
 /// One optimistic reading of what a VersionLock guards: true as long as nothing has changed since
 /// `word` was read. Once false it stays false: a holder that releases unchanged brings the old word

@@ -55,17 +55,6 @@ std::uint64_t most_retired_of(const void* heap) {
   return static_cast<const Heap*>(heap)->capacity_bytes() / heap_share_before_pressure;
 }
 
-class ListHold {
- public:
-  explicit ListHold(pm::VersionLock& lock) noexcept : lock_(lock) { (void)lock_.lock(); }
-  ~ListHold() { lock_.unlock_unchanged(); }
-  ListHold(const ListHold&) = delete;
-  ListHold& operator=(const ListHold&) = delete;
-
- private:
-  pm::VersionLock& lock_;
-};
-
 }  // namespace
 
 struct Epochs::State {
@@ -218,7 +207,7 @@ void Epochs::retire_with_more_room(std::uint64_t object, std::size_t bytes, Dest
     state_->note_retiring(number);
   }
   {
-    const ListHold hold(mine->lock);
+    const pm::LockGuard hold(mine->lock);
     if (mine->first * 2 >= mine->list.size() && mine->first != 0)
       mine->close_up();
     else
@@ -263,7 +252,7 @@ void Epochs::free_what_is_due() noexcept {
   if (now <= grace_epochs) return;
   state_->each([&](State::Slot& slot) {
     if (slot.bytes() == 0) return;
-    const ListHold hold(slot.lock);
+    const pm::LockGuard hold(slot.lock);
     State::free_up_to(slot, now - grace_epochs, pins_->frees);
   });
 }
@@ -327,7 +316,7 @@ void Epochs::drain() {
     for (const Pins::Slot& slot : pins_->slot)
       PERDURE_ASSERT(slot.epoch.load(std::memory_order_acquire) == idle);
   state_->each([&](State::Slot& slot) {
-    const ListHold hold(slot.lock);
+    const pm::LockGuard hold(slot.lock);
     State::free_up_to(slot, ~std::uint64_t{0}, pins_->frees);
   });
 }

@@ -119,8 +119,7 @@ Result<void> HeaderPool::add_root(std::string_view name, Reservation& block) {
   if (!ready_)
     return Error{ErrorCode::usage, "the pool is not recovered yet", path_,
                  "recover its roots first"};
-  while (!roots_lock_.lock()) {
-  }
+  const pm::LockGuard alone(roots_lock_);
   Result<void> result;
   const auto free_root = std::ranges::find_if(header_->root, [](const PoolHeader::Root& root) {
     return root.commit.load(std::memory_order_relaxed) == 0;
@@ -144,7 +143,6 @@ Result<void> HeaderPool::add_root(std::string_view name, Reservation& block) {
     heap_->publish({&block, 1}, &free_root->commit, commit);
     sync_page_cache(reinterpret_cast<const std::byte*>(&*free_root), sizeof *free_root, medium_);
   }
-  roots_lock_.unlock();
   return result;
 }
 

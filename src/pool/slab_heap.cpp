@@ -18,20 +18,6 @@ using slab::Geometry;
 
 constexpr std::uint64_t high_water_purpose = 0x6869676877617465ULL;
 
-class Hold {
- public:
-  explicit Hold(pm::VersionLock& lock) noexcept : lock_(lock) {
-    const bool held = lock_.lock();
-    PERDURE_ASSERT(held);
-  }
-  ~Hold() { lock_.unlock(); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  pm::VersionLock& lock_;
-};
-
 void add_to(std::atomic<std::int64_t>& counter, std::int64_t amount) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
@@ -72,7 +58,7 @@ Reservation SlabHeap::reserve(std::size_t bytes) noexcept {
   for (bool called_in = false;;) {
     const std::uint64_t calls = calls_.load(std::memory_order_acquire);
     {
-      const Hold hold(slot->lock);
+      const pm::LockGuard hold(slot->lock);
       if (cache.count > 0 || refill(*slot, size_class)) {
         reservation.offset = cache.block[--cache.count];
         reservation.bytes = static_cast<std::uint32_t>(bytes);
@@ -111,7 +97,7 @@ void SlabHeap::give_back(std::uint64_t offset, unsigned size_class) noexcept {
     clear_block(offset, size_class);
     return;
   }
-  const Hold hold(slot->lock);
+  const pm::LockGuard hold(slot->lock);
   add_to(slot->live_blocks, -1);
   add_to(slot->live_bytes, -static_cast<std::int64_t>(geometry[size_class].bytes));
   slot->stirs.store(slot->stirs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -182,7 +168,7 @@ bool SlabHeap::take_from_span(Cache& cache, unsigned size_class) noexcept {
 void SlabHeap::detach(Cache& cache, unsigned size_class) noexcept {
   const std::uint32_t span = cache.span;
   cache.span = no_chunk;
-  const Hold hold(class_[size_class].lock);
+  const pm::LockGuard hold(class_[size_class].lock);
   chunk_[span].state.store(SpanState::full, std::memory_order_seq_cst);
   if (chunk_[span].used.load(std::memory_order_acquire) == 0)
     release_chunks(span, size_class);
@@ -193,7 +179,7 @@ void SlabHeap::detach(Cache& cache, unsigned size_class) noexcept {
 bool SlabHeap::attach(Cache& cache, unsigned size_class) noexcept {
   ClassState& state = class_[size_class];
   {
-    const Hold hold(state.lock);
+    const pm::LockGuard hold(state.lock);
     if (state.partial != no_chunk) {
       cache.span = state.partial;
       remove_partial(cache.span, size_class);
@@ -220,7 +206,7 @@ void SlabHeap::clear_block(std::uint64_t offset, unsigned size_class) noexcept {
   // the class lock.
   const bool empty = span.used.fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (!empty && span.state.load(std::memory_order_seq_cst) != SpanState::full) return;
-  const Hold hold(class_[size_class].lock);
+  const pm::LockGuard hold(class_[size_class].lock);
   if (span.size_class.load(std::memory_order_relaxed) != size_class) return;
   if (span.state.load(std::memory_order_relaxed) == SpanState::full)
     push_partial(first, size_class);
@@ -236,7 +222,7 @@ void SlabHeap::clear_block(std::uint64_t offset, unsigned size_class) noexcept {
 // has been filled, so that a full pool answers quickly. `calls` were over when the caller found
 // nothing: what a call since then has brought in is the caller's to have. Caller holds no lock.
 bool SlabHeap::call_in_caches(std::uint64_t calls) noexcept {
-  const Hold calling(calling_in_);
+  const pm::LockGuard calling(calling_in_);
   if (calls_.load(std::memory_order_relaxed) != calls) return true;
   const std::uint64_t stirs = total_stirs();
   if (std::exchange(stirs_at_last_call_, stirs) == stirs) return false;
@@ -249,7 +235,7 @@ void SlabHeap::empty_caches() noexcept {
   for (auto& entry : slot_) {
     Slot* slot = entry.load(std::memory_order_acquire);
     if (slot == nullptr) continue;
-    const Hold hold(slot->lock);
+    const pm::LockGuard hold(slot->lock);
     for (unsigned size_class = 0; size_class < size_classes::count; ++size_class) {
       Cache& cache = slot->cache[size_class];
       while (cache.count > 0) clear_block(cache.block[--cache.count], size_class);
@@ -268,7 +254,7 @@ std::uint64_t SlabHeap::total_stirs() const noexcept {
 
 std::uint32_t SlabHeap::take_chunks(unsigned size_class) noexcept {
   const std::uint32_t length = geometry[size_class].chunks;
-  const Hold hold(chunk_lock_);
+  const pm::LockGuard hold(chunk_lock_);
   if (no_run_since_[length] == releases_) return no_chunk;
   while (first_free_chunk_ < chunks_ && !chunk_is_free(first_free_chunk_)) ++first_free_chunk_;
   std::uint32_t first = (first_free_chunk_ + length - 1) / length * length;
@@ -310,7 +296,7 @@ bool SlabHeap::prepare_span(std::uint32_t first, unsigned size_class) noexcept {
 // Caller holds the class lock; the span is on no list and has no block in use (S4).
 void SlabHeap::release_chunks(std::uint32_t first, unsigned size_class) noexcept {
   const Geometry& shape = geometry[size_class];
-  const Hold hold(chunk_lock_);
+  const pm::LockGuard hold(chunk_lock_);
   chunk_[first].state.store(SpanState::free, std::memory_order_relaxed);
   delete[] chunk_[first].bitmap.exchange(nullptr, std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < shape.chunks; ++i)
@@ -370,7 +356,7 @@ bool SlabHeap::mark(std::uint64_t offset, std::size_t bytes) noexcept {
 
 // S1: the chunks are this class's already, or nobody's.
 bool SlabHeap::claim_for_mark(std::uint32_t first, unsigned size_class) noexcept {
-  const Hold hold(chunk_lock_);
+  const pm::LockGuard hold(chunk_lock_);
   if (chunk_[first].size_class.load(std::memory_order_relaxed) == size_class) return true;
   for (std::uint32_t i = 0; i < geometry[size_class].chunks; ++i)
     if (!chunk_is_free(first + i)) return false;
@@ -476,7 +462,7 @@ SlabHeap::Marked SlabHeap::count_marked() const noexcept {
 
 // S6. False: the sweep has run meanwhile.
 bool SlabHeap::unmark(std::uint64_t offset, unsigned size_class) noexcept {
-  const Hold hold(sweep_lock_);
+  const pm::LockGuard hold(sweep_lock_);
   if (offset >= frozen_end_.load(std::memory_order_relaxed)) return false;
   const Geometry& shape = geometry[size_class];
   const std::uint64_t in_heap = offset - first_offset_;
@@ -495,7 +481,7 @@ bool SlabHeap::unmark(std::uint64_t offset, unsigned size_class) noexcept {
 Result<std::uint64_t> SlabHeap::sweep() {
   PERDURE_ASSERT(!swept_.load(std::memory_order_relaxed));
   {
-    const Hold hold(sweep_lock_);
+    const pm::LockGuard hold(sweep_lock_);
     for_each_frozen_span([&](std::uint32_t first, unsigned size_class) {
       chunk_[first].used.store(used_blocks(first, size_class), std::memory_order_relaxed);
       chunk_[first].state.store(SpanState::full, std::memory_order_relaxed);
@@ -509,7 +495,7 @@ Result<std::uint64_t> SlabHeap::sweep() {
   for_each_frozen_span(
       [&](std::uint32_t first, unsigned size_class) { list_swept(first, size_class); });
   {
-    const Hold hold(chunk_lock_);
+    const pm::LockGuard hold(chunk_lock_);
     frozen_chunks_ = 0;
     first_free_chunk_ = 0;
     ++releases_;
@@ -519,7 +505,7 @@ Result<std::uint64_t> SlabHeap::sweep() {
 }
 
 void SlabHeap::list_swept(std::uint32_t first, unsigned size_class) noexcept {
-  const Hold hold(class_[size_class].lock);
+  const pm::LockGuard hold(class_[size_class].lock);
   const Chunk& span = chunk_[first];
   if (span.size_class.load(std::memory_order_relaxed) != size_class ||
       span.state.load(std::memory_order_relaxed) != SpanState::full)
@@ -540,7 +526,7 @@ void SlabHeap::raise_high_water(std::uint32_t end) noexcept {
 }
 
 bool SlabHeap::keep_high_water(std::atomic<std::uint64_t>& word) noexcept {
-  const Hold hold(chunk_lock_);
+  const pm::LockGuard hold(chunk_lock_);
   const auto kept = unsealed(word.load(std::memory_order_relaxed), high_water_purpose);
   high_water_word_ = &word;
   high_water_ = std::min(kept.value_or(0), chunks_);
@@ -573,7 +559,7 @@ HeapUsage SlabHeap::usage() const noexcept {
   std::int64_t bytes = marked_bytes_.load(std::memory_order_relaxed);
   std::uint64_t chunks = chunks_used_.load(std::memory_order_relaxed);
   if (frozen_end_.load(std::memory_order_acquire) != 0) {
-    const Hold hold(sweep_lock_);
+    const pm::LockGuard hold(sweep_lock_);
     if (frozen_end_.load(std::memory_order_relaxed) != 0) {
       const Marked marked = count_marked();
       blocks = marked.blocks;

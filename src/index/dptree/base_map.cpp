@@ -21,7 +21,7 @@ std::uint32_t RadixTree<Separators>::build_range(const Separators& separators, s
   const auto children = static_cast<std::uint32_t>(children_.size());
   Node node{first, end - 1, depth, children, {}, {}, low.size() == depth, false};
   const std::uint32_t begin = first + (node.ends_here ? 1 : 0);
-  // A child takes the separators of one byte, and of the bytes behind it while a few suffice.
+  // A child takes the separators of one byte, and of the bytes after it while a few suffice.
   const auto end_of_child = [&](std::uint32_t i) {
     const auto end_of_byte = [&](std::uint32_t at) {
       const std::uint8_t byte = separators.probe(at).byte(depth);

@@ -9,9 +9,10 @@
 // stay in the cache, and one line.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
-// M2  beside a leaf stands which of its sets is current in this version, so that a reader asks for
+// M2  beside a leaf stands which of its sets is current in this version, so that a reader
+// prefetches
 //     no line of the other; and which of its homes have all of their records (leaf.h B5), so that
-//     it asks for all lines that a search will read.
+//     it prefetches all lines that a search will read.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +99,7 @@ class IntegerSeparators {
       count_and_node_ = (count_and_node_ & 3) | node << 2;
     }
     /// The last separator that is not above `key`: in the run, or just before it. Of a run with a
-    /// node, behind all of which `key` is, the last.
+    /// node, when `key` is after all of them, the last.
     [[nodiscard]] LeafPlace find(const IntegerSeparators& /*all*/, Probe key) const noexcept {
       std::uint32_t up_to = 0;
       for (const std::uint64_t separator : key_)

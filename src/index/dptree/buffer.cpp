@@ -87,7 +87,7 @@ void Buffer<Keys>::prefetch_records(const Batch& batch, unsigned first,
 }
 
 template <class Keys>
-void Buffer<Keys>::prefetch_behind(const Batch& batch, unsigned first) const noexcept {
+void Buffer<Keys>::prefetch_after(const Batch& batch, unsigned first) const noexcept {
   prefetch_records(batch, first, std::min(batch.count, first + records_ahead));
   if (batch.count < first + records_ahead && batch.next != nullptr) batch.next->prefetch();
 }
@@ -109,7 +109,7 @@ void Buffer<Keys>::collect(Key from, bool inclusive, Entered at, Batch& out) con
   while (passed < out.count && is_before(out.entry[passed])) ++passed;
   std::copy(out.entry.begin() + passed, out.entry.begin() + out.count, out.entry.begin());
   out.count -= passed;
-  prefetch_behind(out, 0);
+  prefetch_after(out, 0);
   if (out.count == 0) collect_more(out);
 }
 
@@ -122,15 +122,14 @@ void Buffer<Keys>::collect_more(Batch& out) const {
     const Leaf& leaf = *out.next;
     for (pm::Backoff backoff; !copy_leaf(leaf, leaf.lock.read_begin(), out);) backoff.wait();
   }
-  prefetch_behind(out, before);
+  prefetch_after(out, before);
 }
 
 template <class Keys>
 void Buffer<Keys>::discard(std::uint64_t blob_word, std::uint64_t key_word) {
   if constexpr (RecordStore<Keys>::has_blobs) {
-    (void)garbage_lock_.lock();
+    const pm::LockGuard alone(garbage_lock_);
     garbage_.push_back({key_word, blob_word});
-    garbage_lock_.unlock_unchanged();
   }
 }
 

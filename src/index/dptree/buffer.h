@@ -2,7 +2,7 @@
 // a Bloom filter before it. It only grows; after its merge it goes as a whole.
 //
 // An entry is a key word and the pool offset of the newest log record of its key; the offset's
-// lowest bit is set where that is a removal, the next one where it came to nothing (G6): that is no
+// lowest bit is set where that is a removal, the next one where the change failed (G6): that is no
 // entry to anybody who asks.
 //
 // F1  an entry exists <=> the log has a record of its key that counts (G6); both change under the
@@ -68,14 +68,14 @@ class Buffer {
   static constexpr std::uint64_t removal_bit = 1;
   static constexpr std::uint64_t nothing_bit = 2;
 
-  /// Entries of one leaf, or of two, and what comes behind them.
+  /// Entries of one leaf, or of two, and what follows them.
   struct Batch {
     std::array<Entry, 2 * std::size_t{Leaf::entries}> entry;
     unsigned count = 0;
     const Leaf* next = nullptr;  ///< null: nothing
   };
 
-  /// Log records that are asked for before the first is read.
+  /// Log records that are prefetched before the first is read.
   static constexpr unsigned records_ahead = 8;
 
   /// What a search finds: the newest log record of a key.
@@ -109,7 +109,7 @@ class Buffer {
   [[nodiscard]] std::uint64_t about() const noexcept {
     return tail_.part(0).entries.load(std::memory_order_relaxed) * tail_.parts();
   }
-  /// Log records behind the entries: more, where a key was changed again.
+  /// Log records that the entries stand for: more than entries where a key was changed again.
   [[nodiscard]] std::uint64_t changes() const noexcept { return sum(&LogPart::changes); }
   /// The same of the part for this hash alone.
   [[nodiscard]] std::uint64_t changes_beside(std::uint64_t hash) const noexcept {
@@ -181,7 +181,7 @@ class Buffer {
   void note_change(std::uint64_t hash, bool is_new) noexcept {
     count_change(part_of(hash), hash, is_new, 0);
   }
-  /// The entry that was set at this position leads to a record that came to nothing (G6).
+  /// The entry that was set at this position leads to the record of a change that failed (G6).
   void set_nothing(const Position& position, std::uint64_t hash) noexcept {
     Leaf& leaf = *position.leaf;
     leaf.set_word(position.at.rank, leaf.entry(position.at.rank).word | nothing_bit);
@@ -289,7 +289,7 @@ class Buffer {
   }
   [[nodiscard]] static bool copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept;
   void prefetch_records(const Batch& batch, unsigned first, unsigned end) const noexcept;
-  void prefetch_behind(const Batch& batch, unsigned first) const noexcept;
+  void prefetch_after(const Batch& batch, unsigned first) const noexcept;
   template <class Stable>
   [[nodiscard]] LeafPosition search(const Leaf& leaf, Key key, Stable&& stable) const noexcept {
     return leaf.search(

@@ -11,10 +11,9 @@ Result<void> DpTree<Keys>::bulk_load(std::span<const Record> records) {
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   quiesce();  // what is left of removed records goes first
-  (void)merging_.lock();
+  const pm::LockGuard merging(merging_);
   Result<void> loaded = load(records);
   count_claims();
-  merging_.unlock_unchanged();
   return loaded;
 }
 
@@ -44,7 +43,7 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
     return full;
   }
   const Epochs::Guard guard(epochs_);
-  overwriting_.store(trees.base->version, std::memory_order_seq_cst);
+  current_.announce_merge(trees.base->version);
   merge.apply();
   const auto state = dptree::State::from(anchor_.state.load(std::memory_order_relaxed));
   std::unique_ptr<BaseMap> base = merge.commit(state);
@@ -53,7 +52,7 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
   std::unique_ptr<Buffer> front = new_buffer(state.generation, *base);
   std::atomic<std::uint64_t>& log = anchor_.log[state.front];
   front->begin_log(log, segments(log.load(std::memory_order_relaxed)));
-  show({front.release(), nullptr, base.release()});
+  current_.replace({front.release(), nullptr, base.release()}, epochs_);
   merge.retire_leaves();
   delete trees.front;
   delete trees.base;

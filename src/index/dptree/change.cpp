@@ -9,7 +9,7 @@ using dptree::Change;
 using dptree::LogRecord;
 
 // Power-cut states: without the change, or with it. Cost: 1 flushed line and 1 fence; byte strings
-// the blob's lines more. R2: the lock of the log's part, a locked instruction, comes behind the
+// the blob's lines more. R2: the lock of the log's part, a locked instruction, comes after the
 // flushes of the blob and before this, so the blob is durable.
 template <class Keys>
 void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
@@ -24,11 +24,11 @@ void DpTree<Keys>::log_put(LogRecord& record, Draft& draft, std::uint64_t seal,
     pm::store_persist(record.check, check);  // G2: one line holds all three words
 }
 
-// What lies below the front tree is asked for before the leaf is locked, and looked at before that
+// What lies below the front tree is prefetched before the leaf is locked, and read before that
 // where it must be: the lock is taken with a locked instruction, which waits until the change
 // before this one has drained, and until all loads before it have come. The front tree's filter
 // says whether what lies below can be the answer; there nothing is changed while this thread is a
-// writer (D2), merges keep what there is. A change that the base tree decides may stay in doubt.
+// writer (D2), merges keep what there is. A change that the base tree decides may be speculative.
 template <class Keys>
 inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash, Ask ask,
                                       Expect expected) -> Target {
@@ -37,16 +37,16 @@ inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash
   if (ask == Ask::nothing) {
     target.position = front.lock(key);
   } else {
-    const Snapshot& trees = ask_filters(hash);
+    const Snapshot& trees = prefetch_filters(hash);
     const auto way = trees.base->approach(key);
     way.prefetch();
     const auto entered = front.enter(key);
     const Aim aim = aim_at(trees, trees.base->find(key, way).leaf, hash, expected);
     const bool is_ahead = !front.may_have(hash);
     if (is_ahead) {
-      target.in_doubt = ask == Ask::buffers && base_decides(aim, hash);
+      target.is_speculative = ask == Ask::buffers && base_decides(aim, hash);
       target.aim = aim;
-      target.present = target.in_doubt || find_below_front(aim, key, hash, target.below);
+      target.present = target.is_speculative || find_below_front(aim, key, hash, target.below);
     }
     target.position = front.lock(key, entered);
     if (!is_ahead && !target.position.found.any())
@@ -54,7 +54,7 @@ inline auto DpTree<Keys>::lock_target(Buffer& front, Key key, std::uint64_t hash
   }
   if (target.position.found.any()) {
     target.present = target.position.found.is_put();
-    target.in_doubt = false;
+    target.is_speculative = false;
   }
   return target;
 }
@@ -83,7 +83,7 @@ inline bool DpTree<Keys>::is_confirmed(const Aim& aim, Key key, std::uint64_t ha
   if (!RecordStore<Keys>::has_blobs || suspects.any)
     found = (matches(suspects.first) | matches(suspects.last)) != 0;
   if (suspects.others) found = found || find_in_leaf(view, which, key, hash).has_value();
-  if (is_whole(*aim.trees)) return found;
+  if (current_.is_whole(*aim.trees)) return found;
   RecordWords words;
   return find_below_front(aim_at(key, hash), key, hash, words);
 }
@@ -115,7 +115,7 @@ inline void DpTree<Keys>::presume(Put kind, bool succeeds) noexcept {
 
 template <class Keys>
 inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, Put kind,
-                                     bool& cares) {
+                                     bool& needs_maintenance) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
@@ -126,7 +126,7 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   Target target = lock_target(front, key, hash, what_to_ask(kind),
                               kind == Put::update ? Expect::record : Expect::none);
   auto& position = target.position;
-  if (!target.in_doubt && is_against(target.present)) {
+  if (!target.is_speculative && is_against(target.present)) {
     front.release(position);
     presume(kind, false);
     return otherwise;
@@ -142,15 +142,16 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
     front.release(position);
   }
   if (record == nullptr) {
-    const bool knows_better = target.in_doubt && is_against(is_confirmed(target.aim, key, hash));
+    const bool knows_better =
+        target.is_speculative && is_against(is_confirmed(target.aim, key, hash));
     return knows_better ? otherwise : Outcome::out_of_space;
   }
   front.set(position, key, pool_.offset_of(record));
-  constexpr std::array in_doubt{Change::insert, Change::put, Change::update};  // by `Put`
+  constexpr std::array speculative{Change::insert, Change::put, Change::update};  // by `Put`
   log_put(*record, draft, front.seal(),
-          target.in_doubt ? in_doubt[static_cast<std::size_t>(kind)] : Change::put);
-  cares = wants_care(front, hash);
-  if (target.in_doubt && is_against(is_confirmed(target.aim, key, hash))) {
+          target.is_speculative ? speculative[static_cast<std::size_t>(kind)] : Change::put);
+  needs_maintenance = may_need_maintenance(front, hash);
+  if (target.is_speculative && is_against(is_confirmed(target.aim, key, hash))) {
     front.discard(draft.words.value, draft.words.key);
     front.set_nothing(position, hash);
     front.unlock(position);
@@ -232,17 +233,17 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
   constexpr unsigned most_merges_for_a_blob = 4;
   const std::uint64_t hash = hash_of(key);
   for (unsigned merges_for_a_blob = 0;;) {
-    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
+    const std::uint64_t merges = retired_.merges();
     const bool claims = spare_.are_scarce() && kind != Put::update && needs_split(key, hash);
     if (claims && !claim_split()) [[unlikely]] {
       if (make_room(merges)) continue;
       return Outcome::out_of_space;
     }
-    bool cares = false;
-    const Outcome outcome = try_put(key, value, hash, kind, cares);
+    bool needs_maintenance = false;
+    const Outcome outcome = try_put(key, value, hash, kind, needs_maintenance);
     if (claims && outcome != Outcome::ok) [[unlikely]]
       spare_.unclaim();
-    if (cares) merge_if_full();
+    if (needs_maintenance) merge_if_full();
     if (outcome != Outcome::out_of_space) return outcome;
     if (make_room(merges)) continue;
     if (kind == Put::insert) return outcome;
@@ -256,15 +257,15 @@ Outcome DpTree<Keys>::put(Key key, Value value, Put kind) {
     const Outcome replaced = replace(Block::fitting);
     if (replaced != Outcome::out_of_space || !lacks_blob) return replaced;
     if (++merges_for_a_blob > most_merges_for_a_blob) return replace(Block::any);
-    patience_.store(0, std::memory_order_relaxed);  // a merge frees blobs that logs mention (D5)
-    if (!make_room(merges_.load(std::memory_order_acquire))) return replace(Block::any);
+    leftovers_.set_requests(0);  // a merge frees blobs that logs mention (D5)
+    if (!make_room(retired_.merges())) return replace(Block::any);
   }
 }
 
 // A byte string's removal leads to the blob that goes, which has the key and stays as long as the
 // log does (D5): so a removal needs no room but its slot.
 template <class Keys>
-Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& cares) {
+Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& needs_maintenance) {
   const pm::AsymmetricLock::ReadGuard writing(writers_);
   const Epochs::Guard guard(epochs_);
   Buffer& front = *snapshot().front;
@@ -284,7 +285,7 @@ Outcome DpTree<Keys>::try_remove(Key key, std::uint64_t hash, bool& cares) {
   pm::store_persist(record->check, LogRecord::check_of(words, front.seal(), Change::removal));
   if (position.found.is_put()) front.discard(words.value, words.key);
   front.unlock(position);
-  cares = wants_care(front, hash);
+  needs_maintenance = may_need_maintenance(front, hash);
   return Outcome::ok;
 }
 
@@ -294,10 +295,10 @@ Outcome DpTree<Keys>::remove(Key key) {
   if (!pool_.ready()) return Outcome::invalid;
   const std::uint64_t hash = hash_of(key);
   for (;;) {
-    const std::uint64_t merges = merges_.load(std::memory_order_acquire);
-    bool cares = false;
-    const Outcome outcome = try_remove(key, hash, cares);
-    if (cares) merge_if_full();
+    const std::uint64_t merges = retired_.merges();
+    bool needs_maintenance = false;
+    const Outcome outcome = try_remove(key, hash, needs_maintenance);
+    if (needs_maintenance) merge_if_full();
     if (outcome != Outcome::out_of_space) return outcome;
     if (!make_room(merges)) return remove_in_place(key, hash);
   }
@@ -322,7 +323,7 @@ bool DpTree<Keys>::turn_to_removal(Buffer& tree, Key key, Outcome& outcome) {
   return true;
 }
 
-// False: the tree's log has no record of the key that came to nothing. Cost: 1 flushed line, 1
+// False: the tree's log has no record of a change of the key that failed. Cost: 1 flushed line, 1
 // fence.
 template <class Keys>
 bool DpTree<Keys>::turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash) {
@@ -344,12 +345,13 @@ template <class Keys>
 void DpTree<Keys>::clear_in_base(const BasePlace& place) noexcept {
   dptree::LeafSet& set = place.view.set(place.which);
   std::atomic<std::uint64_t>& bits = set.bitmap[place.slot / 64];
-  const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});
-  pm::store_persist(bits,
-                    bits.load(std::memory_order_relaxed) & ~(std::uint64_t{1} << place.slot % 64));
-  overwriting_.store(before, std::memory_order_release);
-  ++thinned_;
-  emptied_ = emptied_ || place.view.records(place.which) == 0;
+  {
+    const typename CurrentSnapshot::ReadersHeldOff alone(current_);
+    const std::uint64_t bit = std::uint64_t{1} << place.slot % 64;
+    pm::store_persist(bits, bits.load(std::memory_order_relaxed) & ~bit);
+  }
+  leftovers_.count_removed(1);
+  if (place.view.records(place.which) == 0) leftovers_.set_empty_leaf(true);
 }
 
 /// The value word of the log record that a tree's entry leads to.
@@ -359,12 +361,12 @@ std::uint64_t DpTree<Keys>::logged_value(const Buffer& tree, Key key, std::uint6
 }
 
 // Nothing merges and nobody else changes anything meanwhile. What is removed from the middle tree
-// and not left over goes from the base tree, too (D4), its blob with the log. What came to nothing
+// and not left over goes from the base tree, too (D4), its blob with the log. What failed
 // in a log must not count when the key is gone below (G6); in the front log that is a removal
 // enough.
 template <class Keys>
 Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
-  (void)merging_.lock();
+  const pm::LockGuard merging(merging_);
   Outcome outcome = Outcome::not_found;
   {
     const pm::AsymmetricLock::WriteGuard alone(writers_);
@@ -398,11 +400,8 @@ Outcome DpTree<Keys>::remove_in_place(Key key, std::uint64_t hash) {
   }
   constexpr std::uint64_t fewest = 64;
   constexpr std::uint64_t read_per_removal = 64;  // by the next merge
-  const std::uint64_t most =
-      std::max(fewest, (left_.size() + snapshot().base->size()) / read_per_removal);
-  if (patience_.load(std::memory_order_relaxed) > most)
-    patience_.store(most, std::memory_order_relaxed);
-  merging_.unlock_unchanged();
+  const std::uint64_t read = leftovers_.records().size() + snapshot().base->size();
+  leftovers_.set_requests_at_most(std::max(fewest, read / read_per_removal));
   return outcome;
 }
 
@@ -486,16 +485,14 @@ Outcome DpTree<Keys>::replace_in_place(Key key, Value value, std::uint64_t hash,
   Draft draft;
   lacks_blob = !records_.draft(key, value, draft, block);
   if (lacks_blob) return Outcome::out_of_space;
-  (void)merging_.lock();
   Outcome outcome = absent;
   {
+    const pm::LockGuard merging(merging_);
     const pm::AsymmetricLock::WriteGuard alone(writers_);
     const Epochs::Guard guard(epochs_);
-    const std::uint64_t before = overwriting_.exchange(~std::uint64_t{0});  // D3
+    const typename CurrentSnapshot::ReadersHeldOff unread(current_);  // D3
     outcome = replace_where_it_is(snapshot(), key, hash, draft, absent);
-    overwriting_.store(before, std::memory_order_release);
   }
-  merging_.unlock_unchanged();
   if (outcome != Outcome::ok) records_.cancel(draft);
   return outcome;
 }

@@ -142,10 +142,8 @@ Result<void> DpTree<Keys>::check_all() const {
 
 template <class Keys>
 Result<void> DpTree<Keys>::check_invariants() const {
-  (void)merging_.lock();  // the worker may still be at it
-  Result<void> sound = check_all();
-  merging_.unlock_unchanged();
-  return sound;
+  const pm::LockGuard merging(merging_);  // the worker may still be at it
+  return check_all();
 }
 
 template Result<void> DpTree<IntegerKeys>::check_invariants() const;

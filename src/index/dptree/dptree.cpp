@@ -24,17 +24,13 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
       spare_(heap_, LeafView::bytes(leaf_entries)),
+      retired_(epochs_),
       workers_(place.options.get("workers")) {}
 
 template <class Keys>
 DpTree<Keys>::~DpTree() {
-  stop_worker();
+  workers_.stop();
   epochs_.drain();
-  const std::unique_ptr<Snapshot> last(snapshot_.load(std::memory_order_relaxed));
-  if (last == nullptr) return;
-  delete last->front;
-  delete last->middle;
-  delete last->base;
 }
 
 template <class Keys>
@@ -60,9 +56,8 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   auto base = std::make_unique<BaseMap>(0);
   std::unique_ptr<Buffer> front = tree->new_buffer(State{}.generation, *base);
   front->begin_log(anchor->log[0], {});
-  tree->snapshot_.store(new Snapshot{front.release(), nullptr, base.release()},
-                        std::memory_order_release);
-  tree->start_worker();
+  tree->current_.set_first({front.release(), nullptr, base.release()});
+  tree->start_workers();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
@@ -86,7 +81,7 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
   if (Result<void> done = tree->recover_all(); !done) return done.error();
   if (Result<void> done = pool.root_recovered(place.root_name); !done) return done.error();
   tree->count_claims();
-  tree->start_worker();
+  tree->start_workers();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
@@ -100,7 +95,7 @@ auto DpTree<Keys>::new_buffer(std::uint64_t generation, const BaseMap& base)
 
 template <class Keys>
 auto DpTree<Keys>::aim_at(Key key, std::uint64_t hash) const noexcept -> Aim {
-  const Snapshot& trees = ask_filters(hash);
+  const Snapshot& trees = prefetch_filters(hash);
   return aim_at(trees, trees.base->find(key).leaf, hash, Expect::record);
 }
 
@@ -153,7 +148,7 @@ bool DpTree<Keys>::find_pinned(Key key, std::uint64_t hash, RecordWords& found) 
       found = trees.front->record_of(entry.word)->words();
     else
       present = find_below(aim, key, hash, found);
-    if (is_whole(trees)) return present;
+    if (current_.is_whole(trees)) return present;
   }
 }
 
@@ -163,7 +158,7 @@ bool DpTree<Keys>::find_below_front(Aim aim, Key key, std::uint64_t hash,
                                     RecordWords& found) const {
   for (pm::Backoff backoff;; backoff.wait(), aim = aim_at(key, hash)) {
     const bool present = find_below(aim, key, hash, found);
-    if (is_whole(*aim.trees)) return present;
+    if (current_.is_whole(*aim.trees)) return present;
   }
 }
 

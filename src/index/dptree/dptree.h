@@ -6,35 +6,24 @@
 // and is merged into the base tree in the background; the new version of the base tree and the end
 // of the middle log become durable with one word. A key is looked for in the front, the middle and
 // the base tree. Numbered invariants: leaf.h B1-B6, log.h G1-G6, anchor.h A1-A4, buffer.h F1-F4,
-// base_map.h M1-M2, sorted_leaf.h S1-S3, word_leaf.h W1-W2, record_store.h R1-R3, and
+// base_map.h M1-M2, snapshot.h D2-D3, workers.h D7-D8, sorted_leaf.h S1-S3, word_leaf.h W1-W2,
+// record_store.h R1-R3, and
 //
 // D1  a record is in the index <=> its key's newest entry is a put: newest in the front tree, then
 //     in the middle tree, then in the base tree.
-// D2  `snapshot_` leads to the three trees of one moment. Front and middle change places under
-//     `writers_` held alone; nothing but the front tree of the current snapshot takes entries.
-// D3  a merge, of which there is one at a time (`merging_`), writes only what no reader of the
-//     current version looks at. It announces the version it starts from in `overwriting_` first, so
-//     that a reader of an older one reads again. So does a rotation with its generation, in
-//     `reusing_`, because its log may keep segments (G5) that readers of a dropped tree look at.
 // D4  a merge reserves all leaves it needs before it writes anything, so it ends. Changes without
-//     room are left over in `left_`, and keep the middle tree and its log, or are handed on to the
-//     front tree and its log. What is in the middle tree and not left over is in the base tree,
+//     room are left over in `leftovers_`, and keep the middle tree and its log, or are handed on to
+//     the front tree and its log. What is in the middle tree and not left over is in the base tree,
 //     too.
 // D5  blobs that a log mentions are freed only after the log was dropped.
 // D6  memory that a thread may still read is freed only after a grace period. While a merge's is
 //     not all freed, the worker tries again each millisecond, or without one a change in 256.
-// D7  the worker does nothing but merge and free, and that under `merging_`; it ends what it was
-//     asked for before the tree is gone.
-// D8  while `shared_` leads to a merge, other threads write parts of it. Each counts itself in
-//     `helpers_` before it looks there, and out again after the fence behind what it wrote; the
-//     merge goes on when `shared_` leads nowhere and nobody is counted.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -43,8 +32,12 @@
 #include "index/dptree/base_map.h"
 #include "index/dptree/buffer.h"
 #include "index/dptree/leaf.h"
+#include "index/dptree/leftovers.h"
 #include "index/dptree/log.h"
+#include "index/dptree/retired.h"
+#include "index/dptree/snapshot.h"
 #include "index/dptree/spare_leaves.h"
+#include "index/dptree/workers.h"
 #include "index/index.h"
 #include "index/record/index_root.h"
 #include "index/record/publish_batch.h"
@@ -100,17 +93,10 @@ class DpTree final : public OrderedIndex<Keys> {
   using Buffer = dptree::Buffer<Keys>;
   using BaseMap = dptree::BaseMap<Keys>;
   using LeafView = dptree::LeafView;
+  using Snapshot = dptree::Snapshot<Keys>;
+  using CurrentSnapshot = dptree::CurrentSnapshot<Keys>;
+  using Workers = dptree::Workers;
 
-  /// The trees of one moment (D2).
-  struct Snapshot {
-    Buffer* front = nullptr;
-    Buffer* middle = nullptr;
-    BaseMap* base = nullptr;
-
-    [[nodiscard]] std::uint64_t oldest_generation() const noexcept {
-      return (middle == nullptr ? front : middle)->generation();
-    }
-  };
   /// A snapshot, and the base leaf in it that covers a key; null: there is none.
   struct Aim {
     const Snapshot* trees;
@@ -129,15 +115,16 @@ class DpTree final : public OrderedIndex<Keys> {
     buffers,  ///< whether they have it; where they do not, the base tree is asked afterwards
     all,
   };
-  /// What is asked for in a base leaf: a record that is not there would be a line in vain.
+  /// What to prefetch of a base leaf: for inserts the key is normally absent, so the prefetch of
+  /// its record would be wasted.
   enum class Expect : std::uint8_t { none, record };
   /// Where a change goes, its leaf locked; the rest unless nobody asked.
   struct Target {
     typename Buffer::Position position;
-    bool present = false;   ///< the key
-    bool in_doubt = false;  ///< or not: the base tree decides, and has not been looked at
-    RecordWords below;      ///< its record where the front tree has none, and nothing is in doubt
-    Aim aim{};              ///< in doubt: where to look
+    bool present = false;         ///< the key
+    bool is_speculative = false;  ///< or absent: the base tree decides, and was not searched
+    RecordWords below;  ///< its record where the front tree has none and nothing is speculative
+    Aim aim{};          ///< speculative: where to search
   };
   /// A change that waits for its merge. Three words, because a merge goes through all of them
   /// several times, in memory that it has to ask the system for.
@@ -200,26 +187,17 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] LeafView leaf_at(dptree::LeafLink leaf) const noexcept {
     return leaf_at(leaf.offset());
   }
-  [[nodiscard]] const Snapshot& snapshot() const noexcept {
-    return *snapshot_.load(std::memory_order_acquire);
-  }
-  /// True when nothing that a reader of `trees` looked at can have been overwritten (D3). Two
-  /// logs take turns.
-  [[nodiscard]] bool is_whole(const Snapshot& trees) const noexcept {
-    return overwriting_.load(std::memory_order_acquire) <= trees.base->version &&
-           reusing_.load(std::memory_order_acquire) < trees.oldest_generation() + 2;
-  }
-
+  [[nodiscard]] const Snapshot& snapshot() const noexcept { return current_.get(); }
   // Reading. The caller is pinned.
   [[nodiscard]] static Aim aim_in(const Snapshot& trees, Key key) noexcept {
     return {&trees, trees.base->find(key).leaf};
   }
-  /// The trees as they are. Asks for the lines of their filters, which arrive while the caller does
-  /// something else, as the base leaf's do that `aim_at` asks for.
-  [[nodiscard]] const Snapshot& ask_filters(std::uint64_t hash) const noexcept;
+  /// The current trees. Prefetches the lines of their filters.
+  [[nodiscard]] const Snapshot& prefetch_filters(std::uint64_t hash) const noexcept;
   [[nodiscard]] Aim aim_at(const Snapshot& trees, dptree::LeafLink leaf, std::uint64_t hash,
                            Expect expected) const noexcept;
-  /// All of that.
+  /// Finds the base leaf of a key in the current trees, and prefetches it, its record and the
+  /// filters.
   [[nodiscard]] Aim aim_at(Key key, std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<BasePlace> find_in_base(const Aim& aim, Key key,
                                                       std::uint64_t hash) const;
@@ -256,11 +234,10 @@ class DpTree final : public OrderedIndex<Keys> {
   /// Notes whether a put has succeeded, for the next one.
   void presume(Put kind, bool succeeds) noexcept;
   [[nodiscard]] Outcome put(Key key, Value value, Put kind);
-  /// `out_of_space`: the log has no room. `cares`: there may be something to do for
-  /// `merge_if_full`.
+  /// `out_of_space`: the log has no room. `needs_maintenance`: call `merge_if_full` afterwards.
   [[nodiscard]] [[gnu::always_inline]] Outcome try_put(Key key, Value value, std::uint64_t hash,
-                                                       Put kind, bool& cares);
-  [[nodiscard]] Outcome try_remove(Key key, std::uint64_t hash, bool& cares);
+                                                       Put kind, bool& needs_maintenance);
+  [[nodiscard]] Outcome try_remove(Key key, std::uint64_t hash, bool& needs_maintenance);
   void log_put(dptree::LogRecord& record, Draft& draft, std::uint64_t seal,
                dptree::Change change) noexcept;
   [[nodiscard]] Outcome remove_in_place(Key key, std::uint64_t hash);
@@ -280,28 +257,17 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   /// After a change: true when there may be something to do for `merge_if_full`. The caller is
   /// pinned.
-  [[nodiscard]] bool wants_care(const Buffer& front, std::uint64_t hash) const noexcept {
+  [[nodiscard]] bool may_need_maintenance(const Buffer& front, std::uint64_t hash) const noexcept {
     const bool may_collect =
-        !has_worker() && front.changes_beside(hash) % changes_before_collecting == 0;
+        !workers_.exist() && front.changes_beside(hash) % changes_before_collecting == 0;
     return may_collect || front.is_full_beside(hash, 1) ||
-           (!has_worker() && shared_.load(std::memory_order_relaxed) != nullptr);
+           (!workers_.exist() && workers_.is_sharing());
   }
   void merge_if_full();
   /// Empties the logs as far as it can; false: that made no room, and neither did any merge since
   /// there were `merges`.
   [[nodiscard]] bool make_room(std::uint64_t merges);
-  [[nodiscard]] bool has_worker() const noexcept { return workers_ != 0; }
-  /// Lets others help with a merge, until `end_sharing`, which waits for those that do.
-  void share(Merge& merge) noexcept;
-  void end_sharing() noexcept;
-  /// Does a part of a merge that is shared; false: there is none.
-  bool help_merging() noexcept;
-  void start_worker();
-  void ask_worker(std::uint32_t task) noexcept;
-  /// Lets it end what it was asked for; then there is none.
-  void stop_worker();
-  void work();
-  void work_along();
+  void start_workers();
   // The caller holds `merging_`.
   void merge_what_is_full();
   [[nodiscard]] Merged flush_one(Effort effort);
@@ -318,7 +284,6 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] std::size_t set_aside_segments(std::uint64_t records) const noexcept {
     return kept_segments(records) / 4 * 3;
   }
-  [[nodiscard]] bool may_find_room();
   [[nodiscard]] std::size_t likely_splits(const Snapshot& trees) const;
   [[nodiscard]] bool splits_are_scarce();
   void count_claims();
@@ -335,7 +300,7 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool lacks_leaves() { return spare_.are_scarce() && !spare_.could_claim(1); }
   /// Whether so many records are gone that a look for leaves to join is worth it.
   [[nodiscard]] bool may_join(Effort effort) const noexcept {
-    return thinned_ > (effort == Effort::thorough ? 0 : paying_changes());
+    return leftovers_.removed() > (effort == Effort::thorough ? 0 : paying_changes());
   }
   [[nodiscard]] bool claim_split();
   [[nodiscard]] bool needs_split(Key key, std::uint64_t hash) const;
@@ -346,8 +311,6 @@ class DpTree final : public OrderedIndex<Keys> {
                                        std::size_t most, bool exact) const;
   void drop_middle(const Snapshot& trees, std::vector<RecordWords>& dropped, std::uint64_t records);
   void keep_what_is_logged(Buffer& middle, std::vector<RecordWords>& dropped);
-  [[nodiscard]] bool is_due() noexcept;
-  void show(Snapshot trees);
   void collect_retired(unsigned attempts);
   void collect_what_is_left();
 
@@ -362,7 +325,7 @@ class DpTree final : public OrderedIndex<Keys> {
   /// `below`: the trees under `tree`, which is none of them.
   [[nodiscard]] Result<std::vector<std::uint64_t>> replay(std::uint64_t head, Buffer& tree,
                                                           const Snapshot& below);
-  void ask_below(const dptree::LogRecord& record, const Snapshot& trees) const noexcept;
+  void prefetch_below(const dptree::LogRecord& record, const Snapshot& trees) const noexcept;
   [[nodiscard]] bool is_below(const Snapshot& trees, Key key, std::uint64_t hash) const;
   [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree,
                                            const Snapshot& below);
@@ -385,39 +348,21 @@ class DpTree final : public OrderedIndex<Keys> {
   Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
-  alignas(pm::cache_line_bytes) std::atomic<Snapshot*> snapshot_{nullptr};
-  std::atomic<std::uint64_t> overwriting_{0};
-  std::atomic<std::uint64_t> reusing_{0};
-  std::atomic<Merge*> shared_{nullptr};  ///< D8
+  CurrentSnapshot current_;
   /// Whether the last put of a kind has succeeded: then the next one's log record is written before
-  /// the key's is read. One that comes to nothing was logged in vain.
+  /// the key's is read. The record of a change that fails is wasted.
   std::array<std::atomic<bool>, puts> presumed_{true, true, true};
   pm::AsymmetricLock writers_;
   mutable pm::VersionLock merging_;
-  // Full pools; but for the atomic ones under `merging_`.
-  std::vector<dptree::LogRecord*> left_;    ///< D4, in key order
-  std::atomic<bool> stuck_{false};          ///< there is a middle tree with changes left over
-  std::atomic<std::uint64_t> patience_{0};  ///< so often may room be asked for before the next try
-  std::uint64_t thinned_ = 0;               ///< records gone since leaves to join were looked for
-  bool emptied_ = false;                    ///< a leaf, in place
-  std::optional<std::uint64_t> in_vain_;    ///< `thinned_` at the last merge, if it did nothing
+  dptree::Leftovers leftovers_;
   dptree::SpareLeaves spare_;
-  std::atomic<std::uint64_t> merges_{0};  ///< that retired anything
-  std::atomic<bool> uncollected_{false};  ///< what they retired; set under `merging_`
-  const std::uint64_t workers_;
+  dptree::Retired retired_;
   static constexpr std::uint64_t changes_before_collecting = 256;
-  static constexpr std::uint32_t merge_task = 1;
-  static constexpr std::uint32_t stop_task = 2;
-  static constexpr std::uint32_t collect_task = 4;
-  std::atomic<std::uint32_t> tasks_{0};  ///< of the worker; taken under `merging_`
-  static constexpr std::uint32_t end_of_shares = std::uint32_t{1} << 31;
-  std::atomic<std::uint32_t> shares_{0};   ///< merges that were shared, round and round
-  std::atomic<std::uint32_t> helpers_{0};  ///< threads that look at `shared_`
-  std::vector<std::thread> worker_;        ///< the first merges, the others help
+  Workers workers_;
 };
 
 template <class Keys>
-inline auto DpTree<Keys>::ask_filters(std::uint64_t hash) const noexcept -> const Snapshot& {
+inline auto DpTree<Keys>::prefetch_filters(std::uint64_t hash) const noexcept -> const Snapshot& {
   const Snapshot& trees = snapshot();
   trees.front->prefetch(hash);
   if (trees.middle != nullptr) trees.middle->prefetch(hash);

@@ -97,7 +97,7 @@ TYPED_TEST(DpTreeCrash, AnInsertInDoubtIsOneWord) {
   });
 }
 
-/// Around a change that comes to nothing: its log record is durable, or not, and stays nothing when
+/// Around a change that fails: its log record is durable, or not, and stays nothing when
 /// the key goes without the log, or comes.
 template <class Keys, class Step>
 void expect_nothing_of(std::uint64_t number, Step&& step) {

@@ -59,10 +59,10 @@ TYPED_TEST(DpTreeLogs, ChangesInDoubtComeToWhatTheyShould) {
   Case<TypeParam> test({"buffer_entries=100000", "workers=0"});
   for (std::uint64_t number = 0; number < 4000; number += 2) test.put(number, number);
   ASSERT_TRUE(test.store.peer().merge());
-  std::uint64_t in_doubt = 0;
+  std::uint64_t speculative = 0;
   const auto change = [&](std::uint64_t number, std::uint64_t value) {
     const auto key = make<TypeParam>(number);
-    in_doubt += !test.model.contains(key) && test.store.peer().is_suspected(key) ? 1 : 0;
+    speculative += !test.model.contains(key) && test.store.peer().is_suspected(key) ? 1 : 0;
     const bool is_there = test.model.contains(key);
     if (value % 2 == 0) {
       ASSERT_EQ(test.store.index().update(key, make<TypeParam>(value)),
@@ -82,7 +82,7 @@ TYPED_TEST(DpTreeLogs, ChangesInDoubtComeToWhatTheyShould) {
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   Rng rng(3);
   for (unsigned i = 0; i < 3000; ++i) change(rng.below(4000), rng.below(1000));
-  EXPECT_GT(in_doubt, 200U);
+  EXPECT_GT(speculative, 200U);
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   ASSERT_TRUE(succeeds(test.store.crash()));
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
@@ -125,7 +125,7 @@ TYPED_TEST(DpTreeLogs, AChangeThatCameToNothingStaysNothing) {
   }
 }
 
-// D5, G6: an insert in doubt that a merge has taken over while its log stays comes to nothing when
+// D5, G6: a speculative insert that a merge has taken over while its log stays fails when
 // that is replayed, and then leads to the base tree's blob.
 TYPED_TEST(DpTreeLogs, WhatIsInTheBaseTreeAlreadyIsFreedWithTheLog) {
   Case<TypeParam> test;

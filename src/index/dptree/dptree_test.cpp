@@ -324,11 +324,11 @@ TYPED_TEST(DpTreeOf, WritersReadAgainWhatIsOverwritten) {
   const auto change_while_it_is_overwritten = [&](auto&& change) {
     auto& bits = test.store.peer().set(0).bitmap[0];
     const std::uint64_t all = bits.exchange(0);
-    const std::uint64_t before = test.store.peer().overwriting().exchange(~std::uint64_t{0});
-    std::jthread writer(change);
+    std::jthread writer;
+    const auto held_off = test.store.peer().hold_readers_off();
+    writer = std::jthread(change);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     bits = all;
-    test.store.peer().overwriting() = before;
   };
   change_while_it_is_overwritten([&] {
     EXPECT_EQ(test.store.index().insert(make<TypeParam>(1), make<TypeParam>(2)), Outcome::exists);

@@ -126,7 +126,7 @@ class LeafView {
   }
 
   /// Of both orders and all records.
-  [[nodiscard]] static constexpr std::size_t bytes_behind_fingerprints(unsigned entries) noexcept {
+  [[nodiscard]] static constexpr std::size_t bytes_after_fingerprints(unsigned entries) noexcept {
     return bytes(entries) - sizeof(BaseLeaf) - rounded(entries);
   }
 

@@ -28,7 +28,7 @@
 //     merge is for.
 // G6  a record of an insert counts as a put where its key is absent without it, that of an update
 //     where it is present, and else for nothing: so it may be durable before anybody knows. In a
-//     log it is the first one of its key. The tree keeps an entry of one that came to nothing,
+//     log it is the first one of its key. The tree keeps an entry of a change that failed,
 //     because it would count where a removal in place makes its key absent below; it is turned to
 //     one then.
 #pragma once
@@ -144,12 +144,12 @@ class LogTail {
   }
 
   /// A slot for one record of a part, counted with `count()`, which no two threads are in at once
-  /// for that part; null: the pool has no room for a segment. Asks for the next line: a store to
-  /// one that is in no cache holds the flush up. `all`: from what is set aside, too.
+  /// for that part; null: the pool has no room for a segment. Prefetches the next line: a store to
+  /// one that is in no cache delays the flush. `all`: from what is set aside, too.
   template <class Count>
   [[nodiscard]] LogRecord* take(Part& part, Count&& count, bool all = false) noexcept {
     constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LogRecord);
-    (void)part.lock_.lock();
+    const pm::LockGuard alone(part.lock_);
     LogRecord* slot = nullptr;
     if ((part.segment_ != nullptr && part.used_ < segment_records_) || open_segment(part, all)) {
       slot = &part.segment_->record(part.used_++);
@@ -158,15 +158,13 @@ class LogTail {
       pm::prefetch_for_write(&part.segment_->record(next));
       count();
     }
-    part.lock_.unlock_unchanged();
     return slot;
   }
   /// Calls count() as `take` does.
   template <class Count>
   void recount(Part& part, Count&& count) noexcept {
-    (void)part.lock_.lock();
+    const pm::LockGuard alone(part.lock_);
     count();
-    part.lock_.unlock_unchanged();
   }
   /// The log's newest segment is what `head` leads to, and the segments `empty`, newest first, hold
   /// no record yet; so many of them are set aside. No writer runs.
@@ -179,22 +177,19 @@ class LogTail {
   }
   /// Nothing is set aside any more.
   void release() noexcept {
-    (void)chain_.lock();
+    const pm::LockGuard alone(chain_);
     set_aside_ = 0;
-    chain_.unlock_unchanged();
   }
 
  private:
   [[nodiscard]] bool open_segment(Part& part, bool all) noexcept {
-    (void)chain_.lock();
-    const bool may_take = empty_.size() > (all ? 0 : set_aside_);
     LogSegment* segment = nullptr;
-    if (may_take && oldest_new_ == nullptr)
-      segment = oldest_empty();
-    else
-      segment = new_segment();
-    if (segment == nullptr && may_take) segment = newest_empty();
-    chain_.unlock_unchanged();
+    {
+      const pm::LockGuard alone(chain_);
+      const bool may_take = empty_.size() > (all ? 0 : set_aside_);
+      segment = may_take && oldest_new_ == nullptr ? oldest_empty() : new_segment();
+      if (segment == nullptr && may_take) segment = newest_empty();
+    }
     if (segment == nullptr) return false;
     part.segment_ = segment;
     part.used_ = 0;

@@ -8,7 +8,7 @@ using dptree::Anchor;
 using dptree::LeafSet;
 using dptree::State;
 
-// What tells whether a leaf has room is asked for eight leaves ahead, and four leaves ahead what
+// What tells whether a leaf has room is prefetched eight leaves ahead, and four leaves ahead what
 // tells how much it needs, where it may lack some.
 template <class Keys>
 void DpTree<Keys>::Merge::plan() {
@@ -156,7 +156,7 @@ template <class Keys>
 void DpTree<Keys>::Merge::cut() {
   constexpr std::size_t most_leaves = 64;
   constexpr std::size_t least_stretches = 16;
-  const bool has_helpers = tree_.workers_ != 1;
+  const bool has_helpers = !tree_.workers_.is_alone();
   const std::size_t size =
       has_helpers ? std::clamp<std::size_t>(leaves() / least_stretches, 1, most_leaves) : leaves();
   std::size_t begin = 0;
@@ -180,10 +180,10 @@ bool DpTree<Keys>::Merge::work() noexcept {
 template <class Keys>
 void DpTree<Keys>::Merge::apply() {
   cut();
-  if (stretches_.size() > 1) tree_.share(*this);
+  if (stretches_.size() > 1) tree_.workers_.share(*this);
   while (work()) {
   }
-  if (stretches_.size() > 1) tree_.end_sharing();
+  if (stretches_.size() > 1) tree_.workers_.end_sharing();
   Anchor& anchor = tree_.anchor_;
   const std::uint64_t first = stretches_.front().first();
   const unsigned which = dptree::current_of(anchor.set, base_.version);

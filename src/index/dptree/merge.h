@@ -24,7 +24,7 @@
 namespace perdure {
 
 template <class Keys>
-class DpTree<Keys>::Merge {
+class DpTree<Keys>::Merge final : public dptree::SharedWork {
  public:
   static constexpr std::size_t unlimited = ~std::size_t{0};
 
@@ -51,7 +51,7 @@ class DpTree<Keys>::Merge {
   /// Writes all that the new version consists of, with whoever helps; durable with `commit`.
   void apply();
   /// A part of it; false: no part is left.
-  bool work() noexcept;
+  bool work() noexcept override;
   /// Sets the anchor's state, and with it the new version.
   [[nodiscard]] std::unique_ptr<BaseMap> commit(dptree::State state);
   /// The records that the new version has no more, where they have blobs.
@@ -158,7 +158,7 @@ class DpTree<Keys>::Merge::Stretch {
     return {offset, which, set.home.load(std::memory_order_relaxed)};
   }
   void take_in(std::size_t leaf, const Plan& plan);
-  void ask_for_leaf(std::size_t leaf) const noexcept;
+  void prefetch_leaf(std::size_t leaf) const noexcept;
   void find_suspects(std::size_t leaf) noexcept;
   [[nodiscard]] std::optional<std::pair<unsigned, RecordWords>> find(const LeafView& view,
                                                                      unsigned which,

@@ -108,7 +108,7 @@ bool DpTree<Keys>::is_below(const Snapshot& trees, Key key, std::uint64_t hash) 
 
 // Asks for what `is_below` looks at first, where it will. What the record says is not believed yet.
 template <class Keys>
-void DpTree<Keys>::ask_below(const LogRecord& record, const Snapshot& trees) const noexcept {
+void DpTree<Keys>::prefetch_below(const LogRecord& record, const Snapshot& trees) const noexcept {
   if constexpr (!RecordStore<Keys>::has_blobs) {
     const Key key = record.words().key;
     const Aim aim = aim_in(trees, key);
@@ -117,7 +117,7 @@ void DpTree<Keys>::ask_below(const LogRecord& record, const Snapshot& trees) con
 }
 
 // False: it is none. The blob of a removal may belong to a tree below, which has marked it, or to
-// nobody any more; that of a put to the base tree (D4). That of what came to nothing is nobody's,
+// nobody any more; that of a put to the base tree (D4). That of a change that failed is nobody's,
 // and stays as long as the log (D5).
 template <class Keys>
 Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const Snapshot& below) {
@@ -185,7 +185,7 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
       if (!replayed) return replayed.error();
       if (!*replayed) continue;
       empty = segment;
-      if (i + ahead < log_entries_) ask_below(records.record(i + ahead), below);
+      if (i + ahead < log_entries_) prefetch_below(records.record(i + ahead), below);
     }
   chain->resize(empty);
   return chain;
@@ -211,12 +211,11 @@ Result<void> DpTree<Keys>::recover_all() {
       replay(log.load(std::memory_order_relaxed), *front, {nullptr, middle.get(), base->get()});
   if (!empty) return empty.error();
   front->begin_log(log, std::move(*empty));
-  overwriting_.store(state.version, std::memory_order_relaxed);
-  reusing_.store(state.generation, std::memory_order_relaxed);
-  emptied_ = !(*base)->empty_leaves.empty();
-  thinned_ = (*base)->records;  // nobody knows
-  snapshot_.store(new Snapshot{front.release(), middle.release(), base.value().release()},
-                  std::memory_order_release);
+  current_.announce_merge(state.version);
+  current_.announce_rotation(state.generation);
+  leftovers_.set_empty_leaf(!(*base)->empty_leaves.empty());
+  leftovers_.count_removed((*base)->records);  // nobody knows
+  current_.set_first({front.release(), middle.release(), base.value().release()});
   return {};
 }
 

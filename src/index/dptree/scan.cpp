@@ -8,11 +8,11 @@
 namespace perdure {
 
 /// A walk over the records of one snapshot from a key on, newest entries first. All lines that it
-/// will come by are asked for before any is waited for.
+/// will read are prefetched before it waits for any.
 template <class Keys>
 class DpTree<Keys>::Cursor {
  public:
-  /// Begins at `from`, or behind it, and means to go on for `most` records.
+  /// Begins at `from`, or after it, and means to go on for `most` records.
   Cursor(const DpTree& tree, const Snapshot& trees, Key from, bool inclusive, std::size_t most)
       : tree_(tree), trees_(trees), wanted_(most) {
     const BaseMap& base = *trees.base;
@@ -44,7 +44,7 @@ class DpTree<Keys>::Cursor {
   }
 
   /// Calls sink(span of words) for the next records, `most` at most. Fewer: there are no more, or,
-  /// `whole()` being false, begin again behind the last record.
+  /// `whole()` being false, begin again after the last record.
   template <class Sink>
   void take(std::size_t most, Sink&& sink) {
     const RecordStore<Keys>& records = tree_.records_;
@@ -95,7 +95,7 @@ class DpTree<Keys>::Cursor {
   };
 
   [[nodiscard]] bool stays_whole() noexcept {
-    whole_ = whole_ && tree_.is_whole(trees_);
+    whole_ = whole_ && tree_.current_.is_whole(trees_);
     return whole_;
   }
 
@@ -113,7 +113,7 @@ class DpTree<Keys>::Cursor {
     if (!front_.any) return middle_.any ? &middle_ : nullptr;
     return middle_.any && tree_.records_.less(middle_.head, front_.head) ? &middle_ : &front_;
   }
-  /// Moves behind `words`, which nothing here is below.
+  /// Moves past `words`; nothing here is smaller.
   void pass(BufferSide& side, RecordWords words) {
     if (!side.any || tree_.records_.less(words, side.head)) return;
     side.tree->ask_ahead(side.batch, side.at);
@@ -321,7 +321,7 @@ std::uint64_t DpTree<Keys>::count_over_base(const Snapshot& trees, const Buffer&
     for (unsigned i = 0; i < batch.count; ++i) {
       const auto& entry = batch.entry[i];
       const RecordWords words = tree.words_of(entry);
-      if (!is_whole(trees)) return 0;  // words that lead nowhere
+      if (!current_.is_whole(trees)) return 0;  // words that lead nowhere
       const Key key = records_.key_of(words);
       const std::uint64_t hash = hash_of(key);
       if (newer != nullptr && newer->find(key, hash).any()) continue;
@@ -347,7 +347,7 @@ std::uint64_t DpTree<Keys>::size() const {
     }
     records += count_over_base(trees, *trees.front, nullptr);
     if (trees.middle != nullptr) records += count_over_base(trees, *trees.middle, trees.front);
-    if (is_whole(trees)) return records;
+    if (current_.is_whole(trees)) return records;
   }
 }
 

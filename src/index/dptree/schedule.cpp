@@ -1,7 +1,6 @@
 // When DPTree rotates and merges, and who does it: a worker thread, or the thread that filled the
 // front tree.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -29,15 +28,6 @@ std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
   return std::clamp(heap_.usage().free_bytes() / bytes_per_entry, std::min(usual, kept / 8), usual);
 }
 
-template <class Keys>
-void DpTree<Keys>::show(Snapshot trees) {
-  Snapshot* const old = snapshot_.exchange(new Snapshot(trees), std::memory_order_acq_rel);
-  epochs_.retire(
-      reinterpret_cast<std::uint64_t>(old), sizeof *old,
-      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Snapshot*>(object); },
-      nullptr);
-}
-
 // Power-cut states: before, or after; both hold the same records (A2).
 template <class Keys>
 void DpTree<Keys>::rotate() {
@@ -54,10 +44,10 @@ void DpTree<Keys>::rotate() {
   state.has_middle = true;
   ++state.generation;
   pm::store_persist(anchor_.state, state.word());
-  reusing_.store(state.generation, std::memory_order_seq_cst);  // D3
+  current_.announce_rotation(state.generation);  // D3
   spare_.rotate();
   Buffer* const middle = snapshot().front;
-  show({front.release(), middle, base});
+  current_.replace({front.release(), middle, base}, epochs_);
 }
 
 /// Blobs of `dropped` that the middle log mentions go when it does (D5); the others stay in the
@@ -99,23 +89,15 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
   std::ranges::sort(dropped, {}, &RecordWords::value);
   const auto same = std::ranges::unique(dropped, {}, &RecordWords::value);
   dropped.erase(same.begin(), same.end());
-  epochs_.retire(
-      reinterpret_cast<std::uint64_t>(trees.middle), trees.middle->dram_bytes(),
-      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<Buffer*>(object); },
-      nullptr);
+  CurrentSnapshot::retire(epochs_, trees.middle, trees.middle->dram_bytes());
 }
 
-/// Notes what a merge has left over, and when the next is worth its reading.
+/// Notes what a merge has left over.
 template <class Keys>
 void DpTree<Keys>::leave(std::span<const std::size_t> left, std::span<const Pending> changes) {
-  constexpr std::uint64_t entries_per_change = 16;  // that waits for the next attempt
-  in_vain_.reset();
-  if (left.size() == changes.size()) in_vain_ = thinned_;
   std::vector<LogRecord*> records;
   for (const std::size_t i : left) records.push_back(pool_.at<LogRecord>(changes[i].source()));
-  left_ = std::move(records);
-  patience_.store(left_.size() / entries_per_change, std::memory_order_relaxed);
-  stuck_.store(!left_.empty(), std::memory_order_relaxed);
+  leftovers_.leave(std::move(records), left.size() == changes.size());
 }
 
 /// Puts what a merge has left over into the front tree and its log, so that a few records do not
@@ -161,12 +143,6 @@ bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
   return true;
 }
 
-/// After a merge in vain: whether the next could get anywhere, without reading what was left over.
-template <class Keys>
-bool DpTree<Keys>::may_find_room() {
-  return !in_vain_ || emptied_ || thinned_ != *in_vain_ || spare_.could_claim(1);
-}
-
 /// About as many leaves as the front tree may split, if its keys are spread as the records are:
 /// where the records came in that way, all leaves are nearly full at the same time.
 template <class Keys>
@@ -200,29 +176,30 @@ void DpTree<Keys>::count_claims() {
   if (RecordStore<Keys>::has_blobs || !splits_are_scarce()) return spare_.release();
   const Snapshot& trees = snapshot();
   const std::uint64_t of_middle = trees.middle == nullptr ? 0 : trees.middle->changes();
-  spare_.count(trees.front->changes(), stuck_ ? left_.size() : of_middle);
+  spare_.count(trees.front->changes(), leftovers_.any() ? leftovers_.records().size() : of_middle);
 }
 
 // Merges the middle tree, or what is left over of it; without one, takes out empty leaves.
 // Power-cut states: before, or after; both hold the same records.
 template <class Keys>
 auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
-  if (stuck_ && effort != Effort::thorough && !may_find_room()) {
-    patience_.store(refusals_between_looks, std::memory_order_relaxed);
+  if (leftovers_.any() && effort != Effort::thorough && leftovers_.would_be_vain() &&
+      !spare_.could_claim(1)) {
+    leftovers_.set_requests(refusals_between_looks);
     return Merged::nothing;
   }
   const Epochs::Guard guard(epochs_);
   const Snapshot trees = snapshot();
   std::vector<Pending> changes;
-  const std::size_t entries = stuck_                    ? left_.size()
+  const std::size_t entries = leftovers_.any()          ? leftovers_.records().size()
                               : trees.middle != nullptr ? trees.middle->count()
                                                         : 0;
   changes.reserve(entries);
   const auto add = [&](LogRecord* record) {
     changes.emplace_back(record->words(), pool_.offset_of(record), record->is_removal());
   };
-  if (stuck_)
-    std::ranges::for_each(left_, add);
+  if (leftovers_.any())
+    std::ranges::for_each(leftovers_.records(), add);
   else if (trees.middle != nullptr)
     trees.middle->each(
         [&](const typename Buffer::Entry& entry) { add(trees.middle->record_of(entry.word)); });
@@ -231,25 +208,24 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
   const std::uint64_t worth_a_look = paying_changes();
   const std::size_t wanted = merge.lacking() + (lacks_leaves() ? splits_to_join_for() : 0);
   if (wanted != 0 && may_join(effort) && !merge.plan_joins(dptree::SpareLeaves::per_split * wanted))
-    thinned_ = 0;
+    leftovers_.forget_removed();
   if (!merge.left().empty() && merge.left().size() == changes.size() && merge.joined() == 0 &&
-      !emptied_) {
+      !leftovers_.has_empty_leaf()) {
     leave(merge.left(), changes);
-    patience_.store(std::max(patience_.load(std::memory_order_relaxed), worth_a_look),
-                    std::memory_order_relaxed);
+    leftovers_.set_requests_at_least(worth_a_look);
     count_claims();
     return Merged::nothing;
   }
   const bool handed_on =
       effort == Effort::for_room && !merge.left().empty() && hand_on(trees, merge, changes);
   const bool left_over = !merge.left().empty() && !handed_on;
-  overwriting_.store(trees.base->version, std::memory_order_seq_cst);  // D3
+  current_.announce_merge(trees.base->version);  // D3
   merge.apply();
   State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   state.has_middle = left_over;
   std::unique_ptr<BaseMap> base = merge.commit(state);
   const std::uint64_t records = base->records;
-  show({trees.front, left_over ? trees.middle : nullptr, base.release()});
+  current_.replace({trees.front, left_over ? trees.middle : nullptr, base.release()}, epochs_);
   merge.retire_leaves();
   if (left_over)
     keep_what_is_logged(*trees.middle, merge.dropped());
@@ -257,20 +233,17 @@ auto DpTree<Keys>::merge_middle(Effort effort) -> Merged {
     drop_middle(trees, merge.dropped(), records);
   if constexpr (RecordStore<Keys>::has_blobs)
     for (const RecordWords words : merge.dropped()) records_.retire(words);
-  epochs_.retire(
-      reinterpret_cast<std::uint64_t>(trees.base), trees.base->bytes(),
-      [](void*, std::uint64_t object, std::size_t) { delete reinterpret_cast<BaseMap*>(object); },
-      nullptr);
+  CurrentSnapshot::retire(epochs_, trees.base, trees.base->bytes());
   leave(left_over ? merge.left() : std::span<const std::size_t>(), changes);
   if (!left_over) trees.front->release_what_is_set_aside();
-  thinned_ += static_cast<std::uint64_t>(
-      std::ranges::count_if(changes, [](const Pending& change) { return change.removal(); }));
-  emptied_ = false;
-  // A merge that room was asked for is paid for by its changes, or else by patience.
+  leftovers_.count_removed(static_cast<std::uint64_t>(
+      std::ranges::count_if(changes, [](const Pending& change) { return change.removal(); })));
+  leftovers_.set_empty_leaf(false);
+  // A merge on request is paid for by its changes, or else by waiting for more requests.
   if (handed_on)
-    patience_.store(merge.left().size() + worth_a_look, std::memory_order_relaxed);
+    leftovers_.set_requests(merge.left().size() + worth_a_look);
   else if (!left_over && worth_a_look > changes.size())
-    patience_.store(worth_a_look - changes.size(), std::memory_order_relaxed);
+    leftovers_.set_requests(worth_a_look - changes.size());
   return left_over ? Merged::some : Merged::all;
 }
 
@@ -280,9 +253,9 @@ auto DpTree<Keys>::flush_one(Effort effort) -> Merged {
   if (trees.middle == nullptr) {
     if (trees.front->changes() != 0)
       rotate();
-    else if (!emptied_ && !(lacks_leaves() && may_join(effort))) {
+    else if (!leftovers_.has_empty_leaf() && !(lacks_leaves() && may_join(effort))) {
       count_claims();
-      if (lacks_leaves()) patience_.store(refusals_between_looks, std::memory_order_relaxed);
+      if (lacks_leaves()) leftovers_.set_requests(refusals_between_looks);
       return Merged::nothing;
     }
   }
@@ -299,39 +272,22 @@ void DpTree<Keys>::merge_what_is_full() {
   if (merged) collect_retired(attempts);
 }
 
-// A merge retires much at once, pinned to one epoch; without this it would wait for later merges.
-// Other threads are pinned for one operation each; where they are fibers, they may never get on.
-// What a thread keeps that lost its core while it was pinned is tried again later.
+// Without a worker other threads may be fibers, and never get on while this one waits. What is
+// left, because a thread lost its core while it was pinned, is tried again later.
 template <class Keys>
 void DpTree<Keys>::collect_retired(unsigned attempts) {
-  bool all = epochs_.collect();
-  pm::Backoff backoff;
-  for (unsigned i = 1; has_worker() && i < attempts && !all; ++i) {
-    backoff.wait();
-    all = epochs_.collect();
-  }
-  uncollected_.store(!all, std::memory_order_relaxed);
+  const bool all = retired_.collect_after_merge(workers_.exist() ? attempts : 1);
   count_claims();
-  if (!all && has_worker()) ask_worker(collect_task);
-  ++merges_;
+  if (!all && workers_.exist()) workers_.ask(Workers::collect);
+  retired_.count_merge();
 }
 
 // The same once more, where a merge had to leave something. The caller holds `merging_`.
 template <class Keys>
 void DpTree<Keys>::collect_what_is_left() {
-  if (!uncollected_.load(std::memory_order_relaxed)) return;
-  uncollected_.store(!epochs_.collect(), std::memory_order_relaxed);
+  if (!retired_.is_left()) return;
+  retired_.collect_rest();
   count_claims();
-}
-
-/// True when room may be looked for now; else one step nearer. What was left over would be read for
-/// every change of a full pool.
-template <class Keys>
-bool DpTree<Keys>::is_due() noexcept {
-  std::uint64_t left = patience_.load(std::memory_order_relaxed);
-  if (left == 0) return true;
-  patience_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
-  return false;
 }
 
 // Each merge frees leaves for the next; they go on while they get somewhere. The worker may have
@@ -339,49 +295,20 @@ bool DpTree<Keys>::is_due() noexcept {
 template <class Keys>
 bool DpTree<Keys>::make_room(std::uint64_t merges) {
   constexpr unsigned attempts = 1000;  // without the room the operation fails
-  const bool due = is_due();
-  (void)merging_.lock();
-  const bool pays = !stuck_ && snapshot().front->changes() > paying_changes();
-  if ((!due && !pays) || merges_ != merges) {
-    merging_.unlock_unchanged();
-    return merges_ != merges;
-  }
+  const bool due = leftovers_.is_due();
+  const pm::LockGuard merging(merging_);
+  const bool pays = !leftovers_.any() && snapshot().front->changes() > paying_changes();
+  if ((!due && !pays) || retired_.merges() != merges) return retired_.merges() != merges;
   bool made = false;
-  for (std::size_t before = ~std::size_t{0};; before = left_.size()) {
+  for (std::size_t before = ~std::size_t{0};; before = leftovers_.records().size()) {
     const Merged merged = flush_one(Effort::for_room);
     if (merged != Merged::nothing) {
       made = true;
       collect_retired(attempts);
     }
-    if (merged != Merged::some || left_.size() > before - before / 16) break;
+    if (merged != Merged::some || leftovers_.records().size() > before - before / 16) break;
   }
-  merging_.unlock_unchanged();
   return made;
-}
-
-// Without workers whoever changes something does a stretch of a merge first.
-template <class Keys>
-bool DpTree<Keys>::help_merging() noexcept {
-  helpers_.fetch_add(1, std::memory_order_seq_cst);
-  Merge* const merge = shared_.load(std::memory_order_seq_cst);
-  const bool helped = merge != nullptr && merge->work();
-  if (helped) pm::fence();  // D8
-  helpers_.fetch_sub(1, std::memory_order_release);
-  return helped;
-}
-
-template <class Keys>
-void DpTree<Keys>::share(Merge& merge) noexcept {
-  shared_.store(&merge, std::memory_order_seq_cst);
-  if (workers_ < 2) return;
-  shares_.fetch_add(1, std::memory_order_release);
-  shares_.notify_all();
-}
-
-template <class Keys>
-void DpTree<Keys>::end_sharing() noexcept {
-  shared_.store(nullptr, std::memory_order_seq_cst);
-  for (pm::Backoff backoff; helpers_.load(std::memory_order_seq_cst) != 0;) backoff.wait();
 }
 
 // A full front tree is merged by the worker; without one, by the thread whose change filled it.
@@ -396,101 +323,56 @@ void DpTree<Keys>::merge_if_full() {
     const Buffer& front = *snapshot().front;
     full = front.is_full(1);
     overfull = full && front.is_full(2);
-    collects = !full && !has_worker() && uncollected_.load(std::memory_order_relaxed);
+    collects = !full && !workers_.exist() && retired_.is_left();
   }
   if (collects && merging_.try_lock()) {
+    const pm::LockGuard merging(merging_, std::adopt_lock);
     collect_what_is_left();
-    merging_.unlock_unchanged();
   }
-  if (!has_worker() && shared_.load(std::memory_order_relaxed) != nullptr) (void)help_merging();
+  // Without workers whoever changes something does a stretch of a merge first.
+  if (!workers_.exist() && workers_.is_sharing()) (void)workers_.help();
   if (!full) return;
-  if (stuck_.load(std::memory_order_relaxed) && !is_due()) return;
-  if (!overfull && has_worker()) {
-    ask_worker(merge_task);
+  if (leftovers_.any() && !leftovers_.is_due()) return;
+  if (!overfull && workers_.exist()) {
+    workers_.ask(Workers::merge);
     return;
   }
   for (pm::Backoff backoff; !merging_.try_lock();) {
     if (!overfull) return;
-    if (!help_merging()) backoff.wait();
+    if (!workers_.help()) backoff.wait();
   }
+  const pm::LockGuard merging(merging_, std::adopt_lock);
   merge_what_is_full();
-  merging_.unlock_unchanged();
 }
 
-template <class Keys>
-void DpTree<Keys>::start_worker() {
-  for (std::uint64_t i = 0; i < workers_; ++i)
-    worker_.emplace_back([this, i] { i == 0 ? work() : work_along(); });
-}
-
-template <class Keys>
-void DpTree<Keys>::ask_worker(std::uint32_t task) noexcept {
-  if ((tasks_.load(std::memory_order_relaxed) & task) != 0 ||
-      tasks_.fetch_or(task, std::memory_order_acq_rel) != 0)
-    return;
-  tasks_.notify_one();
-}
-
-// Nothing is merged before the pool is ready: until then blocks that live may look free. The worker
+// Nothing is merged before the pool is ready: until then blocks that live may look free. The leader
 // does not go idle while something is retired: no later merge need come, and threads that have
 // retired something may have ended.
 template <class Keys>
-void DpTree<Keys>::work() {
-  constexpr std::chrono::milliseconds until_pinned_threads_run(1);
-  for (std::uint32_t tasks = 0; (tasks & stop_task) == 0;) {
-    if (!uncollected_.load(std::memory_order_relaxed))
-      tasks_.wait(0, std::memory_order_acquire);
-    else if (tasks_.load(std::memory_order_relaxed) == 0)
-      std::this_thread::sleep_for(until_pinned_threads_run);
-    (void)merging_.lock();
-    tasks = tasks_.exchange(0, std::memory_order_seq_cst);
-    if ((tasks & merge_task) != 0 && pool_.ready()) merge_what_is_full();
+void DpTree<Keys>::start_workers() {
+  workers_.start([this] {
+    const pm::LockGuard merging(merging_);
+    if ((workers_.take_tasks() & Workers::merge) != 0 && pool_.ready()) merge_what_is_full();
     collect_what_is_left();
-    merging_.unlock_unchanged();
-  }
+    return retired_.is_left();
+  });
 }
 
-// Until the first worker has ended.
-template <class Keys>
-void DpTree<Keys>::work_along() {
-  for (std::uint32_t seen = 0; (seen & end_of_shares) == 0;) {
-    shares_.wait(seen, std::memory_order_acquire);
-    seen = shares_.load(std::memory_order_acquire);
-    while (help_merging()) {
-    }
-  }
-}
-
-template <class Keys>
-void DpTree<Keys>::stop_worker() {
-  if (worker_.empty()) return;
-  ask_worker(stop_task);
-  worker_.front().join();
-  shares_.fetch_or(end_of_shares, std::memory_order_release);
-  shares_.notify_all();
-  for (std::size_t i = 1; i < worker_.size(); ++i) worker_[i].join();
-  worker_.clear();
-}
-
-// What the worker was asked for is done with it: a pool that is closed now stays as it is. A worker
+// This does what the workers were asked for: a pool that is closed now stays as it is. A worker
 // could else find room that another thread did not, because libpmemobj gives each its own.
 template <class Keys>
 void DpTree<Keys>::quiesce() {
-  (void)merging_.lock();
-  do epochs_.drain();  // what merges retire is room for the next
+  const pm::LockGuard merging(merging_);
+  do retired_.drain();  // what merges retire is room for the next
   while (flush_one(Effort::thorough) != Merged::nothing);
   spare_.give_up();
-  uncollected_.store(false, std::memory_order_relaxed);
-  tasks_.fetch_and(~merge_task, std::memory_order_relaxed);
-  merging_.unlock_unchanged();
+  workers_.withdraw(Workers::merge);
 }
 
 template void DpTree<IntegerKeys>::merge_if_full();
 template void DpTree<ByteKeys>::merge_if_full();
 template std::uint64_t DpTree<IntegerKeys>::capacity_over(const BaseMap&) const noexcept;
 template std::uint64_t DpTree<ByteKeys>::capacity_over(const BaseMap&) const noexcept;
-template void DpTree<IntegerKeys>::show(Snapshot);
-template void DpTree<ByteKeys>::show(Snapshot);
 template void DpTree<IntegerKeys>::rotate();
 template void DpTree<ByteKeys>::rotate();
 template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
@@ -499,10 +381,8 @@ template void DpTree<IntegerKeys>::count_claims();
 template void DpTree<ByteKeys>::count_claims();
 template bool DpTree<IntegerKeys>::make_room(std::uint64_t);
 template bool DpTree<ByteKeys>::make_room(std::uint64_t);
-template void DpTree<IntegerKeys>::start_worker();
-template void DpTree<ByteKeys>::start_worker();
-template void DpTree<IntegerKeys>::stop_worker();
-template void DpTree<ByteKeys>::stop_worker();
+template void DpTree<IntegerKeys>::start_workers();
+template void DpTree<ByteKeys>::start_workers();
 template void DpTree<IntegerKeys>::quiesce();
 template void DpTree<ByteKeys>::quiesce();
 

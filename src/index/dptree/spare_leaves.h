@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "pm/version_lock.h"
@@ -108,7 +107,7 @@ class SpareLeaves {
   }
 
  private:
-  using Lock = std::lock_guard<pm::VersionLock>;
+  using Lock = pm::LockGuard;
 
   [[nodiscard]] std::size_t claims() const noexcept { return of_front_ + of_middle_; }
   [[nodiscard]] bool fill(std::size_t wanted) {

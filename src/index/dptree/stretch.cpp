@@ -8,7 +8,7 @@ using dptree::LeafSet;
 using dptree::Slots;
 
 /// The first number from `first` up to `end` of which is_below(number) says no, which it does of
-/// all behind, too. Halves without a branch that nobody can predict.
+/// all that follow, too. Binary search without the branch, which would be unpredictable.
 template <class IsBelow>
 static unsigned first_not_below(unsigned first, unsigned end, IsBelow&& is_below) {
   unsigned left = end - first;
@@ -86,7 +86,7 @@ void DpTree<Keys>::Merge::Stretch::take_in(std::size_t leaf, const Plan& plan) {
 
 /// Asks for what tells which of a leaf's records the changes are for.
 template <class Keys>
-void DpTree<Keys>::Merge::Stretch::ask_for_leaf(std::size_t leaf) const noexcept {
+void DpTree<Keys>::Merge::Stretch::prefetch_leaf(std::size_t leaf) const noexcept {
   const LeafView view = tree_.leaf_at(base_.leaf(leaf));
   if (merge_.plans_[leaf].begin == merge_.plans_[leaf].end)
     pm::prefetch(&view.set(base_.leaf(leaf).which()));
@@ -94,7 +94,7 @@ void DpTree<Keys>::Merge::Stretch::ask_for_leaf(std::size_t leaf) const noexcept
     view.prefetch(base_.leaf(leaf).which());
 }
 
-/// Notes which of a leaf's records the changes may be for, and asks for these; for all of them, and
+/// Notes which of a leaf's records the changes may be for, and prefetches these; all of them, and
 /// the order, where there are new ones, whose places are looked for among these.
 template <class Keys>
 void DpTree<Keys>::Merge::Stretch::find_suspects(std::size_t leaf) noexcept {
@@ -112,7 +112,7 @@ void DpTree<Keys>::Merge::Stretch::find_suspects(std::size_t leaf) noexcept {
     pm::prefetch(&view.record(suspects.last));
   }
   if (all)
-    pm::prefetch_range(view.order(0), LeafView::bytes_behind_fingerprints(tree_.leaf_entries_));
+    pm::prefetch_range(view.order(0), LeafView::bytes_after_fingerprints(tree_.leaf_entries_));
 }
 
 /// The slot and the words of the record that a change replaces, after `find_suspects`.
@@ -141,7 +141,7 @@ void DpTree<Keys>::Merge::Stretch::apply() noexcept {
   for (std::size_t leaf = end_; has_leaves && leaf-- > begin_ && leaf + distance >= end_;)
     find_suspects(leaf);
   for (std::size_t leaf = end_; leaf-- > begin_;) {
-    if (leaf >= begin_ + 2 * distance) ask_for_leaf(leaf - 2 * distance);
+    if (leaf >= begin_ + 2 * distance) prefetch_leaf(leaf - 2 * distance);
     if (leaf >= begin_ + distance) find_suspects(leaf - distance);
     apply_leaf(leaf, merge_.plans_[leaf]);
   }

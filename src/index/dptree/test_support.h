@@ -38,12 +38,14 @@ class DpTreePeer {
     return dptree::LeafView::bytes(tree_.leaf_entries_);
   }
 
-  /// The version that a merge starts from; all, while a bit of the base tree is cleared.
-  [[nodiscard]] std::atomic<std::uint64_t>& overwriting() const { return tree_.overwriting_; }
+  /// Readers read again as long as this is there.
+  [[nodiscard]] auto hold_readers_off() const {
+    return typename dptree::CurrentSnapshot<Keys>::ReadersHeldOff(tree_.current_);
+  }
 
   [[nodiscard]] Epochs& epochs() const { return tree_.epochs_; }
 
-  [[nodiscard]] bool help_merging() const { return tree_.help_merging(); }
+  [[nodiscard]] bool help_merging() const { return tree_.workers_.help(); }
 
   /// Keeps everybody from merging.
   void hold() const { (void)tree_.merging_.lock(); }
@@ -54,7 +56,7 @@ class DpTreePeer {
     let_go();
   }
   /// How many changes of the middle tree found no room in the base tree.
-  [[nodiscard]] std::size_t left() const { return tree_.left_.size(); }
+  [[nodiscard]] std::size_t left() const { return tree_.leftovers_.records().size(); }
   /// An update, where the value is.
   [[nodiscard]] Outcome replace_in_place(typename Keys::Key key, typename Keys::Value value) const {
     bool lacks_blob = false;
@@ -159,7 +161,7 @@ void fill_thinly(Case<Keys>& test) {
   for (std::uint64_t number = 0; number < 4000; number += 10) test.put(number, number);
   ASSERT_TRUE(test.store.peer().merge());
 }
-/// Inserts the numbers between behind `next` until there is no room; how many.
+/// Inserts the numbers that follow `next` until there is no room; how many.
 template <class Keys>
 std::uint64_t fill_up(Case<Keys>& test, std::uint64_t& next) {
   for (std::uint64_t taken = 0;; ++taken) {

@@ -207,19 +207,16 @@ Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
 
 template <class Keys>
 Error Roart<Keys>::damage() const {
-  while (!damage_lock_.lock()) {
-  }
-  const Error what = *damage_;
-  damage_lock_.unlock();
-  return what;
+  const pm::LockGuard alone(damage_lock_);
+  return *damage_;
 }
 
 template <class Keys>
 void Roart<Keys>::note_damage(const Error& what) const {
-  while (!damage_lock_.lock()) {
+  {
+    const pm::LockGuard alone(damage_lock_);
+    if (!damage_) damage_ = what;
   }
-  if (!damage_) damage_ = what;
-  damage_lock_.unlock();
   pool_.note_damage();
   progress_.store(Progress::damaged, std::memory_order_release);
 }

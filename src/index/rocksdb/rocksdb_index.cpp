@@ -194,14 +194,14 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
   Outcome upsert(Key key, Value value) override {
     if (!within_limits(key, value)) return Outcome::invalid;
     const Stored stored(key);
-    const StripeGuard guard(stripe_of(stored));
+    const pm::LockGuard guard(stripe_of(stored));
     return is_full() ? Outcome::out_of_space : put(stored, value);
   }
 
   // Needs room for a tombstone only, so it is not refused when the index is full.
   Outcome remove(Key key) override {
     const Stored stored(key);
-    const StripeGuard guard(stripe_of(stored));
+    const pm::LockGuard guard(stripe_of(stored));
     const Outcome present = find(stored);
     if (present != Outcome::ok) return present;
     return outcome_of(engine_->database->Delete(durable_, engine_->records(), stored.slice()));
@@ -286,20 +286,6 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
  private:
   static constexpr std::size_t stripe_count = 1024;
 
-  class StripeGuard {
-   public:
-    explicit StripeGuard(pm::VersionLock& lock) noexcept : lock_(lock) {
-      [[maybe_unused]] const bool taken = lock_.lock();
-      PERDURE_ASSERT(taken);
-    }
-    ~StripeGuard() { lock_.unlock_unchanged(); }
-    StripeGuard(const StripeGuard&) = delete;
-    StripeGuard& operator=(const StripeGuard&) = delete;
-
-   private:
-    pm::VersionLock& lock_;
-  };
-
   [[nodiscard]] pm::VersionLock& stripe_of(const Stored& key) noexcept {
     const rocksdb::Slice slice = key.slice();
     return stripes_[std::hash<std::string_view>()({slice.data(), slice.size()}) % stripe_count];
@@ -310,7 +296,7 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
   Outcome write(Key key, Value value, Decide&& decide) {
     if (!within_limits(key, value)) return Outcome::invalid;
     const Stored stored(key);
-    const StripeGuard guard(stripe_of(stored));
+    const pm::LockGuard guard(stripe_of(stored));
     const Outcome decision = decide(find(stored));
     if (decision != Outcome::ok) return decision;
     return is_full() ? Outcome::out_of_space : put(stored, value);

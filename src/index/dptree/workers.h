@@ -1,0 +1,77 @@
+// The background threads of a DPTree, and what any thread may do for a merge that is under way.
+//
+// The first thread leads: it does the tasks. The others, and whoever has nothing else
+// to do, write parts of a merge that is shared.
+//
+// D7  the leader runs only what `serve` does, and ends all tasks before `stop` returns.
+// D8  while work is shared, other threads write parts of it. Each counts itself in `helpers_`
+// before
+//     it looks at `shared_`, and out again after the fence that follows what it wrote; end_sharing
+//     returns when `shared_` is null and nobody is counted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace perdure::dptree {
+
+/// Work that several threads do together.
+class SharedWork {
+ public:
+  /// Does one part, durable with the next fence; false: no part is left.
+  virtual bool work() noexcept = 0;
+
+ protected:
+  ~SharedWork() = default;
+};
+
+class Workers {
+ public:
+  enum Task : std::uint32_t { merge = 1, stop_task = 2, collect = 4 };
+
+  explicit Workers(std::uint64_t threads) : threads_(threads) {}
+  ~Workers() { stop(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// False: the threads that write merge, too.
+  [[nodiscard]] bool exist() const noexcept { return threads_ != 0; }
+  /// Only one thread ever works on a merge.
+  [[nodiscard]] bool is_alone() const noexcept { return threads_ == 1; }
+
+  /// Starts the threads. The leader calls `serve` when there is a task, and each
+  /// millisecond while that returns true.
+  void start(std::function<bool()> serve);
+  /// Ends them, after all tasks.
+  void stop();
+  void ask(Task task) noexcept;
+  /// The tasks, which are then taken.
+  [[nodiscard]] std::uint32_t take_tasks() noexcept { return tasks_.fetch_and(stop_task); }
+  void withdraw(Task task) noexcept { tasks_.fetch_and(~std::uint32_t{task}); }
+
+  /// Lets others help until `end_sharing`, which waits for those that do.
+  void share(SharedWork& work) noexcept;
+  void end_sharing() noexcept;
+  [[nodiscard]] bool is_sharing() const noexcept {
+    return shared_.load(std::memory_order_relaxed) != nullptr;
+  }
+  /// Does a part of what is shared; false: there is none.
+  bool help() noexcept;
+
+ private:
+  static constexpr std::uint32_t end_of_shares = std::uint32_t{1} << 31;
+  void lead(const std::function<bool()>& serve);
+  void work_along();
+
+  const std::uint64_t threads_;
+  std::atomic<std::uint32_t> tasks_{0};
+  std::atomic<SharedWork*> shared_{nullptr};
+  std::atomic<std::uint32_t> shares_{0};   ///< how often work was shared: what helpers wait for
+  std::atomic<std::uint32_t> helpers_{0};  ///< threads that look at `shared_`
+  std::vector<std::thread> running_;
+};
+
+}  // namespace perdure::dptree
