@@ -49,7 +49,7 @@ Result<void> DpTree<Keys>::load(std::span<const Record> records) {
   std::unique_ptr<BaseMap> base = merge.commit(state);
   // The front tree has seen no change; the next is made for so many records.
   PERDURE_ASSERT(trees.front->changes() == 0);
-  std::unique_ptr<Buffer> front = new_buffer(state.generation, *base);
+  std::unique_ptr<Buffer> front = buffers_.make(state.generation, *base);
   std::atomic<std::uint64_t>& log = anchor_.log[state.front];
   front->begin_log(log, segments(log.load(std::memory_order_relaxed)));
   current_.replace({front.release(), nullptr, base.release()}, epochs_);

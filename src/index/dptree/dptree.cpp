@@ -16,13 +16,9 @@ DpTree<Keys>::DpTree(const IndexPlace& place, std::uint64_t anchor, unsigned lea
     : pool_(*place.pool),
       heap_(place.pool->heap()),
       leaf_entries_(leaf_entries),
-      log_entries_(log_entries),
-      buffer_entries_(place.options.get("buffer_entries")),
-      merge_percent_(place.options.get("merge_percent")),
-      huge_pages_(place.huge_pages),
-      leaf_memory_(place.huge_pages),
       anchor_(*pool_.at<Anchor>(anchor)),
       records_(*place.pool, epochs_),
+      buffers_(place, records_, anchor, log_entries),
       spare_(heap_, LeafView::bytes(leaf_entries)),
       retired_(epochs_),
       workers_(place.options.get("workers")) {}
@@ -54,7 +50,7 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   }
   std::unique_ptr<DpTree> tree(new DpTree(place, block.offset, leaf_entries, log_entries));
   auto base = std::make_unique<BaseMap>(0);
-  std::unique_ptr<Buffer> front = tree->new_buffer(State{}.generation, *base);
+  std::unique_ptr<Buffer> front = tree->buffers_.make(State{}.generation, *base);
   front->begin_log(anchor->log[0], {});
   tree->current_.set_first({front.release(), nullptr, base.release()});
   tree->start_workers();
@@ -83,14 +79,6 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
   tree->count_claims();
   tree->start_workers();
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
-}
-
-template <class Keys>
-auto DpTree<Keys>::new_buffer(std::uint64_t generation, const BaseMap& base)
-    -> std::unique_ptr<Buffer> {
-  return std::make_unique<Buffer>(pool_, records_, buffer_epochs_, leaf_memory_, huge_pages_,
-                                  pool_.offset_of(&anchor_), generation, capacity_over(base),
-                                  log_entries_, base.records);
 }
 
 template <class Keys>
@@ -177,7 +165,7 @@ std::uint64_t DpTree<Keys>::dram_bytes() const {
   const Snapshot& trees = snapshot();
   return sizeof *this + trees.base->bytes() + trees.front->dram_bytes() +
          (trees.middle == nullptr ? 0 : trees.middle->dram_bytes()) + epochs_.retired_dram_bytes() +
-         leaf_memory_.dram_bytes();
+         buffers_.dram_bytes();
 }
 
 template class DpTree<IntegerKeys>;

@@ -31,6 +31,7 @@
 #include "index/dptree/anchor.h"
 #include "index/dptree/base_map.h"
 #include "index/dptree/buffer.h"
+#include "index/dptree/buffer_source.h"
 #include "index/dptree/leaf.h"
 #include "index/dptree/leftovers.h"
 #include "index/dptree/log.h"
@@ -254,7 +255,6 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool turn_nothing_to_removal(Buffer& tree, Key key, std::uint64_t hash);
 
   // When to merge (schedule.cpp).
-  [[nodiscard]] std::uint64_t capacity_over(const BaseMap& base) const noexcept;
   /// After a change: true when there may be something to do for `merge_if_full`. The caller is
   /// pinned.
   [[nodiscard]] bool may_need_maintenance(const Buffer& front, std::uint64_t hash) const noexcept {
@@ -276,14 +276,6 @@ class DpTree final : public OrderedIndex<Keys> {
   void leave(std::span<const std::size_t> left, std::span<const Pending> changes);
   [[nodiscard]] bool hand_on(const Snapshot& trees, const Merge& merge,
                              std::span<const Pending> changes);
-  /// Segments of a dropped log that are kept (G5), over a base tree of so many records.
-  [[nodiscard]] std::size_t kept_segments(std::uint64_t records) const noexcept {
-    return records / dptree::LogTail::records_per_kept_record / log_entries_;
-  }
-  /// Those of them that wait for what a merge leaves over.
-  [[nodiscard]] std::size_t set_aside_segments(std::uint64_t records) const noexcept {
-    return kept_segments(records) / 4 * 3;
-  }
   [[nodiscard]] std::size_t likely_splits(const Snapshot& trees) const;
   [[nodiscard]] bool splits_are_scarce();
   void count_claims();
@@ -329,7 +321,6 @@ class DpTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool is_below(const Snapshot& trees, Key key, std::uint64_t hash) const;
   [[nodiscard]] Result<bool> replay_record(dptree::LogRecord& record, Buffer& tree,
                                            const Snapshot& below);
-  [[nodiscard]] std::unique_ptr<Buffer> new_buffer(std::uint64_t generation, const BaseMap& base);
   [[nodiscard]] std::vector<std::uint64_t> segments(std::uint64_t head) const;
   [[nodiscard]] Result<void> check_base(const BaseMap& base,
                                         std::unordered_set<std::uint64_t>& blobs) const;
@@ -339,15 +330,10 @@ class DpTree final : public OrderedIndex<Keys> {
   Pool& pool_;
   Heap& heap_;
   const unsigned leaf_entries_;
-  const unsigned log_entries_;
-  const std::uint64_t buffer_entries_;
-  const std::uint64_t merge_percent_;
-  const bool huge_pages_;
-  ChunkReserve leaf_memory_;  ///< of buffers that are gone
   dptree::Anchor& anchor_;
-  Epochs buffer_epochs_;  ///< of the buffers' inner nodes, of which none ever goes
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
+  dptree::BufferSource<Keys> buffers_;
   CurrentSnapshot current_;
   /// Whether the last put of a kind has succeeded: then the next one's log record is written before
   /// the key's is read. The record of a change that fails is wasted.

@@ -159,7 +159,7 @@ Result<bool> DpTree<Keys>::replay_record(LogRecord& record, Buffer& tree, const 
 /// The segments of a log, newest first.
 template <class Keys>
 Result<std::vector<std::uint64_t>> DpTree<Keys>::mark_log(std::uint64_t head) {
-  const std::size_t bytes = LogSegment::bytes(log_entries_);
+  const std::size_t bytes = LogSegment::bytes(buffers_.log_entries());
   std::vector<std::uint64_t> chain;
   for (std::uint64_t at = head; at != null_offset;) {
     if (!pool_.contains(at, bytes) || at % sizeof(LogRecord) != 0 || !heap_.mark(at, bytes))
@@ -178,14 +178,14 @@ Result<std::vector<std::uint64_t>> DpTree<Keys>::replay(std::uint64_t head, Buff
   if (!chain) return chain;
   std::size_t empty = chain->size();
   for (std::size_t segment = chain->size(); segment-- > 0;)  // G3
-    for (unsigned i = 0; i < log_entries_; ++i) {
+    for (unsigned i = 0; i < buffers_.log_entries(); ++i) {
       constexpr unsigned ahead = 8;
       LogSegment& records = *pool_.at<LogSegment>((*chain)[segment]);
       const Result<bool> replayed = replay_record(records.record(i), tree, below);
       if (!replayed) return replayed.error();
       if (!*replayed) continue;
       empty = segment;
-      if (i + ahead < log_entries_) prefetch_below(records.record(i + ahead), below);
+      if (i + ahead < buffers_.log_entries()) prefetch_below(records.record(i + ahead), below);
     }
   chain->resize(empty);
   return chain;
@@ -199,13 +199,13 @@ Result<void> DpTree<Keys>::recover_all() {
   auto base = recover_base();
   if (!base) return base.error();
   std::unique_ptr<Buffer> middle;
-  if (state.has_middle) middle = new_buffer(state.generation - 1, **base);
+  if (state.has_middle) middle = buffers_.make(state.generation - 1, **base);
   const std::uint64_t other = anchor_.log[state.middle()].load(std::memory_order_relaxed);
   if (const auto done = state.has_middle ? replay(other, *middle, {nullptr, nullptr, base->get()})
                                          : mark_log(other);
       !done)
     return done.error();
-  std::unique_ptr<Buffer> front = new_buffer(state.generation, **base);
+  std::unique_ptr<Buffer> front = buffers_.make(state.generation, **base);
   std::atomic<std::uint64_t>& log = anchor_.log[state.front];
   auto empty =
       replay(log.load(std::memory_order_relaxed), *front, {nullptr, middle.get(), base->get()});

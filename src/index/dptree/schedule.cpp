@@ -17,17 +17,6 @@ namespace {
 constexpr std::uint64_t refusals_between_looks = 64;
 }
 
-// Fewer where the pool has little room left: a merge of so many would leave over more than the log
-// has room for (G5). An entry may take two log records, its part of a new leaf, and its blob.
-template <class Keys>
-std::uint64_t DpTree<Keys>::capacity_over(const BaseMap& base) const noexcept {
-  constexpr std::uint64_t bytes_per_entry = RecordStore<Keys>::has_blobs ? 256 : 128;
-  const std::uint64_t usual = std::max(buffer_entries_, base.records * merge_percent_ / 100);
-  const std::uint64_t kept = kept_segments(base.records) * log_entries_;
-  if (kept == 0) return usual;
-  return std::clamp(heap_.usage().free_bytes() / bytes_per_entry, std::min(usual, kept / 8), usual);
-}
-
 // Power-cut states: before, or after; both hold the same records (A2).
 template <class Keys>
 void DpTree<Keys>::rotate() {
@@ -35,8 +24,9 @@ void DpTree<Keys>::rotate() {
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
   std::vector<std::uint64_t> kept = segments(log.load(std::memory_order_relaxed));
   BaseMap* const base = snapshot().base;  // `merging_` is held: nobody replaces it
-  std::unique_ptr<Buffer> front = new_buffer(state.generation + 1, *base);
-  const std::size_t set_aside = std::min(kept.size(), set_aside_segments(base->records));  // G5
+  std::unique_ptr<Buffer> front = buffers_.make(state.generation + 1, *base);
+  const std::size_t set_aside =
+      std::min(kept.size(), buffers_.set_aside_segments(base->records));  // G5
   front->begin_log(log, std::move(kept), set_aside);
   const pm::AsymmetricLock::WriteGuard alone(writers_);  // D2
   const Epochs::Guard guard(epochs_);
@@ -58,7 +48,7 @@ void DpTree<Keys>::keep_what_is_logged(Buffer& middle, std::vector<RecordWords>&
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   std::unordered_set<std::uint64_t> logged;
   for (const std::uint64_t at : segments(anchor_.log[state.middle()].load()))
-    for (unsigned i = 0; i < log_entries_; ++i) {
+    for (unsigned i = 0; i < buffers_.log_entries(); ++i) {
       const LogRecord& record = pool_.at<LogSegment>(at)->record(i);
       Change change{};
       if (record.counts(middle.seal(), change) && change == Change::removal)
@@ -79,11 +69,11 @@ void DpTree<Keys>::drop_middle(const Snapshot& trees, std::vector<RecordWords>& 
   const State state = State::from(anchor_.state.load(std::memory_order_relaxed));
   std::atomic<std::uint64_t>& log = anchor_.log[state.middle()];
   const std::vector<std::uint64_t> chain = segments(log.load(std::memory_order_relaxed));
-  const std::size_t kept = std::min(chain.size(), kept_segments(records));
+  const std::size_t kept = std::min(chain.size(), buffers_.kept_segments(records));
   const std::size_t freed = chain.size() - kept;
   if (freed != 0) pm::store_persist(log, kept == 0 ? null_offset : chain[freed]);
   for (std::size_t i = 0; i < freed; ++i)
-    epochs_.retire(heap_, chain[i], LogSegment::bytes(log_entries_));
+    epochs_.retire(heap_, chain[i], LogSegment::bytes(buffers_.log_entries()));
   const std::vector<RecordWords>& garbage = trees.middle->garbage();
   dropped.insert(dropped.end(), garbage.begin(), garbage.end());
   std::ranges::sort(dropped, {}, &RecordWords::value);
@@ -110,9 +100,10 @@ template <class Keys>
 bool DpTree<Keys>::hand_on(const Snapshot& trees, const Merge& merge,
                            std::span<const Pending> changes) {
   Buffer& front = *trees.front;
-  const std::size_t segments = set_aside_segments(trees.base->records);
+  const std::size_t segments = buffers_.set_aside_segments(trees.base->records);
   const std::size_t begun = front.log_parts();  // each part's last one may be far from full
-  if (segments <= begun || merge.left().size() >= (segments - begun) * log_entries_) return false;
+  if (segments <= begun || merge.left().size() >= (segments - begun) * buffers_.log_entries())
+    return false;
   std::vector<RecordWords> replaced;
   for (const std::size_t i : merge.left()) {
     const RecordWords words = changes[i].words;
@@ -371,8 +362,6 @@ void DpTree<Keys>::quiesce() {
 
 template void DpTree<IntegerKeys>::merge_if_full();
 template void DpTree<ByteKeys>::merge_if_full();
-template std::uint64_t DpTree<IntegerKeys>::capacity_over(const BaseMap&) const noexcept;
-template std::uint64_t DpTree<ByteKeys>::capacity_over(const BaseMap&) const noexcept;
 template void DpTree<IntegerKeys>::rotate();
 template void DpTree<ByteKeys>::rotate();
 template auto DpTree<IntegerKeys>::flush_one(Effort) -> Merged;
