@@ -336,7 +336,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
   const std::string told = crash::tell(small, verdict, places, why);
   if (flags.json) {
     Json json = json_of(plan, summary);
-    json["violation"] = {{"oracle", verdict.violation->oracle},
+    json["violation"] = {{"oracle", name_of(verdict.violation->oracle)},
                          {"what", verdict.violation->what},
                          {"without_loss", verdict.violation->fails_without_loss},
                          {"operations", crash::called_operations(verdict)},
@@ -410,7 +410,7 @@ int mutate(const Flags& flags, crash::Plan plan) {
                     {"verdict", result.killed               ? "killed"
                                 : result.equivalent.empty() ? "survived"
                                                             : "equivalent"},
-                    {"why", result.killed ? result.oracle : result.equivalent}});
+                    {"why", result.killed ? result.killed_by : result.equivalent}});
   }
   const auto all = static_cast<unsigned>(results.size());
   const unsigned relevant = all - equivalent;
@@ -452,7 +452,8 @@ int replay(const Flags& flags) {
   told +=
       violated ? "\n" + crash::tell(read->what, verdict, places, why) : "no violation: mended\n";
   if (flags.json)
-    print_result(Json{{"violation", violated ? Json(verdict.violation->oracle) : Json(nullptr)},
+    print_result(Json{{"violation",
+                       violated ? Json(crash::name_of(verdict.violation->oracle)) : Json(nullptr)},
                       {"what", violated ? verdict.violation->what : ""},
                       {"same_trace", verdict.trace_digest == read->trace_digest},
                       {"text", told}}

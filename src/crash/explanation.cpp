@@ -300,7 +300,7 @@ class Explainer {
     const Heap::Extent& block = faulty.block;
     const Recorded& run = verdict_.run;
     const std::vector<Continued>& continued = verdict_.violation->continued;
-    const bool live = verdict_.violation->oracle == heap_oracle;
+    const bool live = verdict_.violation->oracle == Oracle::heap;
     std::string text = names_.structure(block.bytes) + " at pool offset " +
                        std::to_string(block.offset) + ", " + std::to_string(block.bytes) + " bytes";
     if (faulty.reserved_by && !live && *faulty.reserved_by < continued.size())
@@ -342,9 +342,9 @@ const char* name_of(Explanation::Kind kind) noexcept {
 }
 
 bool is_of_run(const Verdict& verdict) {
-  const std::string& oracle = verdict.violation->oracle;
-  return verdict.run.trace.empty() || verdict.run.hung || oracle == "answers of the run itself" ||
-         oracle == "completeness of the hooks" || oracle == heap_oracle || oracle == live_oracle;
+  const Oracle oracle = verdict.violation->oracle;
+  return verdict.run.trace.empty() || verdict.run.hung || oracle == Oracle::answers ||
+         oracle == Oracle::hooks || oracle == Oracle::heap || oracle == Oracle::live;
 }
 
 Explanation explain(const Case& what, const Verdict& verdict, Bench& bench, Places& places,

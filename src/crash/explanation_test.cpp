@@ -240,7 +240,7 @@ TEST_F(ExplanationTest, ARunAfterACutShowsTheCutFirst) {
     Verdict verdict = record(what, bench_);
     if (verdict.run.first_cut == nullptr || verdict.run.first_cut->lines.empty()) continue;
     if (verdict.run.recovers_to >= verdict.run.trace.size()) continue;
-    verdict.violation = Violation{.oracle = "test",
+    verdict.violation = Violation{.oracle = Oracle::recovery,
                                   .what = "",
                                   .event = static_cast<std::uint32_t>(verdict.run.trace.size())};
     Places places;

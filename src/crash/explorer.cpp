@@ -103,7 +103,8 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
     if (event == run.trace.size() || coverage_.states >= bounds_.states) break;
     if (Found found = step(event)) return found;
   }
-  if (run.hung) return violated_live("time-out", "the run itself hangs: a thread waits for ever");
+  if (run.hung)
+    return violated_live(Oracle::time_out, "the run itself hangs: a thread waits for ever");
   return std::nullopt;
 }
 
@@ -136,7 +137,7 @@ Explorer::Found Explorer::step(std::uint32_t number) {
     created_ = created_ || run_->operations[event.at].action == Action::create;
     const std::string wrong = history_->ret(event.at);
     if (!wrong.empty()) {
-      Found found = violated_live("answers of the run itself", wrong);
+      Found found = violated_live(Oracle::answers, wrong);
       found->open = {event.at};
       return found;
     }
@@ -208,7 +209,7 @@ Explorer::Found Explorer::point(std::uint32_t event) {
   constexpr std::uint64_t points_between_checks = 64;
   if (!found && (coverage_.points % points_between_checks == 1 || event == run_->trace.size()))
     if (const std::int64_t at = image_.verify(); at >= 0)
-      found = violated("completeness of the hooks",
+      found = violated(Oracle::hooks,
                        "byte " + std::to_string(at) + " of the image changed without a hook");
   return found;
 }
@@ -320,9 +321,9 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
   return found;
 }
 
-Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
+Explorer::Found Explorer::violated(Oracle oracle, std::string what) const {
   Violation violation;
-  violation.oracle = std::move(oracle);
+  violation.oracle = oracle;
   violation.what = std::move(what);
   violation.event = now_;
   if (history_) violation.open = history_->open();
@@ -331,8 +332,8 @@ Explorer::Found Explorer::violated(std::string oracle, std::string what) const {
   return violation;
 }
 
-Explorer::Found Explorer::violated_live(std::string oracle, std::string what) const {
-  Found found = violated(std::move(oracle), std::move(what));
+Explorer::Found Explorer::violated_live(Oracle oracle, std::string what) const {
+  Found found = violated(oracle, std::move(what));
   found->fails_without_loss = true;
   found->continued.clear();
   found->blocks.clear();

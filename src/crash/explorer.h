@@ -27,6 +27,7 @@
 #include "crash/known.h"
 #include "crash/layout.h"
 #include "crash/map_model.h"
+#include "crash/oracle.h"
 #include "crash/persistency.h"
 #include "crash/recorder.h"
 #include "crash/subject.h"
@@ -93,7 +94,7 @@ struct Continued {
 };
 
 struct Violation {
-  std::string oracle;  ///< durable linearizability, invariants, ...
+  Oracle oracle = Oracle::recovery;
   std::string what;
   std::uint32_t event = 0;                  ///< the cut is just before it
   std::vector<std::uint32_t> open{};        ///< operations in flight
@@ -176,7 +177,7 @@ class Explorer {
   [[nodiscard]] bool may_be_known() const;
   /// Of the state judged last, which passed.
   [[nodiscard]] Known::Outcome outcome() const;
-  void ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep);
+  void ask(Recovered& recovered, Oracle& oracle, std::string& what, bool deep);
   [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
   [[nodiscard]] std::string go_on(Instance& instance, std::uint64_t seed);
@@ -185,9 +186,9 @@ class Explorer {
   [[nodiscard]] Found judge_naming_blocks();
   [[nodiscard]] Found cut_recovery();
   [[nodiscard]] Found cut_here(Persistency& model, Known& known, unsigned& left);
-  [[nodiscard]] Found violated(std::string oracle, std::string what) const;
+  [[nodiscard]] Found violated(Oracle oracle, std::string what) const;
   /// The same of the run itself, without any cut.
-  [[nodiscard]] Found violated_live(std::string oracle, std::string what) const;
+  [[nodiscard]] Found violated_live(Oracle oracle, std::string what) const;
   /// Fills in whether the violation, found at `now_`, needs that anything is lost.
   [[nodiscard]] Found with_loss_told(Found found);
   [[nodiscard]] Found judge_newest();

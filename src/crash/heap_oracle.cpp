@@ -52,7 +52,7 @@ std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
   std::string wrong = ask_blocks(noted);
   if (wrong.empty() && is_asked_for_slots()) wrong = ask_slots();
   if (wrong.empty()) return std::nullopt;
-  return Violation{.oracle = heap_oracle,
+  return Violation{.oracle = Oracle::heap,
                    .what = std::move(wrong),
                    .event = static_cast<std::uint32_t>(run_.trace.size()),
                    .fails_without_loss = true,

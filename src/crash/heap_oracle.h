@@ -11,8 +11,6 @@
 
 namespace perdure::crash {
 
-inline constexpr const char* heap_oracle = "the heap of the run itself";
-
 class HeapOracle {
  public:
   /// `instance` is what the run of `what` has left in the bench's live memory. It is used up.

@@ -45,7 +45,7 @@ TEST(HeapOracleTest, ALeakOfTheRunIsFoundAndItsBlockNamed) {
   const Summary summary = find(Defect::old_node_not_freed);
   ASSERT_TRUE(summary.violation.has_value());
   const Violation& violation = *summary.violation;
-  EXPECT_EQ(violation.oracle, heap_oracle);
+  EXPECT_EQ(violation.oracle, Oracle::heap);
   EXPECT_THAT(violation.what, HasSubstr("leak: the heap holds "));
   EXPECT_THAT(violation.what, HasSubstr(" bytes at pool offset "));
   EXPECT_THAT(violation.what, HasSubstr("(node), which "));
@@ -86,7 +86,7 @@ TEST(HeapOracleTest, ARefusalAfterRecoveryIsFoundWithTheOperationsThatLedToIt) {
   const Summary summary = find(Defect::slots_not_counted);
   ASSERT_TRUE(summary.violation.has_value());
   const Violation& violation = *summary.violation;
-  EXPECT_EQ(violation.oracle, "continued workload");
+  EXPECT_EQ(violation.oracle, Oracle::continued);
   EXPECT_THAT(violation.what, HasSubstr("came to out_of_space"));
   EXPECT_TRUE(violation.fails_without_loss);
   ASSERT_FALSE(violation.continued.empty());
@@ -96,7 +96,7 @@ TEST(HeapOracleTest, ARefusalAfterRecoveryIsFoundWithTheOperationsThatLedToIt) {
 TEST(HeapOracleTest, BlocksThatDeadRecordsKeepAreSlotsLost) {
   const Summary summary = find(Defect::dead_nodes_stay);
   ASSERT_TRUE(summary.violation.has_value());
-  EXPECT_EQ(summary.violation->oracle, heap_oracle);
+  EXPECT_EQ(summary.violation->oracle, Oracle::heap);
   EXPECT_THAT(summary.violation->what, HasSubstr("slots are lost: it holds "));
 }
 
@@ -141,8 +141,8 @@ TEST(HeapOracleTest, TextsNameAKeyOrABlock) {
     ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
     const Violation& violation = *summary.violation;
     // What a structure says of itself, and what does not end, is not of one key.
-    if (violation.oracle == "recovery" || violation.oracle == "invariants" ||
-        violation.oracle == "time-out" || violation.what.find("slots are lost") == 0)
+    if (violation.oracle == Oracle::recovery || violation.oracle == Oracle::invariants ||
+        violation.oracle == Oracle::time_out || violation.what.find("slots are lost") == 0)
       continue;
     EXPECT_TRUE(violation.what.find("key ") != std::string::npos ||
                 violation.what.find("pool offset") != std::string::npos)

@@ -7,7 +7,7 @@ namespace perdure::crash {
 
 Explorer::Found Explorer::judge(bool deep) {
   Recovered recovered;
-  std::string oracle;
+  Oracle oracle = Oracle::recovery;
   std::string what;
   continued_.clear();
   blocks_differ_ = false;
@@ -36,12 +36,12 @@ Explorer::Found Explorer::judge(bool deep) {
       watch_.unmapped(copy);
     }
     if (ending == Ending::out_of_steps)
-      return violated("time-out", "recovery, or the first use after it, does not end");
-    return violated("recovery",
+      return violated(Oracle::time_out, "recovery, or the first use after it, does not end");
+    return violated(Oracle::recovery,
                     std::string("recovery, or the first use after it, ") + name_of(ending));
   }
   if (blocks_differ_ && !names_blocks_) return judge_naming_blocks();
-  if (!what.empty()) return violated(std::move(oracle), std::move(what));
+  if (!what.empty()) return violated(oracle, std::move(what));
   if (!deep) return std::nullopt;
   ++coverage_.deep;
   return cut_recovery();
@@ -88,41 +88,41 @@ Explorer::Found Explorer::judge_unless(Known& known) {
   return found;
 }
 
-void Explorer::ask(Recovered& recovered, std::string& oracle, std::string& what, bool deep) {
-  const auto failed = [&](const char* which, std::string why) {
+void Explorer::ask(Recovered& recovered, Oracle& oracle, std::string& what, bool deep) {
+  const auto failed = [&](Oracle which, std::string why) {
     oracle = which;
     what = std::move(why);
     return !what.empty();
   };
   if (!recovered.problem.empty()) {
-    if (!may_tear(Tearing::structure)) failed("recovery", recovered.problem);
+    if (!may_tear(Tearing::structure)) failed(Oracle::recovery, recovered.problem);
     return;
   }
   absent_ = recovered.absent;
   closed_ = recovered.was_closed;
   if (closed_ && is_in_use()) {
-    failed("recovery", "the pool says that it was closed, and it was in use");
+    failed(Oracle::recovery, "the pool says that it was closed, and it was in use");
     return;
   }
   if (recovered.absent) {
-    if (created_) failed("durable linearizability", "the index is gone");
+    if (created_) failed(Oracle::linearizability, "the index is gone");
     return;
   }
   Instance& instance = *recovered.instance;
-  if (failed("durable linearizability", compare(instance))) {
+  if (failed(Oracle::linearizability, compare(instance))) {
     if (may_tear(Tearing::structure)) what.clear();
     return;
   }
-  if (!(deep && instance.is_recovering()) && failed("invariants", instance.check())) return;
+  if (!(deep && instance.is_recovering()) && failed(Oracle::invariants, instance.check())) return;
   if (!deep) return;
-  if (failed("continued workload", go_on(instance, number()))) return;
+  if (failed(Oracle::continued, go_on(instance, number()))) return;
   instance.quiesce();
-  if (failed("invariants", instance.check())) return;
+  if (failed(Oracle::invariants, instance.check())) return;
   live_blocks_ = instance.usage().live_blocks;
   if (names_blocks_) live_extents_ = instance.live_extents();
   image_.take(instance.memory().data());
   recovered.instance.reset();
-  failed("continued workload", reopen());
+  failed(Oracle::continued, reopen());
 }
 
 /// True where the subject's failure contract lets the operation under way (`key`: one that replaces

@@ -65,7 +65,7 @@ Live ask_live(Instance& instance, const Recorded& run, const Vocabulary& vocabul
   if (live.hung) wrong = "a lookup, a scan or the check of the invariants does not end";
   if (!wrong.empty())
     live.violation =
-        Violation{.oracle = live_oracle,
+        Violation{.oracle = Oracle::live,
                   .what = "when the operations have returned, without a power cut: " + wrong,
                   .event = static_cast<std::uint32_t>(run.trace.size())};
   return live;

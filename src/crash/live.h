@@ -8,8 +8,6 @@
 
 namespace perdure::crash {
 
-inline constexpr const char* live_oracle = "the live instance";
-
 struct Live {
   std::optional<Violation> violation;
   bool hung = false;

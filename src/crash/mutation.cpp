@@ -224,7 +224,7 @@ std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
                       false,
                       {},
                       true,
-                      how + ": " + sound.violation->oracle + ": " + sound.violation->what,
+                      how + ": " + name_of(sound.violation->oracle) + ": " + sound.violation->what,
                       sound.coverage.states};
 }
 
@@ -272,7 +272,7 @@ class Hunt {
     result.states += summary.coverage.states;
     result.killed = summary.violation.has_value();
     if (!result.killed) return;
-    result.oracle = summary.violation->oracle;
+    result.killed_by = name_of(summary.violation->oracle);
     killers_[result.place.show()].push_back({way, seed - 1});
   }
 
@@ -321,7 +321,7 @@ std::string show(const MutantResult& result) {
                                                  : "equivalent ";
   text += std::string(name_of(result.mutation.kind)) + (result.is_fence ? " fence " : " flush ") +
           result.place.show() + ": ";
-  return text + (result.killed ? result.oracle
+  return text + (result.killed ? result.killed_by
                  : result.equivalent.empty()
                      ? std::to_string(result.states) + " states without a violation"
                      : result.equivalent);

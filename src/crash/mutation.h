@@ -18,7 +18,7 @@ struct MutantResult {
   bool is_fence = false;
   Place place;
   bool killed = false;
-  std::string oracle;  ///< that killed it
+  std::string killed_by;  ///< an oracle, and what it said where no mutation was needed
   std::uint64_t states = 0;
   std::string equivalent{};  ///< why it changes nothing, if it provably does not
 };

@@ -522,7 +522,7 @@ TEST(PublishedStructureTest, ContentsChosenLateKeepWhatRecoveryHasStored) {
 TEST(PublishedStructureTest, AStoreThatNoHookSawIsReportedAsThat) {
   const Summary summary = run(info_of<Chain<Flaw::unseen_store>>("unseen_store"), 1, 1'000);
   ASSERT_TRUE(summary.violation.has_value());
-  EXPECT_EQ(summary.violation->oracle, "completeness of the hooks") << summary.violation->what;
+  EXPECT_EQ(summary.violation->oracle, Oracle::hooks) << summary.violation->what;
 }
 
 TEST(PublishedStructureTest, ANeedlessFlushIsReportedWithItsOperationAndLine) {

@@ -38,7 +38,7 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
   const std::vector<std::byte> told = applied(run.trace, run.before);
   if (std::memcmp(pool.data(), told.data(), pool.size()) == 0) return std::nullopt;
   const auto at = std::ranges::mismatch(pool, told).in1;
-  return Violation{.oracle = "completeness of the hooks",
+  return Violation{.oracle = Oracle::hooks,
                    .what = "byte " + std::to_string(at - pool.begin()) +
                            " of the pool is not what the run's hooks tell",
                    .event = static_cast<std::uint32_t>(run.trace.size()),
@@ -118,8 +118,8 @@ class Recording {
                         bench_.live().base());
     auto made = start_new(what_.subject, vocabulary_, bench_.live());
     if (!made) {
-      verdict_.violation =
-          Violation{.oracle = "creation", .what = made.error().line(), .fails_without_loss = true};
+      verdict_.violation = Violation{
+          .oracle = Oracle::creation, .what = made.error().line(), .fails_without_loss = true};
       return false;
     }
     instance_ = std::move(made).value();

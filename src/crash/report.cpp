@@ -211,7 +211,8 @@ std::string tell(const Case& what, const Verdict& verdict, Places& places,
   const Recorded& run = verdict.run;
   const Names names = names_of(what, verdict, places);
   const bool lives = is_of_run(verdict);
-  std::string text = "violation: " + violation.oracle + ": " + violation.what + "\n";
+  std::string text =
+      std::string("violation: ") + name_of(violation.oracle) + ": " + violation.what + "\n";
   if (lives)
     text += "no power cut is needed: the run itself is wrong\n";
   else if (violation.fails_without_loss)

@@ -35,7 +35,6 @@ struct Replay {
   std::uint32_t event = 0;
   std::vector<LineState> lines;
   std::uint64_t trace_digest = 0;
-  std::string oracle;
 };
 
 [[nodiscard]] Json write_replay(const Case& what, const Verdict& verdict);

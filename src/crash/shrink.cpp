@@ -12,7 +12,7 @@ namespace {
 /// Whether only the oracles that are asked of some states found it.
 bool is_deep(const Violation& violation) {
   return !violation.recovery.empty() || !violation.continued.empty() ||
-         violation.oracle == "continued workload";
+         violation.oracle == Oracle::continued;
 }
 
 /// The first operation that was in flight at the cut, or the one that had just returned. Exploring
@@ -128,7 +128,7 @@ class Trial {
     return operation == *culprit_;
   }
 
-  std::string oracle_;
+  Oracle oracle_;
   bool deep_;
   Bench& bench_;
   Deadline end_;
