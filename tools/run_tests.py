@@ -48,9 +48,9 @@ SAMPLED = {
     "suite_large": 1 / 3, "suite_recovery": 1 / 3, "suite_space": 1 / 3, "suite_concurrency": 1 / 2,
 }  # fmt: skip
 SAMPLED_SANITIZED = {**SAMPLED, "suite_conformance": 1 / 2, "suite_corruption": 1 / 2}
-SUITES = tuple(
-    f"suite_{name}"
-    for name in ("checkers", "concurrency", "conformance", "corruption", "library", "recovery", "space")
+SUITES = (
+    "suite_checkers", "suite_concurrency", "suite_conformance", "suite_corruption",
+    "suite_library", "suite_recovery", "suite_space",
 )  # fmt: skip
 # No other test needs one of these by name.
 STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "rbtree", "skiplist")
