@@ -53,7 +53,7 @@ SUITES = (
     "suite_library", "suite_recovery", "suite_space",
 )  # fmt: skip
 # No other test needs one of these by name.
-STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "rbtree", "skiplist")
+STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "skiplist")
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
     r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"
