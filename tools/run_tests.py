@@ -52,8 +52,9 @@ SUITES = (
     "suite_checkers", "suite_concurrency", "suite_conformance", "suite_corruption",
     "suite_library", "suite_recovery", "suite_space",
 )  # fmt: skip
-# No other test needs one of these by name.
+# Only these tests need one of the structures by name.
 STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "skiplist")
+TESTS_OF_ALL_STRUCTURES = ("test_index_memory", "test_index_tree")
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
     r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"
@@ -171,6 +172,8 @@ class Stage:
         left = []
         if self.seed is not None and not self.pattern:
             left = [name for kind in kinds for name in kind if not is_drawn(self.seed, name)]
+        if set(left) & set(STRUCTURES):
+            left += [name for name in TESTS_OF_ALL_STRUCTURES if name not in left]
         if left:
             say(f"{self.name}: built without {', '.join(left)}, by --seed {self.seed}; --thorough "
                 "builds all")  # fmt: skip
