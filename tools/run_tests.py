@@ -227,8 +227,10 @@ class Stage:
 
 def index_tests() -> list[str]:
     """The indexes' own test programs."""
-    folders = {path.parent for path in (ROOT / "src").glob("[is]*/*/*_test.cpp")}
-    return sorted(f"test_index_{folder.name}" for folder in folders)
+    tests = [
+        test for kind in ("index", "structure") for test in ROOT.glob(f"src/{kind}/*/*_test.cpp")
+    ]
+    return sorted({f"test_index_{test.parent.name}" for test in tests})
 
 
 def is_drawn(seed: str, name: str, share: float = 1 / 2) -> bool:
