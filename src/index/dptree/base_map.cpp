@@ -77,7 +77,7 @@ inline auto RadixTree<Separators>::approach(const Separators& separators, Probe 
     const unsigned rank = node.before[byte / 64] + pm::count_bits(up_to);
     if (rank == 0) return lower();
     // Whether the child has this byte or a lower one, it is the one with the separator. Without a
-    // branch on that, which nobody could predict.
+    // branch on that, which would be unpredictable.
     const Run& child = children_[node.children + rank - 1];
     const bool exact = up_to >> 63 != 0;
     if (node.is_last || child.node() == no_node || !exact) return {&child, 0};

@@ -4,15 +4,13 @@
 // A node stands for a run of leaves whose separators share their first `depth` bytes, and leads on
 // by the next one. It is one cache line: a bit for each byte that a child has, and before each word
 // of bits how many there are; the children lie side by side. A child with a handful of leaves has
-// no node: its separators are compared, which costs no branch that nobody can predict, and where
+// no node: its separators are compared, which costs no unpredictable branch, and where
 // they are integers no line but the child's. So evenly spread keys need two levels of nodes, which
 // stay in the cache, and one line.
 //
 // M1  leaf i covers the keys from separator i up to separator i + 1, the first all below, too.
 // M2  beside a leaf stands which of its sets is current in this version, so that a reader
-// prefetches
-//     no line of the other; and which of its homes have all of their records (leaf.h B5), so that
-//     it prefetches all lines that a search will read.
+//     prefetches no line of the other.
 #pragma once
 
 #include <algorithm>
@@ -29,21 +27,16 @@
 
 namespace perdure::dptree {
 
-/// A leaf by its pool offset, which of its sets is current, and the homes in that, in one word.
+/// A leaf by its pool offset, and which of its sets is current, in one word.
 class LeafLink {
  public:
   LeafLink() noexcept = default;
-  LeafLink(std::uint64_t offset, unsigned which, std::uint64_t homes) noexcept
-      : word_(offset | (homes & all_homes) << 1 | which) {}
-  [[nodiscard]] std::uint64_t offset() const noexcept { return word_ & ~low_bits; }
+  LeafLink(std::uint64_t offset, unsigned which) noexcept : word_(offset | which) {}
+  [[nodiscard]] std::uint64_t offset() const noexcept { return word_ & ~std::uint64_t{1}; }
   [[nodiscard]] unsigned which() const noexcept { return static_cast<unsigned>(word_ & 1); }
-  [[nodiscard]] bool is_home(unsigned home) const noexcept { return (word_ >> home & 2) != 0; }
   [[nodiscard]] bool operator==(const LeafLink&) const noexcept = default;
 
  private:
-  static constexpr std::uint64_t all_homes = 0xf;
-  static constexpr std::uint64_t low_bits = all_homes << 1 | 1;  // a leaf begins with a line
-
   std::uint64_t word_ = null_offset;
 };
 /// A leaf and its number.
@@ -79,7 +72,7 @@ class IntegerSeparators {
   };
 
   void add(std::uint64_t key, LeafLink leaf) { entries_.push_back({key, leaf}); }
-  /// So many are compared rather than told apart by a node.
+  /// Up to this many are compared rather than told apart by a node.
   static constexpr std::uint32_t few = 3;
   /// The separators from one number up to another, of which there are a few, or else a node.
   class alignas(64) Run {
@@ -201,7 +194,7 @@ class RadixTree {
   struct Way {
     const Run* run = nullptr;
     std::size_t number = 0;
-    /// Asks for the line, for a caller who does something else until it goes on.
+    /// Prefetches the line, for a caller who does something else before it goes on.
     void prefetch() const noexcept {
       if (run != nullptr) pm::prefetch(run);
     }
@@ -262,7 +255,7 @@ class BaseMap {
   [[nodiscard]] std::size_t size() const noexcept { return separators_.size(); }
   [[nodiscard]] LeafLink leaf(std::size_t i) const noexcept { return separators_.leaf(i); }
   [[nodiscard]] Key separator(std::size_t i) const noexcept { return separators_.key(i); }
-  /// Asks for a separator and its leaf's place.
+  /// Prefetches a separator and its leaf's place.
   void prefetch(std::size_t i) const noexcept { separators_.prefetch(i); }
   /// The first part of a search; `find` goes on.
   [[nodiscard]] Way approach(Key key) const noexcept {

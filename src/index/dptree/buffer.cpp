@@ -71,7 +71,7 @@ bool Buffer<Keys>::copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) n
   for (unsigned i = 0, n = leaf.count(); i < n; ++i) {
     const Entry entry = leaf.entry(i);
     out.entry[out.count + copied] = entry;
-    copied += Found{entry.word}.is_nothing() ? 0 : 1;
+    copied += Found{entry.word}.has_failed() ? 0 : 1;
   }
   const Leaf* const next = leaf.next();
   if (!leaf.lock.validate(word)) return false;

@@ -1,9 +1,9 @@
 // A buffer tree of DPTree: a B+-tree in DRAM with optimistic locks over the records of one log, and
 // a Bloom filter before it. It only grows; after its merge it goes as a whole.
 //
-// An entry is a key word and the pool offset of the newest log record of its key; the offset's
-// lowest bit is set where that is a removal, the next one where the change failed (G6): that is no
-// entry to anybody who asks.
+// An entry is a key word and the pool offset of the newest log record of its key. The offset's
+// lowest bit is set where that is a removal, the next one where the change failed (G6), which
+// searches take for no entry.
 //
 // F1  an entry exists <=> the log has a record of its key that counts (G6); both change under the
 //     lock of the leaf that covers the key, and the record is durable before that is released.
@@ -66,7 +66,7 @@ class Buffer {
   using Leaf = WordLeaf<31>;
   using Entry = WordEntry;
   static constexpr std::uint64_t removal_bit = 1;
-  static constexpr std::uint64_t nothing_bit = 2;
+  static constexpr std::uint64_t failed_bit = 2;
 
   /// Entries of one leaf, or of two, and what follows them.
   struct Batch {
@@ -81,9 +81,9 @@ class Buffer {
   /// What a search finds: the newest log record of a key.
   struct Found {
     std::uint64_t word = 0;  ///< 0: none
-    [[nodiscard]] bool any() const noexcept { return word != 0 && !is_nothing(); }
+    [[nodiscard]] bool any() const noexcept { return word != 0 && !has_failed(); }
     [[nodiscard]] bool is_put() const noexcept { return any() && (word & removal_bit) == 0; }
-    [[nodiscard]] bool is_nothing() const noexcept { return (word & nothing_bit) != 0; }
+    [[nodiscard]] bool has_failed() const noexcept { return (word & failed_bit) != 0; }
   };
   struct Position {
     Leaf* leaf = nullptr;
@@ -132,7 +132,7 @@ class Buffer {
   }
 
   [[nodiscard]] LogRecord* record_of(std::uint64_t word) const noexcept {
-    return pool_.at<LogRecord>(word & ~(removal_bit | nothing_bit));
+    return pool_.at<LogRecord>(word & ~(removal_bit | failed_bit));
   }
   [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
   void prefetch(std::uint64_t hash) const noexcept { filter_.prefetch(hash); }
@@ -158,7 +158,7 @@ class Buffer {
     if (!position.at.present && position.leaf->count() == Leaf::entries) split(position, key);
   }
   /// The log's newest segment is what `head` leads to; `empty` are without records, newest first,
-  /// and so many of them set aside.
+  /// and `set_aside` of them wait for what a merge leaves over (G5).
   void begin_log(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty,
                  std::size_t set_aside = 0) noexcept {
     tail_.begin(head, std::move(empty), set_aside);
@@ -182,17 +182,17 @@ class Buffer {
     count_change(part_of(hash), hash, is_new, 0);
   }
   /// The entry that was set at this position leads to the record of a change that failed (G6).
-  void set_nothing(const Position& position, std::uint64_t hash) noexcept {
+  void mark_failed(const Position& position, std::uint64_t hash) noexcept {
     Leaf& leaf = *position.leaf;
-    leaf.set_word(position.at.rank, leaf.entry(position.at.rank).word | nothing_bit);
+    leaf.set_word(position.at.rank, leaf.entry(position.at.rank).word | failed_bit);
     recount(hash, ~std::uint64_t{0});
   }
-  /// Makes a removal of an entry of nothing at this position.
+  /// Turns the entry of a failed change at this position into a removal.
   void set_removal(const Position& position, std::uint64_t hash) noexcept {
-    position.leaf->set_word(position.at.rank, (position.found.word & ~nothing_bit) | removal_bit);
+    position.leaf->set_word(position.at.rank, (position.found.word & ~failed_bit) | removal_bit);
     recount(hash, 1);
   }
-  /// Sets the entry of an admitted key at a locked position that has room. Nobody sees it before
+  /// Sets the entry of an admitted key at a locked position that has room. Readers see it when
   /// the leaf is unlocked.
   [[gnu::always_inline]] void set(const Position& position, Key key, std::uint64_t word);
   void unlock(const Position& position) noexcept { position.leaf->lock.unlock(); }
@@ -200,13 +200,13 @@ class Buffer {
   void release(const Position& position) noexcept { position.leaf->lock.unlock_unchanged(); }
 
   /// Copies the entries of the leaf that covers `from`, those above it (or at it, `inclusive`), as
-  /// they were at one moment, and goes on until there are some. None: the tree ends. Asks for the
-  /// first log records, and for the next leaf where there are not as many.
+  /// they were at one moment, and goes on until there are some. None: the tree ends. Prefetches
+  /// the first log records, and the next leaf where there are not as many.
   void collect(Key from, bool inclusive, Entered at, Batch& out) const;
   /// Adds those of the next leaf, or of as many as it takes. `out` holds one leaf's at most.
   void collect_more(Batch& out) const;
-  /// Asks for the log record of an entry that is soon read.
-  void ask_ahead(const Batch& batch, unsigned at) const noexcept {
+  /// Prefetches the log record of an entry that is soon read.
+  void prefetch_ahead(const Batch& batch, unsigned at) const noexcept {
     if (at + records_ahead < batch.count)
       pm::prefetch(record_of(batch.entry[at + records_ahead].word));
     else if (batch.next != nullptr && at + records_ahead == batch.count)
@@ -226,19 +226,19 @@ class Buffer {
   /// Calls visit(entry) for all, in order. No writer runs.
   template <class Visit>
   void each(Visit&& visit) const {
-    const auto ask_for_records = [&](const Leaf& leaf) {
+    const auto prefetch_records_of = [&](const Leaf& leaf) {
       for (unsigned i = 0, n = leaf.count(); i < n; ++i)
         pm::prefetch(record_of(leaf.entry(i).word));
     };
-    ask_for_records(*first_);
+    prefetch_records_of(*first_);
     for (const Leaf *leaf = first_, *next = nullptr; leaf != nullptr; leaf = next) {
       next = leaf->next();
       if (next != nullptr) {
         if (const Leaf* after = next->next(); after != nullptr) after->prefetch();
-        ask_for_records(*next);
+        prefetch_records_of(*next);
       }
       for (unsigned i = 0, n = leaf->count(); i < n; ++i)
-        if (!Found{leaf->entry(i).word}.is_nothing()) visit(leaf->entry(i));
+        if (!Found{leaf->entry(i).word}.has_failed()) visit(leaf->entry(i));
     }
   }
 

@@ -38,7 +38,7 @@ class BufferSource {
                                           anchor_, generation, capacity_over(base.records),
                                           log_entries_, base.records);
   }
-  /// Segments of a dropped log that are kept (G5), over a base tree of so many records.
+  /// Segments of a dropped log that are kept (G5), over a base tree of `records` records.
   [[nodiscard]] std::size_t kept_segments(std::uint64_t records) const noexcept {
     return records / LogTail::records_per_kept_record / log_entries_;
   }

@@ -67,14 +67,14 @@ TYPED_TEST(DpTreeOf, TheMapFindsTheLeafThatCoversAKey) {
       for (unsigned i = 0; i < count; ++i) separators.insert(odd_key<TypeParam>(rng, shape));
       dptree::BaseMap<TypeParam> map(1);
       for (const auto& separator : separators)
-        map.add(separator, dptree::LeafLink(64 * map.size(), map.size() % 2, map.size() % 16));
+        map.add(separator, dptree::LeafLink(64 * map.size(), map.size() % 2));
       map.finish();
       for (unsigned i = 0; i < 2000; ++i) {
         const auto key = odd_key<TypeParam>(rng, i % 3);
         const auto above = std::distance(separators.begin(), separators.upper_bound(key));
         const auto number = static_cast<std::size_t>(std::max<std::ptrdiff_t>(above, 1) - 1);
         ASSERT_EQ(map.find(key).number, number);
-        ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2, number % 16));
+        ASSERT_EQ(map.find(key).leaf, dptree::LeafLink(64 * number, number % 2));
       }
     }
   const dptree::BaseMap<TypeParam> empty(1);
@@ -236,7 +236,7 @@ TYPED_TEST(DpTreeOf, RecordsWithoutRoomAtHomeAreFound) {
   std::uint64_t next = 0;
   const auto put = [&](unsigned count, unsigned home) {
     for (; count != 0; ++next)
-      if (any.home_of(hash_of(make<TypeParam>(next))) == home) {
+      if (any.bucket_of(hash_of(make<TypeParam>(next))) == home) {
         test.put(next, next);
         --count;
       }
@@ -245,11 +245,11 @@ TYPED_TEST(DpTreeOf, RecordsWithoutRoomAtHomeAreFound) {
   put(20, 2);
   ASSERT_TRUE(test.store.peer().merge());
   ASSERT_EQ(test.store.peer().base().size(), 1U);
-  EXPECT_EQ(test.store.peer().set(0).home, 0b1101U);
+  EXPECT_EQ(test.store.peer().set(0).complete, 0b1101U);
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   put(50, 2);
   ASSERT_TRUE(test.store.peer().merge());
-  EXPECT_EQ(test.store.peer().set(0).home, 0b1001U);
+  EXPECT_EQ(test.store.peer().set(0).complete, 0b1001U);
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   put(100, 3);
   put(60, 0);
@@ -286,12 +286,12 @@ TYPED_TEST(DpTreeOf, ARecordThatIsNotAtHomeIsCorrupt) {
   Case<TypeParam> test({"buffer_entries=100000", "workers=0"});
   const dptree::LeafView any(nullptr, dptree::BaseLeaf::most_entries);
   for (std::uint64_t next = 0, count = 0; count < 70; ++next)
-    if (any.home_of(hash_of(make<TypeParam>(next))) == 1) {
+    if (any.bucket_of(hash_of(make<TypeParam>(next))) == 1) {
       test.put(next, next);
       ++count;
     }
   ASSERT_TRUE(test.store.peer().merge());
-  test.store.peer().set(0).home = 0b1111;
+  test.store.peer().set(0).complete = 0b1111;
   const Result<void> checked = test.store.index().check_invariants();
   ASSERT_FALSE(checked.ok());
   EXPECT_NE(checked.error().line().find("B5:"), std::string::npos);

@@ -3,7 +3,7 @@
 //   byte 0        64       128            128+N   128+2N  128+3N
 //        | set[0] | set[1] | fingerprint[N] | order[0] | order[1] | record[n] |
 //   set: byte 0      8      16      24          56
-//        | stamp | next | count | bitmap[4] | home |
+//        | stamp | next | count | bitmap[4] | complete |
 //   n records, 4 .. 256; N is n rounded up to 64. `order` lists slots by their keys.
 //
 // B1  the current set is the one with the higher stamp among those whose stamp is not above the
@@ -17,9 +17,9 @@
 //     key.
 // B4  a merge writes the other set and slots without a bit, and makes them durable before the
 //     version that selects them. A removal in place clears one bit of the current set.
-// B5  64 slots, with one line of fingerprints, are the home of the records whose hashes say so. All
-//     that are not removed are there, if the set's bit for it in `home` is set; else they may be
-//     anywhere, for there was no room. A search reads one line of fingerprints instead of four.
+// B5  64 slots, with one line of fingerprints, are a bucket, and a record's hash names its bucket.
+//     If the set's bit for a bucket in `complete` is set, all of its records are in it; else some
+//     may be anywhere, for it had no room. So a search reads one line of fingerprints, not four.
 // B6  a record is written into the line that its hash says (`choice_of`), if that has a free slot.
 //     So most are found where a search has guessed, but nothing relies on it.
 #pragma once
@@ -66,11 +66,11 @@ struct alignas(64) LeafSet {
   std::atomic<std::uint64_t> next;
   std::atomic<std::uint64_t> count;
   std::array<std::atomic<std::uint64_t>, 4> bitmap;
-  std::atomic<std::uint64_t> home;
+  std::atomic<std::uint64_t> complete;
 
-  /// All records of this home are there (B5).
-  [[nodiscard]] bool is_home(unsigned word) const noexcept {
-    return (home.load(std::memory_order_acquire) >> word & 1) != 0;
+  /// All records of this bucket are in it (B5).
+  [[nodiscard]] bool is_complete(unsigned bucket) const noexcept {
+    return (complete.load(std::memory_order_acquire) >> bucket & 1) != 0;
   }
   [[nodiscard]] bool has(unsigned slot) const noexcept {
     return (bitmap[slot / 64].load(std::memory_order_acquire) >> slot % 64 & 1) != 0;
@@ -83,7 +83,7 @@ struct alignas(64) LeafSet {
   }
 };
 static_assert(sizeof(LeafSet) == 64 && offsetof(LeafSet, bitmap) == 24 &&
-              offsetof(LeafSet, home) == 56);
+              offsetof(LeafSet, complete) == 56);
 
 /// Which of two sets is current (B1).
 [[nodiscard]] inline unsigned current_of(const std::array<LeafSet, 2>& set,
@@ -161,12 +161,12 @@ class LeafView {
     return pm::match_64(
         reinterpret_cast<const std::uint8_t*>(fingerprint_ + std::size_t{64} * word), wanted);
   }
-  /// The word of slots that is the home of records with this hash (B5).
-  [[nodiscard]] [[gnu::always_inline]] unsigned home_of(std::uint64_t hash) const noexcept {
+  /// The bucket of records with this hash (B5).
+  [[nodiscard]] [[gnu::always_inline]] unsigned bucket_of(std::uint64_t hash) const noexcept {
     return choice_of(hash) / 64;
   }
-  /// The first slot of the line of records, at home, where a record with this hash is if that had
-  /// room (B6). On media, as its home is: a change needs a new layout version.
+  /// The first slot of the line, in its bucket, where a record with this hash is if that had room
+  /// (B6). Both choices are on media: to change them needs a new layout version.
   [[nodiscard]] [[gnu::always_inline]] unsigned choice_of(std::uint64_t hash) const noexcept {
     constexpr unsigned low = 40;  // the lower ones make fingerprints and filters
     constexpr unsigned bits = 16;
@@ -174,35 +174,22 @@ class LeafView {
     const std::uint64_t share = hash >> low & ((1U << bits) - 1);
     return static_cast<unsigned>(share * words() * slots >> bits) & ~(records_per_line - 1);
   }
-  /// Whether a slot is one for a record with this hash, in a set with these homes (B5).
+  /// Whether a record with this hash may be in a slot of a set with these complete buckets (B5).
   [[nodiscard]] [[gnu::always_inline]] bool is_slot_for(unsigned slot, std::uint64_t hash,
-                                                        std::uint64_t homes) const noexcept {
-    const unsigned home = home_of(hash);
-    return slot / 64 == home || (homes >> home & 1) == 0;
-  }
-  /// The records of a set that have the fingerprint of a hash, and may be its key's.
-  struct Suspects {
-    bool any = false;
-    bool others = false;  ///< beside the first and the last
-    unsigned first = 0;   ///< slots
-    unsigned last = 0;
-  };
-  [[nodiscard]] [[gnu::always_inline]] Suspects suspects(unsigned which,
-                                                         std::uint64_t hash) const noexcept {
-    const unsigned home = home_of(hash);
-    const std::uint64_t found = matching(which, home, hash);
-    if (set(which).is_home(home)) [[likely]]
-      return {found != 0, pm::count_bits(found) > 2, lowest(home, found), highest(home, found)};
-    return suspects_anywhere(which, hash);
+                                                        std::uint64_t complete) const noexcept {
+    const unsigned bucket = bucket_of(hash);
+    return slot / 64 == bucket || (complete >> bucket & 1) == 0;
   }
   /// The slot and the words of the first record with the fingerprint of a hash of which
   /// is_it(words) says yes.
   template <class IsIt>
   [[nodiscard]] [[gnu::always_inline]] std::optional<std::pair<unsigned, RecordWords>> find(
       unsigned which, std::uint64_t hash, IsIt&& is_it) const {
-    const unsigned home = home_of(hash);
-    const bool is_home = set(which).is_home(home);
-    for (unsigned word = is_home ? home : 0; word < (is_home ? home + 1 : words()); ++word)
+    const unsigned bucket = bucket_of(hash);
+    const bool is_complete = set(which).is_complete(bucket);
+    const unsigned first = is_complete ? bucket : 0;
+    const unsigned end = is_complete ? bucket + 1 : words();
+    for (unsigned word = first; word < end; ++word)
       for (std::uint64_t left = matching(which, word, hash); left != 0; left &= left - 1) {
         const unsigned slot = lowest(word, left);
         const RecordWords words = record(slot).load();
@@ -213,12 +200,12 @@ class LeafView {
   [[nodiscard]] unsigned words() const noexcept {
     return static_cast<unsigned>(rounded(entries_) / 64);
   }
-  /// Asks for what tells where a record of a set is: with one hash, or any.
+  /// Prefetches what tells where a record of a set is: with one hash, or any.
   void prefetch(unsigned which, std::uint64_t hash) const noexcept {
     pm::prefetch(&set(which));
-    pm::prefetch(&fingerprint_[std::size_t{64} * home_of(hash)]);
+    pm::prefetch(&fingerprint_[std::size_t{64} * bucket_of(hash)]);
   }
-  /// Asks for the record with this hash, where it probably is (B6).
+  /// Prefetches the record with this hash, where it probably is (B6).
   void prefetch_record(std::uint64_t hash) const noexcept {
     pm::prefetch(&record(std::min(choice_of(hash), entries_ - 1)));
   }
@@ -277,29 +264,11 @@ class LeafView {
   [[nodiscard]] static unsigned lowest(unsigned word, std::uint64_t bits) noexcept {
     return 64 * word + static_cast<unsigned>(std::countr_zero(bits));
   }
-  [[nodiscard]] static unsigned highest(unsigned word, std::uint64_t bits) noexcept {
-    return 64 * word + 63 - static_cast<unsigned>(std::countl_zero(bits));
-  }
   [[nodiscard]] [[gnu::always_inline]] std::uint64_t matching(unsigned which, unsigned word,
                                                               std::uint64_t hash) const noexcept {
     return match(word, fingerprint_from(hash)) &
            set(which).bitmap[word].load(std::memory_order_acquire);
   }
-  [[nodiscard]] Suspects suspects_anywhere(unsigned which, std::uint64_t hash) const noexcept {
-    Suspects all;
-    unsigned count = 0;
-    for (unsigned word = 0; word < words(); ++word) {
-      const std::uint64_t found = matching(which, word, hash);
-      if (found == 0) continue;
-      if (!all.any) all.first = lowest(word, found);
-      all.last = highest(word, found);
-      all.any = true;
-      count += pm::count_bits(found);
-    }
-    all.others = count > 2;
-    return all;
-  }
-
   BaseLeaf* leaf_;
   unsigned entries_;
   std::atomic<std::uint8_t>* fingerprint_;
@@ -307,10 +276,11 @@ class LeafView {
 static_assert(sizeof(std::atomic<std::uint8_t>) == 1);
 
 /// The slots that a set has no bit for. A record gets one in the line of its choice while there are
-/// any (B6), else the lowest at its home (B5), else the lowest.
+/// any (B6), else the lowest in its bucket (B5), else the lowest.
 class FreeSlots {
  public:
-  FreeSlots(unsigned entries, const Slots& used, std::uint64_t home) noexcept : home_(home) {
+  FreeSlots(unsigned entries, const Slots& used, std::uint64_t complete) noexcept
+      : complete_(complete) {
     for (unsigned word = 0; 64 * word < entries; ++word) {
       const unsigned slots = std::min(64U, entries - 64 * word);
       free_[word] = ~used[word] & ~std::uint64_t{0} >> (64 - slots);
@@ -322,7 +292,7 @@ class FreeSlots {
     std::uint64_t free = in_line(word, choice);
     if (free == 0) free = free_[word];
     if (free == 0) {
-      home_ &= ~(std::uint64_t{1} << word);
+      complete_ &= ~(std::uint64_t{1} << word);
       for (word = 0; word + 1 < free_.size() && free_[word] == 0;) ++word;
       free = free_[word];
     }
@@ -332,7 +302,7 @@ class FreeSlots {
     return 64 * word + slot;
   }
   /// For the set that has what was given out, too.
-  [[nodiscard]] std::uint64_t home() const noexcept { return home_; }
+  [[nodiscard]] std::uint64_t complete() const noexcept { return complete_; }
 
  private:
   /// Those of the line with a slot.
@@ -341,7 +311,7 @@ class FreeSlots {
     return free_[word] & line << (slot % 64 & ~(records_per_line - 1));
   }
   Slots free_{};
-  std::uint64_t home_;
+  std::uint64_t complete_;
 };
 static_assert(Heap::block_alignment(LeafView::bytes(4)) >= pm::cache_line_bytes &&
               Heap::block_alignment(LeafView::bytes(256)) >= pm::cache_line_bytes);

@@ -21,10 +21,10 @@ class Leftovers {
   [[nodiscard]] const std::vector<LogRecord*>& records() const noexcept { return records_; }
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
   /// After a merge: what it has left over, and whether that is all it had.
-  void leave(std::vector<LogRecord*> records, bool all) {
+  void replace(std::vector<LogRecord*> records, bool all) {
     constexpr std::uint64_t records_per_request = 16;  // read by the next merge
-    removed_at_vain_merge_.reset();
-    if (all) removed_at_vain_merge_ = removed_;
+    removed_at_fruitless_merge_.reset();
+    if (all) removed_at_fruitless_merge_ = removed_;
     records_ = std::move(records);
     set_requests(records_.size() / records_per_request);
     any_.store(!records_.empty(), std::memory_order_relaxed);
@@ -55,8 +55,9 @@ class Leftovers {
   [[nodiscard]] bool has_empty_leaf() const noexcept { return has_empty_leaf_; }
   void set_empty_leaf(bool has) noexcept { has_empty_leaf_ = has; }
   /// Nothing has changed in the leaves since a merge that could do nothing.
-  [[nodiscard]] bool would_be_vain() const noexcept {
-    return removed_at_vain_merge_ && !has_empty_leaf_ && removed_ == *removed_at_vain_merge_;
+  [[nodiscard]] bool would_change_nothing() const noexcept {
+    return removed_at_fruitless_merge_ && !has_empty_leaf_ &&
+           removed_ == *removed_at_fruitless_merge_;
   }
 
  private:
@@ -65,7 +66,7 @@ class Leftovers {
   std::atomic<std::uint64_t> requests_until_merge_{0};
   std::uint64_t removed_ = 0;
   bool has_empty_leaf_ = false;
-  std::optional<std::uint64_t> removed_at_vain_merge_;
+  std::optional<std::uint64_t> removed_at_fruitless_merge_;
 };
 
 }  // namespace perdure::dptree

@@ -113,7 +113,7 @@ static_assert(Heap::block_alignment(LogSegment::bytes(127)) >= sizeof(LogRecord)
 class LogTail {
  public:
   static constexpr unsigned most_parts = 32;
-  /// G5: of the records of the base tree, one for each so many is kept of a log that is dropped.
+  /// G5: a log that is dropped keeps room for one record per this many of the base tree.
   static constexpr std::uint64_t records_per_kept_record = 64;
 
   /// A part, on a line of its own. Written under its lock.
@@ -129,7 +129,7 @@ class LogTail {
     unsigned used_ = 0;  ///< of its segment
   };
 
-  /// Over a base tree of so many records.
+  /// Over a base tree of `base_records` records.
   LogTail(Pool& pool, unsigned segment_records, std::uint64_t base_records) noexcept
       : pool_(pool),
         segment_records_(segment_records),
@@ -167,7 +167,7 @@ class LogTail {
     count();
   }
   /// The log's newest segment is what `head` leads to, and the segments `empty`, newest first, hold
-  /// no record yet; so many of them are set aside. No writer runs.
+  /// no record yet; `set_aside` of them are set aside (G5). No writer runs.
   void begin(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty,
              std::size_t set_aside) noexcept {
     head_ = &head;

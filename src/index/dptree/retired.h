@@ -13,7 +13,7 @@ class Retired {
  public:
   explicit Retired(Epochs& epochs) : epochs_(epochs) {}
 
-  /// Frees what it can after a merge, in so many attempts: a merge retires much at once, and
+  /// Frees what it can after a merge, in `attempts` attempts: a merge retires much at once, and
   /// threads are pinned for one operation each. False: some is left.
   bool collect_after_merge(unsigned attempts) {
     bool all = epochs_.collect();

@@ -52,7 +52,7 @@ class CurrentSnapshot {
   void set_first(const Snapshot<Keys>& trees) {
     current_.store(new Snapshot<Keys>(trees), std::memory_order_release);
   }
-  /// Whoever drops a tree retires it.
+  /// The caller retires the trees that it drops.
   void replace(const Snapshot<Keys>& trees, Epochs& epochs) {
     retire(epochs, current_.exchange(new Snapshot<Keys>(trees), std::memory_order_acq_rel),
            sizeof trees);

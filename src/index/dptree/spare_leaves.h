@@ -3,7 +3,7 @@
 // A key whose base leaf has no slot for it is let in then only if it can claim a split, for which
 // leaves are held; else it is refused before it is logged. So merges leave hardly anything over,
 // which would keep the logs, and every leaf can be filled. While the pool has room, nothing is
-// held, and nobody asks.
+// held, and no key claims.
 #pragma once
 
 #include <atomic>
@@ -56,12 +56,12 @@ class SpareLeaves {
     of_middle_ = of_front_;
     of_front_ = 0;
   }
-  /// Keys that come to the front tree without asking.
-  void owe(std::size_t keys) {
+  /// For keys that are carried over to the front tree.
+  void add_claims(std::size_t keys) {
     const Lock lock(lock_);
     of_front_ += keys;
   }
-  /// After a merge, which left so many keys of the middle tree over. The front tree has `changes`,
+  /// After a merge, which left `left` keys of the middle tree over. The front tree has `changes`,
   /// of which each may need a split where none were claimed until now.
   void count(std::uint64_t changes, std::size_t left) {
     const Lock lock(lock_);
@@ -80,7 +80,7 @@ class SpareLeaves {
     scarce_.store(false, std::memory_order_relaxed);
     give_up();
   }
-  /// Whether the heap has leaves for so many splits beside those that were claimed.
+  /// Whether the heap has leaves for `splits` splits beside those that were claimed.
   [[nodiscard]] bool could_claim(std::size_t splits) {
     const Lock lock(lock_);
     const std::size_t before = held_.size();

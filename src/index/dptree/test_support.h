@@ -16,60 +16,63 @@ class DpTreePeer {
   using Buffer = dptree::Buffer<Keys>;
   explicit DpTreePeer(OrderedIndex<Keys>& index) : tree_(static_cast<DpTree<Keys>&>(index)) {}
 
-  [[nodiscard]] Buffer& front() const { return *tree_.snapshot().front; }
-  [[nodiscard]] Buffer* middle() const { return tree_.snapshot().middle; }
-  [[nodiscard]] const dptree::BaseMap<Keys>& base() const { return *tree_.snapshot().base; }
-  [[nodiscard]] dptree::Anchor& anchor() const { return tree_.anchor_; }
-  [[nodiscard]] dptree::LeafView leaf(std::size_t i) const { return tree_.leaf_at(base().leaf(i)); }
+  [[nodiscard]] Buffer& front() const { return *tree_.parts_.snapshot().front; }
+  [[nodiscard]] Buffer* middle() const { return tree_.parts_.snapshot().middle; }
+  [[nodiscard]] const dptree::BaseMap<Keys>& base() const { return *tree_.parts_.snapshot().base; }
+  [[nodiscard]] dptree::Anchor& anchor() const { return tree_.parts_.anchor; }
+  [[nodiscard]] dptree::LeafView leaf(std::size_t i) const {
+    return tree_.parts_.leaf_at(base().leaf(i));
+  }
   /// The current set of a leaf.
   [[nodiscard]] dptree::LeafSet& set(std::size_t i) const {
     return leaf(i).set(leaf(i).current(base().version));
   }
   /// True when the base tree has a record with the fingerprint of `key` where that would be.
   [[nodiscard]] bool is_suspected(Key key) const {
-    const dptree::LeafView view = tree_.leaf_at(base().find(key).leaf);
-    return view.suspects(view.current(base().version), hash_of(key)).any;
+    const dptree::LeafView view = tree_.parts_.leaf_at(base().find(key).leaf);
+    const dptree::Slots live = view.slots(view.current(base().version));
+    const unsigned word = view.bucket_of(hash_of(key));
+    return (view.match(word, fingerprint_from(hash_of(key))) & live[word]) != 0;
   }
   /// The log record that the front tree leads to.
   [[nodiscard]] dptree::LogRecord& logged(Key key) const {
     return *front().record_of(front().find(key, hash_of(key)).word);
   }
-  [[nodiscard]] std::size_t leaf_bytes() const {
-    return dptree::LeafView::bytes(tree_.leaf_entries_);
-  }
+  [[nodiscard]] std::size_t leaf_bytes() const { return tree_.parts_.leaf_bytes(); }
 
   /// Readers read again as long as this is there.
   [[nodiscard]] auto hold_readers_off() const {
-    return typename dptree::CurrentSnapshot<Keys>::ReadersHeldOff(tree_.current_);
+    return typename dptree::CurrentSnapshot<Keys>::ReadersHeldOff(tree_.parts_.current);
   }
 
-  [[nodiscard]] Epochs& epochs() const { return tree_.epochs_; }
+  [[nodiscard]] Epochs& epochs() const { return tree_.parts_.epochs; }
 
-  [[nodiscard]] bool help_merging() const { return tree_.workers_.help(); }
+  [[nodiscard]] bool help_merging() const { return tree_.maintenance_.workers().help(); }
 
   /// Keeps everybody from merging.
-  void hold() const { (void)tree_.merging_.lock(); }
-  void let_go() const { tree_.merging_.unlock_unchanged(); }
+  void hold() const { (void)tree_.parts_.merging.lock(); }
+  void let_go() const { tree_.parts_.merging.unlock_unchanged(); }
   void rotate() const {
     hold();
-    tree_.rotate();
+    tree_.maintenance_.rotate();
     let_go();
   }
   /// How many changes of the middle tree found no room in the base tree.
-  [[nodiscard]] std::size_t left() const { return tree_.leftovers_.records().size(); }
+  [[nodiscard]] std::size_t left() const { return tree_.maintenance_.leftovers().records().size(); }
   /// An update, where the value is.
   [[nodiscard]] Outcome replace_in_place(typename Keys::Key key, typename Keys::Value value) const {
     bool lacks_blob = false;
-    return tree_.replace_in_place(key, value, hash_of(key), DpTree<Keys>::Put::update,
-                                  Block::fitting, lacks_blob);
+    return tree_.in_place_.replace(key, value, hash_of(key), Outcome::not_found, Block::fitting,
+                                   lacks_blob);
   }
   [[nodiscard]] Outcome remove_in_place(Key key) const {
-    return tree_.remove_in_place(key, hash_of(key));
+    return tree_.in_place_.remove(key, hash_of(key));
   }
   /// The middle tree, or else the front tree; false: there is nothing, or no room for all of it.
   [[nodiscard]] bool merge() const {
     hold();
-    const bool merged = tree_.flush_one(DpTree<Keys>::Effort::usual) == DpTree<Keys>::Merged::all;
+    const bool merged =
+        tree_.maintenance_.merge_one(dptree::MergePurpose::usual) == dptree::MergeResult::all;
     let_go();
     return merged;
   }

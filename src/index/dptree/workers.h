@@ -1,13 +1,13 @@
 // The background threads of a DPTree, and what any thread may do for a merge that is under way.
 //
-// The first thread leads: it does the tasks. The others, and whoever has nothing else
-// to do, write parts of a merge that is shared.
+// The first thread leads: it does the tasks. The others, and threads that wait, write parts of a
+// merge that is shared.
 //
 // D7  the leader runs only what `serve` does, and ends all tasks before `stop` returns.
 // D8  while work is shared, other threads write parts of it. Each counts itself in `helpers_`
-// before
-//     it looks at `shared_`, and out again after the fence that follows what it wrote; end_sharing
-//     returns when `shared_` is null and nobody is counted.
+// before it
+//     reads `shared_`, and out again after the fence that follows what it wrote; end_sharing
+//     returns when `shared_` is null and no thread is counted.
 #pragma once
 
 #include <atomic>
