@@ -25,8 +25,8 @@ foreach(folder core pm)
   install(DIRECTORY "src/${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure"
     COMPONENT library FILES_MATCHING PATTERN "*.h" PATTERN "toml.h" EXCLUDE)
 endforeach()
-install(FILES src/pool/epoch.h src/pool/heap.h src/pool/pool.h src/pool/ptr.h src/pool/size_classes.h
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
+install(FILES src/pool/epoch.h src/pool/heap.h src/pool/options.h src/pool/pool.h src/pool/ptr.h
+  src/pool/size_classes.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
 install(FILES src/index/index.h src/index/media_layout.h src/index/registry.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index" COMPONENT library)
 install(FILES src/index/record/with_room.h

@@ -80,7 +80,9 @@ add_dependencies(perdure_sim_code perdure_build_info)
 # Of a probe only the kernels are the measured program. What surrounds them would be seen at
 # addresses that depend on the environment and the command line. A signal may come inside a hook, and
 # its handler must not call another one.
-foreach(file probe/measure probe/tracks driver/probe_target_simulated driver/interrupt)
+foreach(file probe/figures probe/measure probe/measure_accesses probe/measure_cached
+    probe/measure_chains probe/measurement probe/outcome probe/tracks driver/probe_target_simulated
+    driver/interrupt)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/${file}.cpp"
     PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
 endforeach()

@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "driver/worker.h"
+#include "driver/rounds.h"
+#include "driver/steps.h"
+#include "driver/target.h"
+#include "index/index.h"
+#include "workload/stream.h"
 
 namespace perdure::driver {
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,13 @@
 #include "driver/worker_team.h"
 
 namespace perdure::driver {
+
+/// How a phase is watched from outside while its threads run.
+struct WatchedPhase {
+  std::string name;    ///< for the progress line
+  double seconds = 0;  ///< of active time, then the phase is stopped; 0: it ends by itself
+  std::uint64_t operations = 0;  ///< expected, for the progress line; 0: unknown
+};
 
 /// A cache line of one thread: how many operations it has done in this phase.
 struct alignas(128) OperationCounter {

@@ -5,8 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "driver/bench.h"
+#include "driver/config.h"
 #include "driver/environment.h"
+#include "driver/result.h"
 
 namespace perdure::driver {
 

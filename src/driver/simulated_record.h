@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/bench.h"
+#include "driver/config.h"
+#include "driver/result.h"
 
 namespace perdure::driver {
 

@@ -15,18 +15,13 @@
 #include <vector>
 
 #include "core/result.h"
-#include "driver/bench.h"
 #include "driver/clock.h"
 #include "driver/config.h"
+#include "driver/progress.h"
+#include "driver/result.h"
 #include "driver/rounds.h"
 
 namespace perdure::driver {
-
-struct WatchedPhase {
-  std::string name;    ///< for the progress line
-  double seconds = 0;  ///< of active time, then the phase is stopped; 0: it ends by itself
-  std::uint64_t operations = 0;  ///< expected, for the progress line; 0: unknown
-};
 
 /// How much of the machine's work is modelled. A native run ignores it.
 enum class Accounting : std::uint8_t {

@@ -1,7 +1,8 @@
 // What a reader must know before believing a run's figures.
 #pragma once
 
-#include "driver/bench.h"
+#include "driver/config.h"
+#include "driver/result.h"
 
 namespace perdure::driver {
 

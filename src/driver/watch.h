@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "driver/bench.h"
 #include "driver/clock.h"
+#include "driver/progress.h"
+#include "driver/result.h"
 #include "driver/rounds.h"
-#include "driver/target.h"
 #include "driver/worker_team.h"
 
 namespace perdure::driver {

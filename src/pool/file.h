@@ -1,5 +1,4 @@
-// Files that pools live in: opened under an exclusive lock, created so that nothing half-written is
-// ever found at the path.
+// Files that pools live in: opening, locking, sizes, and the errors that they end in.
 #pragma once
 
 #include <atomic>
@@ -67,53 +66,18 @@ inline constexpr std::string_view memory_path = "(memory)";
 /// Test hook: called before every step after which a killed process leaves other names, or other
 /// marks of who owns them, than before.
 inline std::atomic<void (*)()> before_name_change{nullptr};
+/// Calls the hook where there is one.
+void announce_name_change();
 
 /// Takes a name away. False: errno says why.
 [[nodiscard]] bool take_name(const std::string& path);
 
-/// A file on its way to `path`: it has no name there until `publish`, and leaves nothing behind if
-/// it is destroyed, or the process killed, before. What a process that was killed in `publish`, or
-/// on a file system without unnamed files, left beside the path goes at the next creation
-/// (pool/leftovers.h).
-class NewFile {
- public:
-  /// For the `part`th file of a pool. `overwrite` replaces only what `check_vacancy` allows
-  /// (pool/occupant.h). Errors: exists, foreign (not a file), busy (another process uses the file
-  /// to be replaced), out_of_space, usage, io.
-  [[nodiscard]] static Result<NewFile> create(const std::string& path, std::uint64_t bytes,
-                                              bool overwrite, unsigned part = 0);
-  ~NewFile();
-  NewFile(NewFile&& other) noexcept;
-  NewFile& operator=(NewFile&& other) noexcept;
+/// The folder that holds `path`.
+[[nodiscard]] std::string folder_of(const std::string& path);
 
-  [[nodiscard]] const File& file() const noexcept { return file_; }
-  /// The file to be replaced; none where there is none, or not any more.
-  [[nodiscard]] const File& replaced() const noexcept { return replaced_; }
-  /// True when the file system has no room for both the new file and the one to be replaced, which
-  /// must then be withdrawn before `fill`.
-  [[nodiscard]] bool needs_room() const noexcept { return needs_room_ && replaced_; }
-  /// Takes the name of the file to be replaced away. Errors: io.
-  [[nodiscard]] Result<void> withdraw_replaced();
-  /// Allocates every block of the file; on tmpfs from huge pages, if `huge_pages`.
-  /// Errors: out_of_space, io.
-  [[nodiscard]] Result<void> fill(bool huge_pages) const;
-  /// A path by which the file can be opened again before it has its name.
-  [[nodiscard]] std::string interim_path() const;
-  /// Gives the file its name, and releases it to the caller. Errors: exists, io.
-  [[nodiscard]] Result<File> publish();
-
- private:
-  NewFile() = default;
-  [[nodiscard]] Result<void> open_in_memory();
-  [[nodiscard]] Result<void> open_unnamed();
-  [[nodiscard]] Result<void> hold_replaced(const std::string& path, std::uint64_t& reclaimable);
-
-  std::string path_;
-  std::uint64_t bytes_ = 0;
-  std::string temporary_path_;  ///< empty: the file has no name at all (O_TMPFILE, memory)
-  bool needs_room_ = false;
-  File file_;
-  File replaced_;  ///< locked
-};
+/// The error of a system call that failed with errno: io.
+[[nodiscard]] Error file_error(const std::string& path, const char* what);
+/// The error where a pool of `bytes` does not fit into `room`: out_of_space.
+[[nodiscard]] Error no_room_error(const std::string& path, std::uint64_t bytes, const Room& room);
 
 }  // namespace perdure

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pm/persist.h"
+#include "pool/new_file.h"
 #include "pool/occupant.h"
 #include "pool/parts_heap.h"
 #include "pool/slab_heap.h"
@@ -217,7 +218,7 @@ Result<void> FilePool::publish(std::span<Site> sites, const ReplacedParts& old) 
 void FilePool::finish_parts() {
   for (unsigned n = 1; n < parts(); ++n) {
     if (header_of(n).clean.load(std::memory_order_relaxed) == 0) continue;
-    if (const auto hook = before_name_change.load(std::memory_order_relaxed)) hook();
+    announce_name_change();
     finish_part_header(header_of(n));
     sync_page_cache(part(n).data(), pool_header_bytes, medium_);
   }

@@ -118,7 +118,7 @@ Result<void> check_header(const PoolHeader& header, std::uint64_t available_byte
                  path, "use a newer perdure"};
   if (header.layout_version == 0 || header.header_bytes != pool_header_bytes ||
       header.heap_kind > static_cast<std::uint8_t>(HeapKind::dram) || !all_zero(header.unused) ||
-      header.part > header.more_parts || header.more_parts >= Pool::max_parts ||
+      header.part > header.more_parts || header.more_parts >= PoolLimits::max_parts ||
       header.pool_bytes > PoolHeader::Root::offset_mask || header.pool_bytes % 4096 != 0 ||
       header.pool_bytes < least_bytes || header.heap_offset >= header.pool_bytes)
     return corrupt_pool(path, "the pool header makes no sense");

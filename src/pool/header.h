@@ -28,7 +28,7 @@
 #include <string_view>
 
 #include "core/result.h"
-#include "pool/pool.h"
+#include "pool/options.h"
 
 namespace perdure {
 
@@ -85,7 +85,7 @@ struct PoolHeader {
   std::atomic<std::uint64_t> clean;
   Kept kept;
   std::array<std::uint64_t, 3> unused_line;
-  std::array<Root, Pool::max_roots> root;
+  std::array<Root, PoolLimits::max_roots> root;
   std::array<std::uint64_t, 240> unused_end;
 
   [[nodiscard]] std::uint64_t compute_checksum() const noexcept;
@@ -111,7 +111,7 @@ void finish_part_header(PoolHeader& header);
 /// `available_bytes` is what the file really has; only images may be smaller than a pool file.
 [[nodiscard]] Result<void> check_header(const PoolHeader& header, std::uint64_t available_bytes,
                                         const std::string& path,
-                                        std::uint64_t least_bytes = Pool::min_pool_bytes);
+                                        std::uint64_t least_bytes = PoolLimits::min_pool_bytes);
 
 /// Checks that a sound header is that of part 0 of `parts`. Errors: foreign.
 [[nodiscard]] Result<void> check_first_part(const PoolHeader& header, unsigned parts,

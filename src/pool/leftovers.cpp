@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "pool/occupant.h"
-#include "pool/pmdk_pool.h"
+#include "pool/pmdk_file.h"
 #include "pool/pool.h"
 
 namespace perdure {
@@ -131,7 +131,7 @@ void remove_leftovers(const std::string& path) {
     const bool is_readable = read_page_of(file, first) && is_sound(first, first_path);
     // A first part that cannot be read may be anyone's: its further parts stay. One of libpmemobj
     // has none.
-    if (!is_readable && !(file && PmdkPool::is_ours(file))) return;
+    if (!is_readable && !(file && is_our_pmdk_file(file))) return;
     has_parts = is_readable;
   }
   const bool has_place = Pool::part_path(path, 1) != first_path + ".1";
@@ -171,7 +171,7 @@ Result<void> ReplacedParts::disown() const {
   for (const std::string& path : all_) {
     const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
     constexpr std::uint64_t word = PoolHeader::unfinished_word;
-    if (const auto hook = before_name_change.load(std::memory_order_relaxed)) hook();
+    announce_name_change();
     if (!file ||
         pwrite(file.get(), &word, sizeof word, offsetof(PoolHeader, clean)) != sizeof word ||
         fdatasync(file.get()) != 0)

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/result.h"
-#include "pool/pool.h"
+#include "pool/options.h"
 
 struct pmem2_map;
 struct pmem2_vm_reservation;

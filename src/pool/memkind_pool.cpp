@@ -3,7 +3,7 @@
 #include <memkind.h>
 
 #include "core/assert.h"
-#include "pool/file.h"
+#include "pool/new_file.h"
 
 namespace perdure {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "pool/header.h"
-#include "pool/pmdk_pool.h"
+#include "pool/pmdk_file.h"
 
 namespace perdure {
 namespace {
@@ -36,7 +36,7 @@ std::optional<unsigned> part_number(const std::string& path) {
   if (!file) return std::nullopt;
   PoolHeader page;
   if (!read_page(file, 0, page) || !has_our_magic(page))
-    return PmdkPool::is_ours(file) ? std::optional<unsigned>(0) : std::nullopt;
+    return is_our_pmdk_file(file) ? std::optional<unsigned>(0) : std::nullopt;
   return has_our_checksum(page) ? std::optional<unsigned>(page.part) : std::nullopt;
 }
 
@@ -56,7 +56,7 @@ Occupant occupant_of(const File& file) {
   const ssize_t got = pread(file.get(), static_cast<void*>(&page), sizeof page, 0);
   if (got >= static_cast<ssize_t>(pool_magic.size()) && has_our_magic(page)) return Occupant::pool;
   if (got == static_cast<ssize_t>(sizeof page) && has_our_checksum(page)) return Occupant::pool;
-  return PmdkPool::is_ours(file) ? Occupant::pool : Occupant::other_file;
+  return is_our_pmdk_file(file) ? Occupant::pool : Occupant::other_file;
 }
 
 Result<Occupant> occupant_of(const std::string& path) {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 
 #include "pool/heap.h"
 #include "pool/live_count.h"

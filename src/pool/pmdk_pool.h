@@ -12,10 +12,6 @@ namespace perdure {
 
 class PmdkPool final : public HeaderPool {
  public:
-  [[nodiscard]] static bool is_signature(const std::byte* page) noexcept;
-  /// True when the file is a libpmemobj pool that we made, even if one of the three places that say
-  /// so is damaged: libpmemobj's signature, the name of our layout, the magic of our header.
-  [[nodiscard]] static bool is_ours(const File& file) noexcept;
   [[nodiscard]] static Result<std::unique_ptr<Pool>> create(const PoolOptions& options);
   [[nodiscard]] static Result<std::unique_ptr<Pool>> open(const PoolOptions& options, File file);
 
