@@ -96,9 +96,10 @@ std::string told_fixes(const std::vector<Advice>& all, const Recorded& run, cons
 
 class Explainer {
  public:
-  Explainer(const Case& what, const Verdict& verdict, Bench& bench, Places& places, double seconds)
+  Explainer(const Case& what, const Verdict& verdict, Workspace& workspace, Places& places,
+            double seconds)
       : verdict_(verdict),
-        probe_(what, bench, deadline_after(seconds), false),
+        probe_(what, workspace, deadline_after(seconds), false),
         names_(what, verdict.run, places),
         places_(places) {}
 
@@ -347,10 +348,10 @@ bool is_of_run(const Verdict& verdict) {
          oracle == Oracle::hooks || oracle == Oracle::heap || oracle == Oracle::live;
 }
 
-Explanation explain(const Case& what, const Verdict& verdict, Bench& bench, Places& places,
+Explanation explain(const Case& what, const Verdict& verdict, Workspace& workspace, Places& places,
                     double seconds) {
   if (!verdict.violation) return {};
-  return Explainer(what, verdict, bench, places, seconds).explain();
+  return Explainer(what, verdict, workspace, places, seconds).explain();
 }
 
 }  // namespace perdure::crash

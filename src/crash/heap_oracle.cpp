@@ -39,16 +39,16 @@ std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation 
 
 }  // namespace
 
-HeapOracle::HeapOracle(const Case& what, Bench& bench, const Vocabulary& vocabulary,
+HeapOracle::HeapOracle(const Case& what, Workspace& workspace, const Vocabulary& vocabulary,
                        std::unique_ptr<Instance> instance, const Recorded& run)
     : what_(what),
-      bench_(bench),
+      workspace_(workspace),
       vocabulary_(vocabulary),
       instance_(std::move(instance)),
       run_(run) {}
 
 std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
-  bench_.watch().mutate({});
+  workspace_.watch().mutate({});
   std::string wrong = ask_blocks(noted);
   if (wrong.empty() && is_asked_for_slots()) wrong = ask_slots();
   if (wrong.empty()) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
 }
 
 std::string HeapOracle::guarded(const std::function<void()>& work) {
-  const Ending ending = bench_.watch().run([&] { work(); });
+  const Ending ending = workspace_.watch().run([&] { work(); });
   if (ending == Ending::returned) return {};
   static_cast<void>(instance_.release());
   return name_of(ending);
@@ -80,7 +80,7 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   if (!problem.empty()) return "to wait for what is retired " + problem;
   instance_.reset();
   std::string ended = guarded([&] {
-    Recovered recovered = recover(what_.subject, vocabulary_, bench_.live());
+    Recovered recovered = recover(what_.subject, vocabulary_, workspace_.live());
     problem = recovered.absent ? "the index is gone" : recovered.problem;
     instance_ = std::move(recovered.instance);
     if (!instance_) return;
@@ -169,7 +169,7 @@ HeapOracle::Room HeapOracle::room_of_a_new_one() {
   Room room;
   const Memory memory(what_.subject.pool_bytes);
   std::unique_ptr<Instance> instance;
-  const Ending ending = bench_.watch().run([&] {
+  const Ending ending = workspace_.watch().run([&] {
     auto made = start_new(what_.subject, vocabulary_, memory);
     if (!made) return;
     instance = std::move(made).value();

@@ -6,15 +6,15 @@
 //            new one does with all of them; or, where room was refused, as many a record
 #pragma once
 
+#include "crash/case.h"
 #include "crash/map_model.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 
 class HeapOracle {
  public:
-  /// `instance` is what the run of `what` has left in the bench's live memory. It is used up.
-  HeapOracle(const Case& what, Bench& bench, const Vocabulary& vocabulary,
+  /// `instance` is what the run of `what` has left in the workspace's live memory. It is used up.
+  HeapOracle(const Case& what, Workspace& workspace, const Vocabulary& vocabulary,
              std::unique_ptr<Instance> instance, const Recorded& run);
 
   /// Blocks, always, and slots, of some programs: it takes as long as some explorations. `noted`:
@@ -41,7 +41,7 @@ class HeapOracle {
   [[nodiscard]] std::string guarded(const std::function<void()>& work);
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   const Vocabulary& vocabulary_;
   std::unique_ptr<Instance> instance_;
   const Recorded& run_;

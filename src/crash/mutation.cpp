@@ -132,7 +132,7 @@ std::string argument(const Evidence& evidence) {
 /// A few sound runs. Whether their flushes and fences are met depends on no clock.
 class Sound {
  public:
-  Sound(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {
+  Sound(const Plan& plan, Workspace& workspace) : plan_(plan), workspace_(workspace) {
     look_at(plan.threads);
     if (plan.threads == 1) look_at(2);
   }
@@ -176,7 +176,7 @@ class Sound {
     }
   }
   Steps record_one(const Case& what) {
-    Verdict verdict = record(what, bench_);
+    Verdict verdict = record(what, workspace_);
     for (const Site& site : verdict.sites)
       for (const Mutation::Kind kind : kinds)
         look(verdict.run.trace, site, kind, plan_.domain, evidence_[{site, kind}]);
@@ -185,7 +185,7 @@ class Sound {
   }
 
   const Plan& plan_;
-  Bench& bench_;
+  Workspace& workspace_;
   std::map<std::pair<Site, Mutation::Kind>, Evidence> evidence_;
   std::map<std::pair<unsigned, bool>, std::set<Site>> met_;
 };
@@ -211,8 +211,8 @@ std::vector<Way> ways_for(const Plan& plan, const Sound& sound, const Site& site
 }
 
 /// The violation of a short exploration without a change, which should have none.
-std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
-  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
+std::optional<MutantResult> objection(const Plan& plan, Workspace& workspace) {
+  const Summary sound = explore_many(plan, workspace, [](const Summary&) {});
   if (!sound.violation) return std::nullopt;
   const Case& failed = *sound.failed;
   std::string how = "without any change, " + std::to_string(plan.threads) + " threads, " +
@@ -231,14 +231,14 @@ std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
 /// Tries one mutant until it is killed.
 class Hunt {
  public:
-  Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
+  Hunt(const Plan& plan, Workspace& workspace) : plan_(plan), workspace_(workspace) {}
 
   /// A violation that the sound program shows in one of the ways: there it would kill any mutant.
   [[nodiscard]] std::optional<MutantResult> objection_to(const std::vector<Way>& ways) {
     for (const Way& way : ways) {
       if (std::ranges::find(passed_, way) != passed_.end()) continue;
       const Plan plan = plan_of(way, 1.0 / 8);
-      if (auto objected = objection(plan, bench_of(plan.subject.pool_bytes))) return objected;
+      if (auto objected = objection(plan, workspace_of(plan.subject.pool_bytes))) return objected;
       passed_.push_back(way);
     }
     return std::nullopt;
@@ -267,7 +267,7 @@ class Hunt {
     changed.mutation = result.mutation;
     changed.seed = seed;
     const Summary summary =
-        explore_many(changed, bench_of(changed.subject.pool_bytes), [](const Summary&) {});
+        explore_many(changed, workspace_of(changed.subject.pool_bytes), [](const Summary&) {});
     seed += summary.programs;
     result.states += summary.coverage.states;
     result.killed = summary.violation.has_value();
@@ -293,8 +293,8 @@ class Hunt {
     changed.bounds.recrash_states = 8;
     return changed;
   }
-  Bench& bench_of(std::size_t pool_bytes) {
-    if (pool_bytes == plan_.subject.pool_bytes) return bench_;
+  Workspace& workspace_of(std::size_t pool_bytes) {
+    if (pool_bytes == plan_.subject.pool_bytes) return workspace_;
     return others_.of(pool_bytes);
   }
 
@@ -306,10 +306,10 @@ class Hunt {
   static constexpr unsigned schedules_of_a_program = 8;
 
   const Plan& plan_;
-  Bench& bench_;
+  Workspace& workspace_;
   std::map<std::string, std::vector<Killer>> killers_;  ///< by place
   Planner planner_{plan_};
-  Benches others_{plan_.subject.heap};
+  Workspaces others_{plan_.subject.heap};
   std::vector<Way> passed_;  ///< by the sound program
 };
 
@@ -327,7 +327,7 @@ std::string show(const MutantResult& result) {
                      : result.equivalent);
 }
 
-std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
+std::vector<MutantResult> mutate(const Plan& plan, Workspace& workspace, Places& places,
                                  const std::string& part,
                                  const std::function<void(const MutantResult&)>& told) {
   std::vector<MutantResult> results;
@@ -339,13 +339,13 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
   Plan cut = plan;
   cut.cuts = plan.subject.heap == HeapKind::slab ? cuts_of_a_program : 0;
   for (const Plan* const unchanged : {&plan, &std::as_const(cut)})
-    if (auto objected = objection(*unchanged, bench)) {
+    if (auto objected = objection(*unchanged, workspace)) {
       add(std::move(*objected));
       return results;
     }
-  const Sound sound(cut, bench);
+  const Sound sound(cut, workspace);
   const std::set<Site> sites = sound.sites();
-  Hunt hunt(plan, bench);
+  Hunt hunt(plan, workspace);
   std::vector<const void*> pcs;
   for (const Site& site : sites) pcs.push_back(site.pc);
   places.prepare(pcs);

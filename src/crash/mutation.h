@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crash/places.h"
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::crash {
 
@@ -29,7 +29,7 @@ struct MutantResult {
 /// is killed. Sites are told apart by source line and kind where lines are known. `part`: only of
 /// places whose text (file:line in function) holds it.
 [[nodiscard]] std::vector<MutantResult> mutate(
-    const Plan& plan, Bench& bench, Places& places, const std::string& part,
+    const Plan& plan, Workspace& workspace, Places& places, const std::string& part,
     const std::function<void(const MutantResult&)>& told);
 
 }  // namespace perdure::crash

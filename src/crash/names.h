@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "crash/case.h"
 #include "crash/layout.h"
 #include "crash/places.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 

@@ -33,15 +33,19 @@ Events lost_in(const std::vector<LineState>& lines) {
   return lost;
 }
 
-Probe::Probe(const Case& what, Bench& bench, Deadline end, bool cuts_again)
-    : what_(what), bench_(bench), end_(end), cuts_again_(cuts_again), vocabulary_(what.program) {}
+Probe::Probe(const Case& what, Workspace& workspace, Deadline end, bool cuts_again)
+    : what_(what),
+      workspace_(workspace),
+      end_(end),
+      cuts_again_(cuts_again),
+      vocabulary_(what.program) {}
 
 Explorer Probe::explorer(const Bounds& bounds) {
-  return {what_.subject, vocabulary_, bench_.image(), bench_.watch(), what_.domain, bounds};
+  return {what_.subject, vocabulary_, workspace_.image(), workspace_.watch(), what_.domain, bounds};
 }
 
 Persistency Probe::replayed(const Recorded& run, std::uint32_t event) {
-  Image& image = bench_.image();
+  Image& image = workspace_.image();
   image.load(run.before.data());
   Persistency model(image, image.lines(), what_.domain, what_.program.threads,
                     what_.bounds.reorder);
@@ -149,7 +153,7 @@ Recorded Probe::recovery_of(const Recorded& run, const Violation& violation, std
                             Events& lost) {
   Recorded made;
   {
-    Image& image = bench_.image();
+    Image& image = workspace_.image();
     const Persistency model = replayed(run, violation.event);
     image.mark();
     std::size_t kept = model.buffered().size();

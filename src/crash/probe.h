@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "crash/session.h"
+#include "crash/case.h"
 
 namespace perdure::crash {
 
@@ -33,7 +33,7 @@ using Events = std::vector<std::uint32_t>;  ///< numbers of events, ascending
 class Probe {
  public:
   /// `cuts_again`: single states are asked for second cuts inside their recovery, too.
-  Probe(const Case& what, Bench& bench, Deadline end, bool cuts_again);
+  Probe(const Case& what, Workspace& workspace, Deadline end, bool cuts_again);
   /// Neither are all of them from now on.
   void never_cut_again() noexcept { may_cut_again_ = cuts_again_ = false; }
 
@@ -67,7 +67,7 @@ class Probe {
   [[nodiscard]] Persistency replayed(const Recorded& run, std::uint32_t event);
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   Deadline end_;
   bool cuts_again_;
   bool may_cut_again_ = true;

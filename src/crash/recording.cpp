@@ -4,11 +4,11 @@
 #include <span>
 
 #include "core/assert.h"
+#include "crash/case.h"
 #include "crash/cut.h"
 #include "crash/deviation.h"
 #include "crash/heap_oracle.h"
 #include "crash/live.h"
-#include "crash/session.h"
 #include "pm/pm.h"
 
 namespace perdure::crash {
@@ -74,8 +74,8 @@ std::uint32_t first_explored_event(const Program& program, const Recorder::Run& 
 /// One run while it is being recorded.
 class Recording {
  public:
-  Recording(const Case& what, Bench& bench)
-      : what_(what), bench_(bench), vocabulary_(what.program) {}
+  Recording(const Case& what, Workspace& workspace)
+      : what_(what), workspace_(workspace), vocabulary_(what.program) {}
 
   [[nodiscard]] Verdict run() {
     if (what_.cut == 0 ? start() : go_on()) {
@@ -93,11 +93,11 @@ class Recording {
     const auto is_wrong = [](const Answer& answer) { return !answer.wrong.empty(); };
     if (std::ranges::any_of(verdict.run.answers, is_wrong)) return;  // which exploring tells
     {  // the run is repeated in the memory that its recovered instance is in
-      HeapOracle oracle(what_, bench_, vocabulary_, std::move(instance_), verdict.run);
+      HeapOracle oracle(what_, workspace_, vocabulary_, std::move(instance_), verdict.run);
       verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
       if (!oracle.wants_history()) return;
     }
-    Recording again(what_, bench_);
+    Recording again(what_, workspace_);
     again.block_history_.emplace();
     Verdict named = again.run();
     again.ask_heap(named);
@@ -114,9 +114,9 @@ class Recording {
     run.operations = number(what_.program);
     run.answers.resize(run.operations.size());
     if (!is_foreign())
-      std::ranges::copy(bench_.garbage(mix64(what_.program.universe) % 2 == 0),
-                        bench_.live().base());
-    auto made = start_new(what_.subject, vocabulary_, bench_.live());
+      std::ranges::copy(workspace_.garbage(mix64(what_.program.universe) % 2 == 0),
+                        workspace_.live().base());
+    auto made = start_new(what_.subject, vocabulary_, workspace_.live());
     if (!made) {
       verdict_.violation = Violation{
           .oracle = Oracle::creation, .what = made.error().line(), .fails_without_loss = true};
@@ -139,7 +139,7 @@ class Recording {
     // Now and then the pool is closed there instead: what an opening does differently is seen.
     const bool closes = rng.below(4) == 0;
     if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
-    Recording before(uncut, bench_);
+    Recording before(uncut, workspace_);
     before.asks_live_ = false;
     Verdict first = before.run();
     if (first.violation || first.run.hung || !before.instance_) {
@@ -148,7 +148,7 @@ class Recording {
     }
     if (closes) before.instance_->close();
     before.instance_.reset();
-    memory_ = bench_.live().span();
+    memory_ = workspace_.live().span();
     cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_first_cut(first.run);
     if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
     Recorded& run = recorded();
@@ -170,15 +170,15 @@ class Recording {
     const unsigned most_states = what_.program.keys <= few_keys ? 160 : 32;
     Rng rng(what_.cut, 9);
     if (rng.below(4) == 0)
-      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), rng);
+      return draw_cut(run, what_.domain, what_.program.threads, workspace_.image(), rng);
     return draw_cut_to_mend(
-        run, what_.domain, what_.program.threads, bench_.image(), most_states,
+        run, what_.domain, what_.program.threads, workspace_.image(), most_states,
         [&] { return recover_in_image(); }, what_.cut);
   }
   /// What a recovery of the sound program from the state in the image stores.
   [[nodiscard]] Trace recover_in_image() {
-    Image& image = bench_.image();
-    Watch& watch = bench_.watch();
+    Image& image = workspace_.image();
+    Watch& watch = workspace_.watch();
     watch.mutate({});
     watch.expect_keys(what_.program.keys);
     Recovered recovered;
@@ -222,7 +222,7 @@ class Recording {
           event.kind == Event::Kind::call ? recorder.called(event.at) : recorder.returned(event.at);
         recovers_from_ = recorder.events();
         // A structure may say that the pool is damaged, if that is in its contract.
-        instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
+        instance_ = recover(what_.subject, vocabulary_, workspace_.live()).instance;
         if (instance_ && block_history_) note_blocks_of(std::nullopt);
         return;
       }
@@ -327,7 +327,7 @@ class Recording {
   }
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   bool asks_live_ = true;
   Vocabulary vocabulary_;
   std::optional<CutState> cut_;
@@ -341,10 +341,10 @@ class Recording {
 
 }  // namespace
 
-Verdict record(const Case& what, Bench& bench) {
+Verdict record(const Case& what, Workspace& workspace) {
   platform::Observer::offers_transactions = what.transactions;
   pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
-  Recording recording(what, bench);
+  Recording recording(what, workspace);
   Verdict verdict = recording.run();
   recording.ask_heap(verdict);
   return verdict;

@@ -63,14 +63,14 @@ const char* name_of(Smell::Kind kind) noexcept {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::vector<Smell> find_smells(const Plan& plan, Bench& bench, Places& places) {
+std::vector<Smell> find_smells(const Plan& plan, Workspace& workspace, Places& places) {
   constexpr std::uint64_t programs = 20;
   std::map<Key, std::uint64_t> counts;
   for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
     what.program = generate(program_plan(plan, seed));
-    const Verdict verdict = record(what, bench);
-    if (!verdict.violation) count_smells(verdict.run, plan.threads, bench.image(), counts);
+    const Verdict verdict = record(what, workspace);
+    if (!verdict.violation) count_smells(verdict.run, plan.threads, workspace.image(), counts);
   }
   std::vector<const void*> pcs;
   for (const auto& [key, times] : counts) pcs.push_back(std::get<1>(key));

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::crash {
 
