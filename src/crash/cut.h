@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "crash/explorer.h"
+#include "crash/trace_replay.h"
 
 namespace perdure::crash {
 
@@ -18,10 +18,6 @@ struct CutState {
   std::uint32_t event = 0;         ///< of the run: the cut is just before it
   std::vector<LineState> lines{};  ///< that differ from the newest content
 };
-
-[[nodiscard]] inline bool is_told(const Event& event) noexcept {
-  return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
-}
 
 /// Cut anywhere, with any lines. `image` is scratch memory of the run's pool size.
 [[nodiscard]] CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& image,

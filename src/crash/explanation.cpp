@@ -100,8 +100,7 @@ class Explainer {
             double seconds)
       : verdict_(verdict),
         probe_(what, workspace, deadline_after(seconds), false),
-        names_(what, verdict.run, places),
-        places_(places) {}
+        names_(what, verdict.run, places) {}
 
   [[nodiscard]] Explanation explain() {
     const Violation& violation = *verdict_.violation;
@@ -115,7 +114,7 @@ class Explainer {
     std::uint32_t event = 0;
     Events lost;
     const Recorded recovery = probe_.recovery_of(verdict_.run, violation, event, lost);
-    prepare(recovery.trace);
+    names_.places().prepare(recovery.trace);
     lost = probe_.fewest(recovery, event, lost);
     Explanation made = explain(recovery, event, lost);
     if (!made.text.empty() && made.kind != Kind::none) made.text = "in recovery: " + made.text;
@@ -124,12 +123,6 @@ class Explainer {
 
  private:
   [[nodiscard]] Events lost_lines() { return lost_in(verdict_.violation->lines); }
-  void prepare(const Trace& trace) {
-    std::vector<const void*> pcs;
-    for (const Event& event : trace)
-      if (event.pc != nullptr) pcs.push_back(event.pc);
-    places_.prepare(pcs);
-  }
 
   [[nodiscard]] Explanation explain(const Recorded& run, std::uint32_t event, const Events& lost) {
     if (lost.empty()) return explain_window(run, event);
@@ -330,7 +323,6 @@ class Explainer {
   const Verdict& verdict_;
   Probe probe_;
   Names names_;
-  Places& places_;
 };
 
 }  // namespace

@@ -19,10 +19,6 @@ constexpr std::uint64_t most_times_a_record = 4;
 /// And so much whatever a new one does: a structure that grows doubles its largest part.
 constexpr std::uint64_t spare_bytes = 8192;
 
-bool stores(const Event& event) {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
-
 /// The first store to the block since `operation` was called; or an event that is none.
 std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation operation,
                              const Trace& trace) {
@@ -30,7 +26,7 @@ std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation 
   for (std::uint32_t i = 0; i < trace.size(); ++i) {
     const Event& event = trace[i];
     called = called || (event.kind == Event::Kind::call && event.at == *operation);
-    if (called && stores(event) && event.at >= block.offset &&
+    if (called && is_store(event) && event.at >= block.offset &&
         event.at < block.offset + block.bytes)
       return i;
   }

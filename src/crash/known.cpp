@@ -7,7 +7,7 @@
 namespace perdure::crash {
 
 void Known::vary(Varying& bytes, const Event& event) {
-  if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) return;
+  if (!is_store(event)) return;
   bytes[static_cast<LineNumber>(event.at / line_bytes)] |=
       bytes_at(event.at % line_bytes, event.size);
 }

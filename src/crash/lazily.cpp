@@ -9,7 +9,7 @@ namespace perdure::crash {
 
 class Explorer::Lazily {
  public:
-  Lazily(Explorer& explorer, const std::vector<Open>& open)
+  Lazily(Explorer& explorer, const OpenLines& open)
       : explorer_(explorer), open_(open), depth_(open.size()) {}
 
   [[nodiscard]] Found run(bool& finished) {
@@ -28,7 +28,7 @@ class Explorer::Lazily {
         ++recoveries;
         found = recover();
       }
-      std::vector<std::uint32_t> chosen(open_.size(), 0);
+      Choices chosen(open_.size(), 0);
       for (const Branch& branch : path_) chosen[branch.place] = branch.choice;
       if (found) {
         explorer_.describe(*found, open_, chosen);
@@ -79,7 +79,7 @@ class Explorer::Lazily {
 
   /// The line's place among the open ones, and which bytes of it are open.
   [[nodiscard]] std::pair<std::size_t, Bytes> open_bytes_of(LineNumber line) const {
-    const auto at = std::ranges::lower_bound(open_, line, {}, &Open::line);
+    const auto at = std::ranges::lower_bound(open_, line, {}, &OpenLine::line);
     const bool is_open = at != open_.end() && at->line == line;
     return {static_cast<std::size_t>(at - open_.begin()), is_open ? at->bytes : Bytes{0}};
   }
@@ -140,14 +140,14 @@ class Explorer::Lazily {
   }
 
   Explorer& explorer_;
-  const std::vector<Open>& open_;
+  const OpenLines& open_;
   std::vector<Branch> path_;
   std::vector<Bytes> read_before_;  ///< of the branches, while a state is looked for
   std::vector<std::size_t> depth_;  ///< 1 + the line's place in the path
   std::size_t met_ = 0;
 };
 
-Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) {
+Explorer::Found Explorer::lazily(const OpenLines& open, bool& finished) {
   return Lazily(*this, open).run(finished);
 }
 

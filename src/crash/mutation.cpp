@@ -27,18 +27,14 @@ struct Evidence {
   bool nothing_waits = true;   ///< E3
 };
 
-bool writes(const Event& event) {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
-
 // E1  after the fence the same thread executes a locked instruction or another fence before it
 //     stores or returns: that raises the same floors, with nothing in between that could be cut.
 bool locked_follows(const Trace& trace, std::size_t fence) {
   for (std::size_t i = fence + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
     if (event.kind == Event::Kind::run) return false;
-    if (event.kind == Event::Kind::locked || event.kind == Event::Kind::fence) return true;
-    if (writes(event) || event.kind == Event::Kind::ret) return false;
+    if (is_fence(event)) return true;
+    if (is_store(event) || event.kind == Event::Kind::ret) return false;
   }
   return false;
 }
@@ -67,20 +63,19 @@ bool same_line(const Trace& trace, std::size_t site) {
   if (flush > 0 && trace[site].kind == Event::Kind::fence)
     for (std::size_t i = flush; i-- > 0;) {  // every capture since the fence before
       if (trace[i].thread != trace[site].thread) return false;
-      if (trace[i].kind == Event::Kind::fence || trace[i].kind == Event::Kind::locked) break;
+      if (is_fence(trace[i])) break;
       if (trace[i].kind == Event::Kind::flush && trace[i].at / line_bytes != line) return false;
     }
   bool flushed = false;
   for (std::size_t i = site + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
     if (event.kind == Event::Kind::run || event.kind == Event::Kind::ret) return false;
-    if (writes(event) && event.at / line_bytes != line) return false;
+    if (is_store(event) && event.at / line_bytes != line) return false;
     if (event.kind == Event::Kind::flush) {
       if (event.at / line_bytes != line) return false;
       flushed = true;
     }
-    if ((event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) && flushed)
-      return true;
+    if ((is_fence(event)) && flushed) return true;
   }
   return false;
 }
@@ -91,7 +86,7 @@ bool nothing_waits(const Trace& trace, std::size_t fence, Domain domain) {
   for (std::size_t i = fence; i-- > 0;) {
     const Event& event = trace[i];
     if (event.thread != trace[fence].thread) continue;
-    if (event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) return true;
+    if (is_fence(event)) return true;
     if (event.kind == Event::Kind::flush || event.kind == Event::Kind::stream ||
         (event.kind == Event::Kind::store && domain == Domain::eadr))
       return false;

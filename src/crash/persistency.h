@@ -85,8 +85,6 @@ class Persistency {
   void order(unsigned thread) { ++threads_[thread].run; }
   /// Another thread runs from here on (M4).
   void switched(unsigned from);
-  /// Event `number` of a trace, each in its turn; `running` is the thread that runs.
-  void replay(const Event& event, std::uint32_t number, unsigned& running);
 
   /// True when `fence(thread)` would raise a floor: the moment before it is a crash point.
   [[nodiscard]] bool fence_raises(unsigned thread) const;

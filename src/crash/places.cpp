@@ -142,8 +142,14 @@ std::string Place::show_line() const {
 const Place& Places::of(const void* pc) {
   const auto at = known_.find(pc);
   if (at != known_.end()) return at->second;
-  prepare({pc});
+  prepare(std::vector{pc});
   return known_[pc];
+}
+
+void Places::prepare(const Trace& trace) {
+  std::vector<const void*> pcs;
+  for (const Event& event : trace) pcs.push_back(event.pc);
+  prepare(pcs);
 }
 
 void Places::prepare(const std::vector<const void*>& pcs) {

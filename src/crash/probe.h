@@ -23,10 +23,6 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 using Events = std::vector<std::uint32_t>;  ///< numbers of events, ascending
 
-[[nodiscard]] inline bool is_store(const Event& event) noexcept {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
-
 /// The events whose stores are missing in these lines.
 [[nodiscard]] Events lost_in(const std::vector<LineState>& lines);
 
@@ -63,8 +59,8 @@ class Probe {
 
  private:
   [[nodiscard]] Explorer explorer(const Bounds& bounds);
-  /// Replays the run up to the cut.
-  [[nodiscard]] Persistency replayed(const Recorded& run, std::uint32_t event);
+  /// The run, up to the cut.
+  [[nodiscard]] TraceReplay replayed(const Recorded& run, std::uint32_t event);
 
   const Case& what_;
   Workspace& workspace_;

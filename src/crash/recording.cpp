@@ -27,8 +27,7 @@ std::vector<Operation> number(const Program& program) {
 /// What the trace makes of `content`.
 std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> content) {
   for (const Event& event : trace) {
-    const bool stores = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-    if (stores) std::memcpy(content.data() + event.at, &event.value, event.size);
+    if (is_store(event)) std::memcpy(content.data() + event.at, &event.value, event.size);
   }
   return content;
 }
@@ -49,7 +48,7 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
 void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
   std::vector<bool> noted(instance.memory().size() / line_bytes);
   for (const Event& event : trace) {
-    if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) continue;
+    if (!is_store(event)) continue;
     const auto line = static_cast<LineNumber>(event.at / line_bytes);
     if (noted[line]) continue;
     noted[line] = true;
@@ -150,7 +149,8 @@ class Recording {
     before.instance_.reset();
     memory_ = workspace_.live().span();
     cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_first_cut(first.run);
-    if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
+    if (closes)
+      std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_call_or_return);
     Recorded& run = recorded();
     run.first_cut.reset(new FirstCut{first.run.trace, cut_->event, cut_->lines, closes});
     run.blocks = std::move(first.run.blocks);

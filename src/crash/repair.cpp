@@ -21,10 +21,6 @@ Event added_fence(unsigned thread) {
   return {Event::Kind::fence, static_cast<std::uint8_t>(thread), 0, 0, 0, nullptr};
 }
 
-bool is_fence(const Event& event) noexcept {
-  return event.kind == Event::Kind::fence || event.kind == Event::Kind::locked;
-}
-
 /// Writes the changed trace.
 class Writer {
  public:

@@ -195,10 +195,9 @@ void drop_cut(Case& best, Verdict& verdict, Trial& trial) {
 /// Leaves out what is called after the cut.
 void drop_the_rest(Case& best, Verdict& verdict, Trial& trial) {
   Case candidate = best;
-  const Trace& trace = verdict.run.trace;
   std::vector<bool> called(verdict.run.operations.size(), false);
-  for (std::size_t i = 0; i < std::min<std::size_t>(verdict.violation->event, trace.size()); ++i)
-    if (trace[i].kind == Event::Kind::call) called[trace[i].at] = true;
+  for (const std::uint32_t number : called_in(verdict.run.trace, 0, verdict.violation->event))
+    called[number] = true;
   std::size_t number = 1 + best.program.preload.size();
   std::erase_if(candidate.program.operations, [&](const Operation&) { return !called[number++]; });
   if (candidate.program.operations.size() == best.program.operations.size()) return;
