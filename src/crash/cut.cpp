@@ -1,6 +1,7 @@
 #include "crash/cut.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -57,18 +58,24 @@ std::vector<std::uint32_t> some_fences(const Recorded& run, std::size_t most) {
   return some;
 }
 
-}  // namespace
-
-CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& image, Rng& rng) {
-  TraceReplay replay(run, image, {.domain = domain, .threads = threads});
+/// Cut anywhere, with any lines.
+CutState draw_cut(const Recorded& run, TraceReplay::Rules rules, Image& image, Rng& rng) {
+  TraceReplay replay(run, image, rules);
   replay.go_to(static_cast<std::uint32_t>(
       run.explored_from + rng.below(run.trace.size() - run.explored_from + std::uint64_t{1})));
   return make_cut(run, replay, draw_lines(replay.model(), rng), image);
 }
 
+/// Recovers from what the image holds, which is then as it was, and returns what that stored.
+using RecoverHere = std::function<Trace()>;
+
+/// Of many states, each before a fence, one that recovery mends. Whatever different places of its
+/// code have stored there is a kind of repair; all kinds are drawn equally often, so that one that
+/// few states need is not left out. A state of any kind where recovery does the same for all.
+//
 // Each draw hangs on the event that it is about, and whoever has the highest lot is chosen: so what
 // is left out of a program behind the cut, when it is shrunk, leaves the cut where it is.
-CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads, Image& image,
+CutState draw_cut_to_mend(const Recorded& run, TraceReplay::Rules rules, Image& image,
                           unsigned most_states, const RecoverHere& recover_here,
                           std::uint64_t seed) {
   struct Repair {
@@ -79,7 +86,7 @@ CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads, 
   };
   std::map<std::set<const void*>, std::size_t> known;
   std::vector<Repair> repairs;  // in the order in which they were met: code may lie anywhere
-  TraceReplay replay(run, image, {.domain = domain, .threads = threads});
+  TraceReplay replay(run, image, rules);
   for (const std::uint32_t event : some_fences(run, std::max(1U, most_states / 2))) {
     replay.go_to(event);
     Rng rng(mix64(seed) ^ event, 17);
@@ -104,14 +111,48 @@ CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads, 
   }
   if (repairs.empty()) {
     Rng rng(seed, 18);
-    return draw_cut(run, domain, threads, image, rng);
+    return draw_cut(run, rules, image, rng);
   }
   // What most states come to is no repair.
   if (repairs.size() > 1) repairs.erase(std::ranges::max_element(repairs, {}, &Repair::states));
   const Drawn& drawn = std::ranges::max_element(repairs, {}, &Repair::lot)->drawn;
-  TraceReplay again(run, image, {.domain = domain, .threads = threads});
+  TraceReplay again(run, image, rules);
   again.go_to(drawn.event);
   return make_cut(run, again, drawn.choices, image);
+}
+
+/// What a recovery of the sound program from the state in the image stores.
+Trace recover_in_image(const Case& what, const Vocabulary& vocabulary, Workspace& workspace) {
+  Image& image = workspace.image();
+  Watch& watch = workspace.watch();
+  watch.mutate({});
+  watch.expect_keys(what.program.keys);
+  Recovered recovered;
+  image.mark();
+  watch.record(true);
+  const Ending ending = watch.run([&] {
+    recovered = recover(what.subject, vocabulary, image.memory());
+    recovered.instance.reset();
+  });
+  Trace trace = watch.take_trace();
+  watch.record(false);
+  image.undo();
+  if (ending != Ending::returned) static_cast<void>(recovered.instance.release());
+  return trace;
+}
+
+}  // namespace
+
+CutState draw_first_cut(const Case& what, const Recorded& run, const Vocabulary& vocabulary,
+                        Workspace& workspace) {
+  constexpr std::uint16_t few_keys = 200;
+  const unsigned most_states = what.program.keys <= few_keys ? 160 : 32;
+  const TraceReplay::Rules rules{.domain = what.domain, .threads = what.program.threads};
+  Rng rng(what.cut, 9);
+  if (rng.below(4) == 0) return draw_cut(run, rules, workspace.image(), rng);
+  return draw_cut_to_mend(
+      run, rules, workspace.image(), most_states,
+      [&] { return recover_in_image(what, vocabulary, workspace); }, what.cut);
 }
 
 }  // namespace perdure::crash

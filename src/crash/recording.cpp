@@ -70,6 +70,47 @@ std::uint32_t first_explored_event(const Program& program, const Recorder::Run& 
   return static_cast<std::uint32_t>(from);
 }
 
+/// Of the operations whose number is `first` or more, by number: those that begin after a cut
+/// never. Half of the time some of the next ones are among them, because what comes next after a
+/// recovery need not be of the kind that was cut.
+std::vector<bool> skipped_after(const Case& what, const CutState& cut, std::size_t first,
+                                std::size_t operations) {
+  std::vector<bool> skipped(operations, false);
+  for (const Event& event : cut.told) skipped[event.at] = true;
+  Rng rng(what.cut, 12);
+  const auto rest = static_cast<std::uint64_t>(std::ranges::count(skipped, false));
+  constexpr std::uint64_t most = 32;
+  std::uint64_t more = rest == 0 || rng.below(2) == 0 ? 0 : std::min(rest - 1, rng.below(most));
+  for (std::size_t i = first; i < operations && more > 0; ++i)
+    if (!skipped[i]) {
+      skipped[i] = true;
+      --more;
+    }
+  return skipped;
+}
+
+/// Makes one trace of both parts, and notes which of its events are explored. `recovers_from`: the
+/// event with which a recovery begins, if the run goes on after a cut.
+void join(const Case& what, Recorder::Run& prologue, Recorder::Run& main,
+          std::optional<std::uint32_t> recovers_from, Recorded& run) {
+  const auto behind = static_cast<std::uint32_t>(prologue.trace.size());
+  if (recovers_from) {
+    run.recovers_from = *recovers_from;
+    run.recovers_to = behind;
+  }
+  run.explored_from = recovers_from.value_or(first_explored_event(what.program, prologue, main));
+  if (what.subject.heap != HeapKind::pmdk) run.in_use_from = behind;
+  if (what.only_threads) run.explored_from = std::max(run.explored_from, behind);
+  run.trace = std::move(prologue.trace);
+  run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
+  if (what.mutation.kind == Mutation::Kind::none || what.domain != Domain::adr) return;
+  for (Deviation& deviation : main.deviations) {
+    deviation.at += behind;
+    prologue.deviations.push_back(deviation);
+  }
+  run.telling = find_lower_floors(run.trace, prologue.deviations);
+}
+
 /// One run while it is being recorded.
 class Recording {
  public:
@@ -148,7 +189,8 @@ class Recording {
     if (closes) before.instance_->close();
     before.instance_.reset();
     memory_ = workspace_.live().span();
-    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_first_cut(first.run);
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}}
+                  : draw_first_cut(what_, first.run, vocabulary_, workspace_);
     if (closes)
       std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_call_or_return);
     Recorded& run = recorded();
@@ -162,37 +204,6 @@ class Recording {
     std::ranges::copy(cut_->content, memory_.begin());
     run.before = cut_->content;
     return true;
-  }
-
-  /// Any state, one of four times; else one in which recovery has something to mend.
-  [[nodiscard]] CutState draw_first_cut(const Recorded& run) {
-    constexpr std::uint16_t few_keys = 200;
-    const unsigned most_states = what_.program.keys <= few_keys ? 160 : 32;
-    Rng rng(what_.cut, 9);
-    if (rng.below(4) == 0)
-      return draw_cut(run, what_.domain, what_.program.threads, workspace_.image(), rng);
-    return draw_cut_to_mend(
-        run, what_.domain, what_.program.threads, workspace_.image(), most_states,
-        [&] { return recover_in_image(); }, what_.cut);
-  }
-  /// What a recovery of the sound program from the state in the image stores.
-  [[nodiscard]] Trace recover_in_image() {
-    Image& image = workspace_.image();
-    Watch& watch = workspace_.watch();
-    watch.mutate({});
-    watch.expect_keys(what_.program.keys);
-    Recovered recovered;
-    image.mark();
-    watch.record(true);
-    const Ending ending = watch.run([&] {
-      recovered = recover(what_.subject, vocabulary_, image.memory());
-      recovered.instance.reset();
-    });
-    Trace trace = watch.take_trace();
-    watch.record(false);
-    image.undo();
-    if (ending != Ending::returned) static_cast<void>(recovered.instance.release());
-    return trace;
   }
 
   void perform(Recorder& recorder, std::uint32_t operation) {
@@ -220,7 +231,7 @@ class Recording {
       if (cut_) {
         for (const Event& event : cut_->told)
           event.kind == Event::Kind::call ? recorder.called(event.at) : recorder.returned(event.at);
-        recovers_from_ = recorder.events();
+        recovers_from_ = static_cast<std::uint32_t>(recorder.events());
         // A structure may say that the pool is damaged, if that is in its contract.
         instance_ = recover(what_.subject, vocabulary_, workspace_.live()).instance;
         if (instance_ && block_history_) note_blocks_of(std::nullopt);
@@ -235,13 +246,13 @@ class Recording {
 
   /// By all threads at once, the same trace goes on: the operations that have not begun.
   [[nodiscard]] Recorder::Run together(const std::byte* explained) {
-    std::vector<bool> begun(recorded().operations.size(), false);
-    if (cut_)
-      for (const Event& event : cut_->told) begun[event.at] = true;
+    const std::size_t operations = recorded().operations.size();
+    const std::vector<bool> skipped =
+        cut_ ? skipped_after(what_, *cut_, first_explored(), operations)
+             : std::vector<bool>(operations, false);
     const unsigned threads = what_.program.threads;
     // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
     const bool quiesces = threads == 1 && what_.cut % 2 == 0;
-    if (cut_) skip_some(begun);
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,
                        .schedule = what_.schedule,
@@ -249,28 +260,13 @@ class Recording {
                        .before = explained,
                        .last_group = prologue_.last_group});
     return recorder.run([&](unsigned thread) {
-      for (auto i = static_cast<std::uint32_t>(first_explored()); i < begun.size(); ++i)
-        if (recorded().operations[i].thread == thread && !begun[i]) {
+      for (auto i = static_cast<std::uint32_t>(first_explored()); i < operations; ++i)
+        if (recorded().operations[i].thread == thread && !skipped[i]) {
           perform(recorder, i);
           // Retired blocks are freed and used again, or a link to one would never be noticed.
           if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
         }
     });
-  }
-
-  /// Half of the time behind a cut: operations that have not begun never do, up to some one. What
-  /// is next after a recovery need not be of the kind that was cut.
-  void skip_some(std::vector<bool>& begun) const {
-    Rng rng(what_.cut, 12);
-    const auto rest = static_cast<std::uint64_t>(std::ranges::count(begun, false));
-    constexpr std::uint64_t most = 32;
-    std::uint64_t skipped =
-        rest == 0 || rng.below(2) == 0 ? 0 : std::min(rest - 1, rng.below(most));
-    for (std::size_t i = first_explored(); i < begun.size() && skipped > 0; ++i)
-      if (!begun[i]) {
-        begun[i] = true;
-        --skipped;
-      }
   }
 
   void finish() {
@@ -284,28 +280,9 @@ class Recording {
     for (const Trace* const part : {&prologue_.trace, &main.trace})
       if (instance_) note_blocks(*part, *instance_, run.blocks);
     if (run.hung) {
-      static_cast<void>(instance_.release());  // locks are held for ever: it cannot be destroyed
-      if (is_foreign()) close_copy(memory_.data());
+      let_go();  // locks are held for ever
     }
-    if (cut_) {
-      run.recovers_from = static_cast<std::uint32_t>(recovers_from_);
-      run.recovers_to = static_cast<std::uint32_t>(prologue_.trace.size());
-    }
-    run.explored_from = cut_ ? static_cast<std::uint32_t>(recovers_from_)
-                             : first_explored_event(what_.program, prologue_, main);
-    const std::size_t behind = prologue_.trace.size();
-    if (!is_foreign()) run.in_use_from = static_cast<std::uint32_t>(behind);
-    if (what_.only_threads)
-      run.explored_from = std::max(run.explored_from, static_cast<std::uint32_t>(behind));
-    run.trace = std::move(prologue_.trace);
-    run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
-    if (what_.mutation.kind != Mutation::Kind::none && what_.domain == Domain::adr) {
-      for (Deviation& deviation : main.deviations) {
-        deviation.at += behind;
-        prologue_.deviations.push_back(deviation);
-      }
-      run.telling = find_lower_floors(run.trace, prologue_.deviations);
-    }
+    join(what_, prologue_, main, recovers_from_, run);
     verdict_.work += prologue_.steps.count + main.steps.count;
     verdict_.steps = main.steps;
     verdict_.sites = std::move(prologue_.sites);
@@ -321,7 +298,11 @@ class Recording {
     Live live = ask_live(*instance_, recorded(), vocabulary_, what_.schedule.software);
     verdict_.work += live.steps;
     verdict_.violation = std::move(live.violation);
-    if (!live.hung) return;
+    if (live.hung) let_go();
+  }
+
+  /// Of an instance that cannot be destroyed.
+  void let_go() {
     static_cast<void>(instance_.release());
     if (is_foreign()) close_copy(memory_.data());
   }
@@ -334,7 +315,7 @@ class Recording {
   std::unique_ptr<Instance> instance_;
   std::optional<BlockHistory> block_history_;  ///< of the run, if it shall be noted
   std::span<std::byte> memory_;
-  std::size_t recovers_from_ = 0;  ///< event
+  std::optional<std::uint32_t> recovers_from_;  ///< event: the recovery begins, after a cut
   Recorder::Run prologue_;
   Verdict verdict_;
 };
