@@ -12,7 +12,7 @@ namespace {
 /// Whether only the oracles that are asked of some states found it.
 bool is_deep(const Violation& violation) {
   return !violation.recovery.empty() || !violation.continued.empty() ||
-         violation.oracle == Oracle::continued;
+         info_of(violation.oracle).is_of_few;
 }
 
 /// The first operation that was in flight at the cut, or the one that had just returned. Exploring
