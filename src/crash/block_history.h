@@ -25,6 +25,14 @@ class BlockHistory {
   std::map<std::uint64_t, Operation> live_;
 };
 
+/// How many blocks are live, and how many of them recovery reaches, is not the same.
+enum class BlockFault : std::uint8_t { none, leak, double_free };
+[[nodiscard]] inline BlockFault fault_of(std::uint64_t live, std::uint64_t reached) noexcept {
+  return live == reached  ? BlockFault::none
+         : live > reached ? BlockFault::leak
+                          : BlockFault::double_free;
+}
+
 /// A block of which the live heap and what is reachable say different things.
 struct FaultyBlock {
   Heap::Extent block;

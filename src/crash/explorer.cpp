@@ -294,6 +294,7 @@ Explorer::Found Explorer::violated(Oracle oracle, std::string what) const {
   violation.event = now_;
   if (history_) violation.open = history_->open();
   violation.continued = continued_;
+  violation.block_fault = block_fault_;
   violation.blocks = blocks_;
   return violation;
 }
@@ -302,6 +303,7 @@ Explorer::Found Explorer::violated_live(Oracle oracle, std::string what) const {
   Found found = violated(oracle, std::move(what));
   found->fails_without_loss = true;
   found->continued.clear();
+  found->block_fault = BlockFault::none;
   found->blocks.clear();
   return found;
 }

@@ -65,9 +65,10 @@ struct Violation {
   /// cut, where everything that was stored before `event` is on media.
   bool fails_without_loss = false;
   std::vector<Continued> continued{};  ///< in order, after the recovery or the run
-  std::vector<FaultyBlock> blocks{};   ///< that leak, or were freed too early
-  Trace recovery{};                    ///< that was cut; empty: it was not
-  std::uint32_t recovery_event = 0;    ///< of its trace: the second cut is just before it
+  BlockFault block_fault = BlockFault::none;
+  std::vector<FaultyBlock> blocks{};  ///< that leak, or were freed too early
+  Trace recovery{};                   ///< that was cut; empty: it was not
+  std::uint32_t recovery_event = 0;   ///< of its trace: the second cut is just before it
 };
 
 struct Coverage {
@@ -180,7 +181,7 @@ class Explorer {
   std::uint64_t live_blocks_ = 0;  ///< after the continued workload
   std::vector<Heap::Extent> live_extents_;
   BlockHistory block_history_;
-  bool blocks_differ_ = false;
+  BlockFault block_fault_ = BlockFault::none;  ///< of the state judged last
   std::vector<FaultyBlock> blocks_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;

@@ -53,6 +53,7 @@ std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
                    .event = static_cast<std::uint32_t>(run_.trace.size()),
                    .fails_without_loss = true,
                    .continued = std::move(continued_),
+                   .block_fault = block_fault_,
                    .blocks = std::move(blocks_)};
 }
 
@@ -85,8 +86,9 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   });
   if (!ended.empty()) problem = std::move(ended);
   if (!problem.empty()) return "a recovery of what the run left: " + problem;
-  wants_history_ = reached != live && noted == nullptr;
-  if (reached == live || noted == nullptr)
+  block_fault_ = fault_of(live, reached);
+  wants_history_ = block_fault_ != BlockFault::none && noted == nullptr;
+  if (block_fault_ == BlockFault::none || noted == nullptr)
     return tell_difference(what_.subject, live, reached, {}, {});
   blocks_ = differing_blocks(live_extents, instance_->live_extents());
   for (FaultyBlock& faulty : blocks_) {

@@ -46,6 +46,7 @@ class HeapOracle {
   std::unique_ptr<Instance> instance_;
   const Recorded& run_;
   bool wants_history_ = false;
+  BlockFault block_fault_ = BlockFault::none;
   std::vector<FaultyBlock> blocks_;
   std::vector<Continued> continued_;
 };

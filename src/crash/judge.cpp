@@ -10,7 +10,7 @@ Explorer::Found Explorer::judge(bool deep) {
   Oracle oracle = Oracle::recovery;
   std::string what;
   continued_.clear();
-  blocks_differ_ = false;
+  block_fault_ = BlockFault::none;
   blocks_.clear();
   image_.mark();
   watch_.record(deep);
@@ -40,7 +40,7 @@ Explorer::Found Explorer::judge(bool deep) {
     return violated(Oracle::recovery,
                     std::string("recovery, or the first use after it, ") + name_of(ending));
   }
-  if (blocks_differ_ && !names_blocks_) return judge_naming_blocks();
+  if (block_fault_ != BlockFault::none && !names_blocks_) return judge_naming_blocks();
   if (!what.empty()) return violated(oracle, std::move(what));
   if (!deep) return std::nullopt;
   ++coverage_.deep;
@@ -190,8 +190,8 @@ std::string Explorer::reopen() {
   if (!wrong.empty()) return "at the next recovery: " + wrong;
   if (again.instance->is_recovering()) again.instance->quiesce();
   const std::uint64_t reached = again.instance->usage().live_blocks;
-  blocks_differ_ = reached != live_blocks_;
-  if (blocks_differ_ && names_blocks_)
+  block_fault_ = fault_of(live_blocks_, reached);
+  if (block_fault_ != BlockFault::none && names_blocks_)
     blocks_ = differing_blocks(live_extents_, again.instance->live_extents());
   for (FaultyBlock& faulty : blocks_) faulty.reserved_by = block_history_.of(faulty.block.offset);
   return tell_difference(subject_, live_blocks_, reached, blocks_, [&](std::uint32_t number) {
