@@ -117,7 +117,6 @@ class Persistency {
   /// Oldest first.
   [[nodiscard]] std::vector<Buffered> buffered() const;
   [[nodiscard]] std::span<const Step> steps(LineNumber line) const;
-  [[nodiscard]] Domain domain() const noexcept { return domain_; }
 
  private:
   struct Line {

@@ -153,10 +153,9 @@ std::vector<Advice> candidates(const Probe& probe, const Names& names, const Wro
   const auto flushes_line = [&](const Event& event) {
     return event.kind == Event::Kind::flush && event.at / line_bytes == line;
   };
-  Advice common{{Fix::Kind::flush_and_fence, store.pc}, store, {}, {}, {}, {}, {}, {}, {}};
+  Advice common{{Fix::Kind::flush_and_fence, store.pc}, store, {}, {}, {}, {}, {}, {}};
   if (to < trace.size()) {
     common.needed_by = trace[to];
-    common.needed_in = names.operation_of(wrong.run, to);
   }
   // All that the operation stored to the line since it flushed it last.
   const auto stored_until = [&, first = begin](std::uint32_t last) {

@@ -121,12 +121,6 @@ class CacheTags {
     if (place.way != ways_) tags_[place.first + place.way] &= ~flags;
   }
 
-  [[nodiscard]] std::uint64_t count_dirty() const noexcept {
-    std::uint64_t count = 0;
-    for (const std::uint64_t tag : tags_) count += tag != nothing && (tag & dirty_bit) != 0 ? 1 : 0;
-    return count;
-  }
-
  private:
   static constexpr std::uint64_t nothing = ~std::uint64_t{0};
 

@@ -320,11 +320,6 @@ CacheTags::Victim Uncore::Leaving::pass(CacheTags::Victim victim, Rng& rng) noex
   return victim;
 }
 
-bool Uncore::in_any_llc(LineAddress line) const noexcept {
-  return std::any_of(llc_.begin(), llc_.end(),
-                     [line](const CacheTags& cache) { return cache.holds(line); });
-}
-
 void Uncore::add_to(Counters& counters) const {
   for (const auto& channel : dram_) {
     add(counters.dram, channel->counters);

@@ -98,7 +98,6 @@ class Uncore {
   void add_to(Counters& counters) const;
   void settle();
   [[nodiscard]] bool conserves() const;
-  [[nodiscard]] bool in_any_llc(LineAddress line) const noexcept;
 
  private:
   struct Answer {
