@@ -1,4 +1,4 @@
-// BlockHistory: which operation reserved each live block of a heap, for whoever has to name one.
+// BlockHistory: which operation reserved each live block of a heap.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ enum class BlockFault : std::uint8_t { none, leak, double_free };
                           : BlockFault::double_free;
 }
 
-/// A block of which the live heap and what is reachable say different things.
+/// A block that is live and not reachable, or the other way round.
 struct FaultyBlock {
   Heap::Extent block;
   bool leaks = true;                    ///< live and not reachable; else reachable and free

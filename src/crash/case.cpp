@@ -7,8 +7,8 @@
 namespace perdure::crash {
 namespace {
 
-/// False when a cut behind none of its events leaves anything that is worth a look: the program did
-/// not go on behind a cut, or the mutant is, in this run, what the original is.
+/// False when no cut of the run can show anything: the program did not go on after its first cut,
+/// or the mutant behaves in this run as the original does.
 bool is_worth_exploring(const Case& what, const Verdict& verdict) {
   const Recorded& run = verdict.run;
   if (run.trace.empty()) return false;

@@ -22,15 +22,16 @@ struct Case {
   Bounds bounds;
   Mutation mutation;
   bool transactions = false;  ///< the program finds hardware transactions
-  /// Not 0: the program is cut once, in a state that this draws, recovers, and goes on with the
-  /// operations that had not begun; what is explored is all from the recovery on.
+  /// Not 0: the program is cut once, in a state that is drawn from this number, recovers, and goes
+  /// on with the operations that had not begun. What is explored begins with the recovery.
   std::uint64_t cut = 0;
-  /// Points before the threads begin are passed over: another schedule has had them.
+  /// Points before the threads begin are passed over, because another schedule has covered them.
   bool only_threads = false;
 };
 
-/// Case::cut of a program's cut number `which`, 1 or more. Behind every other one retired blocks
-/// are not waited for, which would end a recovery that goes on beside the operations.
+/// Draws Case::cut for a program's cut number `which`, 1 or more. After every other one the run
+/// does not wait for retired blocks, because that would end a recovery that runs beside the
+/// operations.
 [[nodiscard]] inline std::uint64_t draw_cut_number(Rng& rng, unsigned which) {
   return (rng() >> 2 << 1 | 2) + which % 2;
 }
@@ -42,7 +43,7 @@ struct Verdict {
   Steps steps;
   std::set<Site> sites;
   double exploring_seconds = 0;  ///< without recording the run
-  std::uint64_t work = 0;        ///< steps of all that was run for it
+  std::uint64_t work = 0;        ///< steps of everything that was run for it
   Recorded run;
 };
 

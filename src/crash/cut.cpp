@@ -28,7 +28,7 @@ Choices draw_lines(const Persistency& model, Rng& rng) {
   return drawn;
 }
 
-/// What a cut there leaves, with these choices of its open lines; of a store buffer nothing is
+/// What a cut there leaves with these choices of its open lines. Nothing of a store buffer is
 /// kept.
 CutState make_cut(const Recorded& run, const TraceReplay& replay, const Choices& chosen,
                   Image& image) {
@@ -47,7 +47,7 @@ CutState make_cut(const Recorded& run, const TraceReplay& replay, const Choices&
   return state;
 }
 
-/// Fences of the explored part, about so many, evenly spread.
+/// About `most` fences of the explored part, evenly spread.
 std::vector<std::uint32_t> some_fences(const Recorded& run, std::size_t most) {
   std::vector<std::uint32_t> fences;
   for (std::uint32_t i = run.explored_from; i < run.trace.size(); ++i)
@@ -73,8 +73,8 @@ using RecoverHere = std::function<Trace()>;
 /// code have stored there is a kind of repair; all kinds are drawn equally often, so that one that
 /// few states need is not left out. A state of any kind where recovery does the same for all.
 //
-// Each draw hangs on the event that it is about, and whoever has the highest lot is chosen: so what
-// is left out of a program behind the cut, when it is shrunk, leaves the cut where it is.
+// Each lot depends only on the event it is drawn for, and the highest wins. So when shrinking
+// leaves out operations after the cut, the cut stays where it is.
 CutState draw_cut_to_mend(const Recorded& run, TraceReplay::Rules rules, Image& image,
                           unsigned most_states, const RecoverHere& recover_here,
                           std::uint64_t seed) {
@@ -85,7 +85,7 @@ CutState draw_cut_to_mend(const Recorded& run, TraceReplay::Rules rules, Image& 
     Drawn drawn{};              ///< that one
   };
   std::map<std::set<const void*>, std::size_t> known;
-  std::vector<Repair> repairs;  // in the order in which they were met: code may lie anywhere
+  std::vector<Repair> repairs;  // in the order of meeting: addresses of code differ by machine
   TraceReplay replay(run, image, rules);
   for (const std::uint32_t event : some_fences(run, std::max(1U, most_states / 2))) {
     replay.go_to(event);
@@ -113,7 +113,7 @@ CutState draw_cut_to_mend(const Recorded& run, TraceReplay::Rules rules, Image& 
     Rng rng(seed, 18);
     return draw_cut(run, rules, image, rng);
   }
-  // What most states come to is no repair.
+  // What recovery does in most states is no repair.
   if (repairs.size() > 1) repairs.erase(std::ranges::max_element(repairs, {}, &Repair::states));
   const Drawn& drawn = std::ranges::max_element(repairs, {}, &Repair::lot)->drawn;
   TraceReplay again(run, image, rules);

@@ -1,5 +1,4 @@
-// Cut: a state that a power cut may leave behind the preload of a run, drawn, for the run to
-// recover from and go on.
+// The first cut of a run that goes on after it: a state that a power cut may leave, drawn.
 #pragma once
 
 #include <cstddef>

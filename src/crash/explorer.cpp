@@ -66,7 +66,7 @@ void Explorer::begin(const Recorded& run, unsigned threads) {
   seen_.clear();
 }
 
-/// Every so many of the run's points are tried.
+/// How many points of the run lie from one that is tried to the next.
 std::size_t Explorer::points_apart(const Recorded& run) const {
   const std::size_t events =
       run.trace.size() - std::min<std::size_t>(run.explored_from, run.trace.size());
@@ -130,8 +130,9 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   return std::nullopt;
 }
 
-// A window holds several operations, because what one leaves behind is what the next one begins
-// with. More lines would all have to be told from each other wherever they are read.
+// A window holds several operations, because the state that one leaves is the state in which the
+// next one begins. With more lines, each state that is read would have to be compared in all of
+// them.
 void Explorer::open_window(std::uint32_t begin) {
   constexpr std::size_t most_lines = 512;
   constexpr unsigned most_returns = 12;
@@ -336,7 +337,7 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
                                              std::uint32_t event,
                                              const std::vector<LineState>& lines) {
   begin(run, threads);
-  // Every key that a window may have asked for.
+  // Every key that a window may have looked up.
   questions_.clear();
   for (std::uint16_t key = 0; bounds_.lookups && key < vocabulary_.keys(); ++key)
     questions_.push_back(key);

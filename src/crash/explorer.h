@@ -1,4 +1,4 @@
-// Explorer: what may a power cut leave behind of this run, and does every oracle accept it?
+// Explorer: which states may a power cut leave of this run, and does every oracle accept them?
 //
 // It replays a trace through the persistency model. At each crash point (just before a fence or
 // flush that raises a floor, at each return) it makes the possible states one by one on a scratch
@@ -39,13 +39,13 @@ namespace perdure::crash {
 struct Bounds {
   std::uint64_t product = 128;               ///< states of one point tried by product
   std::uint64_t lazy = 512;                  ///< recoveries of one point tried lazily
-  std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins behind these
+  std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins after these
   unsigned points = 0;                       ///< of one run, about so many, evenly spread; 0: all
   unsigned deep_every = 4;       ///< of the states: re-crash, continued workload, leak check
   unsigned recrash_states = 32;  ///< nested states of one deep state
   unsigned continued = 16;       ///< operations after a recovery
   bool reorder = false;          ///< the compiler may reorder plain stores to one line (M5)
-  bool lookups = true;           ///< ask for the keys in flight by lookup, too
+  bool lookups = true;           ///< the keys in flight are also looked up
 };
 
 /// One operation of the continued workload.
@@ -88,7 +88,7 @@ class Explorer {
   Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& image, Watch& watch,
            Domain domain, Bounds bounds);
 
-  /// The first violation of the run, or none. `deadline_passed` is asked now and then.
+  /// The first violation of the run, or none. `deadline_passed` is polled.
   [[nodiscard]] std::optional<Violation> explore(const Recorded& run, unsigned threads,
                                                  const std::function<bool()>& deadline_passed);
   /// Judges one state only: the cut before `event` with these lines' choices (others newest).
@@ -112,7 +112,7 @@ class Explorer {
   [[nodiscard]] Found buffered(bool& finished);
   [[nodiscard]] Found all_products(const OpenLines& open);
   [[nodiscard]] Found recent_products(const OpenLines& open);
-  /// Of the content that these choices make: the same whatever the trace has flushed before.
+  /// Digest of the image with these choices. It does not depend on what the trace has flushed.
   [[nodiscard]] std::uint64_t content_digest(const OpenLines& open, const Choices& chosen) const;
   /// One of `deep_every` contents.
   [[nodiscard]] bool is_deep(std::uint64_t content_digest) const {
@@ -124,7 +124,7 @@ class Explorer {
   void open_window(std::uint32_t event);
   [[nodiscard]] bool is_late() const { return deadline_passed_ && deadline_passed_(); }
   [[nodiscard]] Found judge(bool deep);
-  /// Not deep, and only where `known` knows of no state that came to what is allowed here.
+  /// Not deep. Nothing is judged if `known` holds an equal state whose outcome is allowed here.
   [[nodiscard]] Found judge_unless(Known& known);
   [[nodiscard]] bool is_allowed(const Known::Outcome& outcome) const;
   [[nodiscard]] bool is_in_use() const;

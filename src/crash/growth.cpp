@@ -53,7 +53,7 @@ Program draw_growth(const Plan& plan, std::uint64_t seed, Workspace& workspace,
   const std::vector<std::size_t> growth = find_growth(verdict.run);
   std::size_t first = rng.below(what.program.preload.size());
   if (!growth.empty()) {
-    // Small ones are what other programs are full of.
+    // Other programs show small growth often.
     const std::size_t drawn = std::max(rng.below(growth.size()), rng.below(growth.size()));
     const std::size_t before = rng.below(4) + (plan.threads - 1) * rng.below(6);
     first = growth[drawn] - std::min(growth[drawn], before);

@@ -1,5 +1,5 @@
-// Growth: what a structure does first when it has become large enough for it, a first split of an
-// inner node, say, or a table that is made twice as large.
+// Growth: what a structure does for the first time when it has become large enough, such as the
+// first split of an inner node, or the doubling of a table.
 #pragma once
 
 #include "crash/search.h"

@@ -16,7 +16,7 @@ constexpr std::uint64_t programs_between = 8;
 constexpr std::uint64_t most_times = 3;
 /// Where room was refused, this many times what a new one does for a record.
 constexpr std::uint64_t most_times_a_record = 4;
-/// And so much whatever a new one does: a structure that grows doubles its largest part.
+/// And this much in any case: a structure that grows doubles its largest part.
 constexpr std::uint64_t spare_bytes = 8192;
 
 /// The first store to the block since `operation` was called; or an event that is none.
@@ -100,7 +100,7 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   });
 }
 
-/// Where the heap has refused, and of every so many programs; once for all schedules of one.
+/// True where the heap has refused, and for one of some programs; only under its first schedule.
 bool HeapOracle::is_asked_for_slots() const {
   if (what_.only_threads) return false;
   if (what_.program.universe % programs_between == 5) return true;

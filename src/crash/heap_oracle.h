@@ -1,5 +1,5 @@
 // HeapOracle: what the heap of a run has lost when the run has ended, without any cut. Recovery
-// frees whatever it does not reach, so no crash state shows this.
+// frees all that it does not reach, so no crash state shows this.
 //
 //   blocks   the live ones are those that a recovery of the same pool reaches
 //   slots    after many more operations on the same keys the index holds about as many bytes as a

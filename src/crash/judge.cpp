@@ -1,4 +1,4 @@
-// The explorer's oracles: what is asked of one crash state.
+// The explorer's oracles: how one crash state is judged.
 #include <algorithm>
 
 #include "crash/explorer.h"
@@ -66,7 +66,8 @@ bool Explorer::is_allowed(const Known::Outcome& outcome) const {
   return true;
 }
 
-// Only what has hooks tells what it reads, and what may be torn hangs on more than contents.
+// Code without hooks does not show what it reads, and whether a value may be torn depends on more
+// than the contents.
 bool Explorer::may_be_known() const {
   return subject_.heap == HeapKind::slab && subject_.info->tearing == Tearing::nothing;
 }
@@ -201,7 +202,7 @@ std::string Explorer::reopen() {
 }
 
 namespace {
-/// The fence of nobody: libpmemobj has opened the pool, and what it did for that is trusted.
+/// A fence without a place: libpmemobj has opened the pool, and what it did for that is trusted.
 bool is_of_opening(const Event& event) { return is_fence(event) && event.pc == nullptr; }
 }  // namespace
 

@@ -13,7 +13,7 @@ class Explorer::Lazily {
       : explorer_(explorer), open_(open), depth_(open.size()) {}
 
   [[nodiscard]] Found run(bool& finished) {
-    // To find a state known takes a small part of a recovery.
+    // Finding a known state costs a fraction of a recovery.
     constexpr std::uint64_t known_a_recovery = 8;
     constexpr std::uint64_t lazy_a_deep_one = 4;
     const std::uint64_t most = explorer_.bounds_.lazy;
@@ -34,7 +34,7 @@ class Explorer::Lazily {
         explorer_.describe(*found, open_, chosen);
         return found;
       }
-      // Fewer than elsewhere, because each is made a second time.
+      // Fewer than elsewhere, because each is made twice.
       const std::uint64_t content = explorer_.content_digest(open_, chosen);
       if (explorer_.is_deep(content) && mix64(content) % lazy_a_deep_one == 0)
         if (Found deep = explorer_.state(open_, chosen)) return deep;
@@ -60,7 +60,7 @@ class Explorer::Lazily {
     std::ranges::fill(depth_, 0);
   }
 
-  /// False: every choice left differs from one that was tried in nothing that was read of that.
+  /// False: each choice left equals, in the bytes that were read, one that was tried.
   [[nodiscard]] bool next_choice(Branch& branch) {
     const std::span<const Choice> choices = open_[branch.place].choices;
     branch.tried.emplace_back(branch.choice, branch.read);
@@ -98,7 +98,8 @@ class Explorer::Lazily {
     return open_[at].choices[path_[depth_[at] - 1].choice].content;
   }
 
-  /// Makes the choices that a recovery would meet, unless they lead to a state not known.
+  /// Makes the choices that a recovery would meet. False, with nothing changed, if they do not lead
+  /// to a known state.
   [[nodiscard]] bool is_known() {
     begin_again();
     read_before_.clear();

@@ -19,7 +19,7 @@ namespace {
 constexpr Mutation::Kind kinds[] = {Mutation::Kind::drop, Mutation::Kind::retarget,
                                     Mutation::Kind::late};
 
-/// What the sound runs show about one site, for arguments that hold whatever state is cut out.
+/// What the sound runs show about one site, for arguments that hold for every crash state.
 struct Evidence {
   bool met = false;
   bool locked_follows = true;  ///< E1
@@ -141,7 +141,7 @@ class Sound {
     for (const auto& [how, sites] : met_) all.insert(sites.begin(), sites.end());
     return all;
   }
-  /// `cut`: behind a cut and the recovery from it.
+  /// `cut`: after a cut and the recovery from it.
   [[nodiscard]] bool meets(const Site& site, unsigned threads, bool cut) const {
     const auto at = met_.find({threads, cut});
     return at != met_.end() && at->second.contains(site);
@@ -278,8 +278,8 @@ class Hunt {
     if (plan_.most_states != ~std::uint64_t{0})
       changed.most_states = std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(static_cast<double>(plan_.most_states) * share));
-    // A mutant differs only here and there, so many schedules are worth their while, and of a
-    // point's states those with few lines behind.
+    // A mutant differs at few points only, so many schedules pay off, and at a point only the
+    // states with few older lines.
     changed.schedules = schedules_of_a_program;
     changed.preemptions = 1;
     changed.bounds.product = std::min<std::uint64_t>(plan_.bounds.product, 8);

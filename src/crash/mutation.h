@@ -1,5 +1,5 @@
 // Mutations: every flush and fence that a run meets is left out, moved or aimed elsewhere in turn.
-// An explorer that is worth its name finds each, unless the change makes no difference.
+// A good explorer kills each of them, unless the change makes no difference.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,7 @@ namespace perdure::crash {
 
 [[nodiscard]] std::string hex(std::uint64_t value);
 [[nodiscard]] std::string show(const Operation& operation, const Vocabulary& vocabulary);
-/// What the operation came to.
+/// The operation's result.
 [[nodiscard]] std::string show(const Operation& operation, const Answer& answer);
 
 /// Of one run; what it is made from outlives it.

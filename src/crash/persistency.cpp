@@ -168,7 +168,7 @@ void Persistency::drain(Thread& thread) {
   thread.buffer.clear();
 }
 
-// Folds what has become certain into the floor. A certain step behind an uncertain streamed word
+// Folds what has become certain into the floor. A certain step after an uncertain streamed word
 // stays in the list, because which of the two is newer on media is not yet known.
 void Persistency::raise(LineNumber line, std::uint64_t upto) {
   Line& of = line_of(line);

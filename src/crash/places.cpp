@@ -29,7 +29,7 @@ std::string short_path(const std::string& path) {
   return best == std::string::npos ? path : path.substr(best + 1);
 }
 
-/// True for code that only carries out what its caller asked for.
+/// True for code that only acts for its caller.
 bool is_carrier(const Frame& frame) {
   return frame.file.find("src/pm/") != std::string::npos || frame.file.starts_with("/usr/") ||
          frame.file.find("/c++/") != std::string::npos || frame.file.starts_with("??") ||

@@ -28,7 +28,7 @@ using Events = std::vector<std::uint32_t>;  ///< numbers of events, ascending
 
 class Probe {
  public:
-  /// `cuts_again`: single states are asked for second cuts inside their recovery, too.
+  /// `cuts_again`: single states are judged with second cuts inside their recovery, too.
   Probe(const Case& what, Workspace& workspace, Deadline end, bool cuts_again);
   /// Neither are all of them from now on.
   void never_cut_again() noexcept { may_cut_again_ = cuts_again_ = false; }

@@ -1,4 +1,4 @@
-// Recording: a case's program runs without a cut, or goes on after one, and its trace is written.
+// Recording: runs a case's program without a cut, or on after its first one, and writes the trace.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -56,8 +56,8 @@ void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
   }
 }
 
-/// Behind the preload, unless it is a bulk load; of a mutant not before its place, up to which it
-/// leaves nothing that the original does not.
+/// After the preload, unless that is a bulk load. A mutant is not explored before the mutated place
+/// is met, because until then it leaves the same states as the original.
 std::uint32_t first_explored_event(const Program& program, const Recorder::Run& prologue,
                                    const Recorder::Run& main) {
   const std::size_t behind = prologue.trace.size();
@@ -125,7 +125,7 @@ class Recording {
     return std::move(verdict_);
   }
 
-  /// Of a run that has ended, and of which nothing else is wrong.
+  /// Asks the heap's oracle, if the run has ended and nothing else is wrong.
   void ask_heap(Verdict& verdict) {
     if (verdict.violation) verdict.violation->fails_without_loss = true;
     if (verdict.violation || verdict.run.hung || !instance_ || is_foreign()) return;
@@ -168,7 +168,7 @@ class Recording {
     return true;
   }
 
-  /// The sound program up to the cut, whose state is put where it was.
+  /// Runs the sound program up to the cut, and puts the state that the cut leaves into its memory.
   [[nodiscard]] bool go_on() {
     PERDURE_ASSERT(!is_foreign());
     Case uncut = what_;
@@ -176,7 +176,7 @@ class Recording {
     uncut.mutation = {};
     uncut.schedule = {.software = what_.schedule.software};
     Rng rng(what_.cut, 11);
-    // Now and then the pool is closed there instead: what an opening does differently is seen.
+    // One time in four the pool is closed there instead, because opening a closed pool differs.
     const bool closes = rng.below(4) == 0;
     if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
     Recording before(uncut, workspace_);
@@ -244,14 +244,15 @@ class Recording {
     });
   }
 
-  /// By all threads at once, the same trace goes on: the operations that have not begun.
+  /// By all threads at once: the operations that have not begun. The trace continues the
+  /// prologue's.
   [[nodiscard]] Recorder::Run together(const std::byte* explained) {
     const std::size_t operations = recorded().operations.size();
     const std::vector<bool> skipped =
         cut_ ? skipped_after(what_, *cut_, first_explored(), operations)
              : std::vector<bool>(operations, false);
     const unsigned threads = what_.program.threads;
-    // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
+    // After a cut only half of the time, because waiting for retired blocks also ends the recovery.
     const bool quiesces = threads == 1 && what_.cut % 2 == 0;
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,

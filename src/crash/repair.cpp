@@ -287,7 +287,7 @@ Recorded postponed(const Recorded& run, std::uint32_t first, std::uint32_t last)
     add(added_fence(store.thread), i + 1);
   }
   made.numbers.push_back(size);
-  // What lies behind moved by what was added.
+  // Later events moved by what was added.
   const auto moved = [&](std::uint32_t event) {
     return event > last    ? event + static_cast<std::uint32_t>(made.trace.size() - size)
            : event > first ? event - 1

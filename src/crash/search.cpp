@@ -7,8 +7,8 @@
 #include "crash/ways.h"
 
 namespace perdure::crash {
-// Now and then the creation itself is explored, with a bulk load every other time. Half of the
-// programs are long, so that large leaves split, run empty and are used again.
+// One seed in eight explores the creation itself, one a bulk load. Half of the programs are long,
+// so that large leaves split, run empty and are used again.
 ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   ProgramPlan made{.key_kind = plan.key_kind,
                    .threads = plan.threads,
@@ -30,7 +30,7 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
 
 namespace {
 
-/// Whose transactions abort: nobody's as often as not, then any.
+/// The threads whose transactions abort: half of the time none, else any.
 std::uint8_t software_threads(const Plan& plan, Rng& rng) {
   return plan.transactions && rng.below(2) == 0 ? static_cast<std::uint8_t>(rng.below(256)) : 0;
 }
@@ -145,7 +145,7 @@ void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, con
   static constexpr Near turns[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
   for (unsigned i = 0; i < of_each && !is_over(); ++i) {
     const auto depth = static_cast<unsigned>(2 + draws.schedules.below(plan.depth - 1));
-    // Who inserts where all do is met beside a change of structure, whatever it has flushed.
+    // In a crowd, threads meet beside changes of structure, wherever these have flushed.
     const Near near = plan.shape == Shape::crowded && i == 0 ? Near::locks : turns[i % 4];
     run(draw_schedule(steps, plan.threads, depth, near, draws.schedules));
   }
@@ -200,10 +200,10 @@ Summary explore_many(const Plan& plan, Workspace& workspace, const Progress& pro
   return search.end();
 }
 
-// The next program is always that of the way that is farthest behind its share. The plan's own way
-// begins, with a few programs, because most defects show there at once; the others follow one after
-// the other, those with large shares first. Of those with small ones another is the first for
-// another seed: a short budget does not come to all of them.
+// The next program belongs to the way that has used least of its share. The plan's own way begins
+// with a few programs, because most defects show there at once; the others follow, those with large
+// shares first. Which of those with small shares comes first depends on the seed, because a short
+// budget does not reach them all.
 Summary explore_in_all_ways(const Plan& plan, Workspaces& workspaces, const Progress& progress) {
   struct State {
     Plan plan;

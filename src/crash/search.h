@@ -19,7 +19,7 @@ enum class Shape : std::uint8_t {
   crowded,  ///< all threads insert at the same place
 };
 
-/// What the caller has chosen, and no way to look changes (crash/ways.h).
+/// What the caller has chosen; no way changes it (crash/ways.h).
 struct Chosen {
   bool threads = false;
   bool keys = false;
@@ -46,8 +46,8 @@ struct Plan {
   bool long_programs = true;  ///< half of the programs are
   Shape shape = Shape::mixed;
   Chosen chosen{};
-  bool reuse = false;         ///< all are, and use blocks again (else one in four, a short one)
-  unsigned cuts = 0;          ///< of each program, which goes on behind it; 0: it is not cut
+  bool reuse = false;  ///< all are long and reuse blocks (else one in four does, a short one)
+  unsigned cuts = 0;   ///< first cuts drawn for each program; 0: it is not cut
   bool transactions = false;  ///< elided paths, and some threads on the software ones
   Bounds bounds;
   Mutation mutation;
@@ -70,14 +70,14 @@ struct Summary {
   std::set<Site> sites;
 };
 
-using Progress = std::function<void(const Summary&)>;  ///< told now and then
+using Progress = std::function<void(const Summary&)>;  ///< called after each run
 
 /// Programs from the seed on, each under several schedules, until time or states are spent or a
 /// violation is found.
 [[nodiscard]] Summary explore_many(const Plan& plan, Workspace& workspace,
                                    const Progress& progress);
-/// The same in all ways to look (crash/ways.h), each of which has a share of the budget, begin with
-/// the plan's own.
+/// The same in all ways (crash/ways.h), beginning with the plan's own. Each has a share of the
+/// budget.
 [[nodiscard]] Summary explore_in_all_ways(const Plan& plan, Workspaces& workspaces,
                                           const Progress& progress);
 

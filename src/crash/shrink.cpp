@@ -9,7 +9,7 @@
 namespace perdure::crash {
 namespace {
 
-/// Whether only the oracles that are asked of some states found it.
+/// Whether only an oracle that judges some of the states found it.
 bool is_deep(const Violation& violation) {
   return !violation.recovery.empty() || !violation.continued.empty() ||
          info_of(violation.oracle).is_of_few;

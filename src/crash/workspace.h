@@ -13,7 +13,7 @@
 
 namespace perdure::crash {
 
-/// Memory that cases of one pool size share.
+/// The memory that cases of one pool size share.
 class Workspace {
  public:
   explicit Workspace(std::size_t pool_bytes, HeapKind heap = HeapKind::slab);
@@ -22,8 +22,8 @@ class Workspace {
   [[nodiscard]] const Memory& live() const noexcept { return live_; }
   [[nodiscard]] Image& image() noexcept { return image_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
-  /// What was in the pool's memory before: whoever relies on zeros must write and flush them.
-  /// `small`: numbers that look like counts and versions.
+  /// What the pool's memory holds before the pool is made: code that relies on zeros must write and
+  /// flush them. `small`: numbers that look like counts and versions.
   [[nodiscard]] std::span<const std::byte> garbage(bool small);
 
  private:
@@ -31,10 +31,10 @@ class Workspace {
   Image image_;
   Watch watch_;
   Result<void> ready_;
-  std::array<std::vector<std::byte>, 2> garbage_;  ///< made when first asked for
+  std::array<std::vector<std::byte>, 2> garbage_;  ///< made at first use
 };
 
-/// One for each size of pool, made when it is first asked for.
+/// One for each size of pool, made at first use.
 class Workspaces {
  public:
   explicit Workspaces(HeapKind heap) : heap_(heap) {}
