@@ -21,7 +21,7 @@ __extension__ using Wide = unsigned __int128;
 class CacheTags {
  public:
   static constexpr std::uint64_t dirty_bit = 1;      ///< differs from memory
-  static constexpr std::uint64_t exclusive_bit = 2;  ///< may be written without asking anybody
+  static constexpr std::uint64_t exclusive_bit = 2;  ///< may be written without a request
   static constexpr std::uint64_t flag_bits = dirty_bit | exclusive_bit;
 
   /// What left the cache. `valid` false: nothing did.
@@ -82,7 +82,7 @@ class CacheTags {
   [[nodiscard]] LineAddress next_victim(LineAddress line) const noexcept {
     return tags_[first_of(line) + ways_ - 1] >> 2;
   }
-  /// Brings the line's set into the cache of the machine that simulates.
+  /// Prefetches the line's set into the host's cache.
   void prefetch_on_host(LineAddress line) const noexcept {
     const std::uint64_t* const set = &tags_[first_of(line)];
     for (unsigned way = 0; way < ways_; way += 8) __builtin_prefetch(set + way, 1);

@@ -134,7 +134,7 @@ Taken Uncore::take(std::vector<PrivateCaches>& cores, unsigned core, LineAddress
       dirty = cores[other].l2.remove(line).dirty || dirty;
       holders.remove(line, other);
     });
-  } else if (!others.several()) {  // else nobody has it exclusive or dirty (U2)
+  } else if (!others.several()) {  // else no core has it exclusive or dirty (U2)
     others.for_each([&](unsigned other) {
       for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
         const std::uint64_t flags = cache->flags(line);
