@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "crash/session.h"
+#include "crash/search.h"
 #include "crash_operations.h"
 #include "pm/pm.h"
 
@@ -35,9 +35,9 @@ Rate rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uint6
   plan.operations = 128;
   plan.seconds = seconds;
   plan.bounds.deep_every = deep_every;
-  crash::Bench bench(plan.subject.pool_bytes);
+  crash::Workspace workspace(plan.subject.pool_bytes);
   const double from = bench::cpu_seconds();
-  const crash::Summary summary = crash::explore_many(plan, bench, [](const crash::Summary&) {});
+  const crash::Summary summary = crash::explore_many(plan, workspace, [](const crash::Summary&) {});
   const double took = bench::cpu_seconds() - from;
   if (summary.violation) {
     std::fprintf(stderr, "crash_speed: %s: violation: %s\n", info.name.c_str(),

@@ -3,7 +3,7 @@
 #
 #   perdure_sim_code      OBJECT  everything but the simulator and the command line: hooked
 #   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
-#   perdure_sim_crash_cli OBJECT  of that what the crash tests of other projects take, too
+#   perdure_sim_crash_cli OBJECT  its part that crash tests of other projects link, too
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
 #   perdure_sim_flags     what a program or test needs to be hooked and linked with both
 #   perdure_crash         STATIC  both and a main: what the installed package's
@@ -49,7 +49,7 @@ endforeach()
 list(FILTER folders EXCLUDE REGEX "_(test|fuzz)\\.cpp$|/main\\.cpp$|/native_[a-z_]+\\.cpp$|_native\\.cpp$")
 list(FILTER folders EXCLUDE REGEX "/index/(lmdb|rocksdb|tbbmap)/|/pibench/export_")
 
-# Of a target of many folders each unit holds the files of one, where units hold many files.
+# In a unity build of a target of many folders, each unit holds the files of one folder.
 function(perdure_group_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   foreach(file IN LISTS ARGN)
@@ -77,8 +77,8 @@ perdure_group_by_folder(perdure_sim_code ${folders})
 set_source_files_properties("${PROJECT_BINARY_DIR}/src/driver/build_info.cpp"
   PROPERTIES GENERATED TRUE)
 add_dependencies(perdure_sim_code perdure_build_info)
-# Of a probe only the kernels are the measured program. What surrounds them would be seen at
-# addresses that depend on the environment and the command line. A signal may come inside a hook, and
+# Only a probe's kernels are the measured program. The code around them would access addresses that
+# depend on the environment and the command line. A signal may come inside a hook, and
 # its handler must not call another one.
 foreach(file probe/figures probe/measure probe/measure_accesses probe/measure_cached
     probe/measure_chains probe/measurement probe/outcome probe/tracks driver/probe_target_simulated
@@ -138,8 +138,8 @@ function(perdure_sim_executable name)
     "${BOOST_CONTEXT_LIBRARY}")
 endfunction()
 
-# The explorer for other projects: an archive, of which a crash test takes what it refers to, so none
-# of our indexes. Objects and no linked targets, because those would have to be installed, too.
+# The explorer for other projects: an archive, so that a crash test links only what it refers to and
+# none of our indexes. Of objects, because linked targets would have to be installed, too.
 add_library(perdure_crash_main OBJECT src/cli/crash_test_main.cpp)
 target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
 target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options} -O1)
@@ -180,7 +180,7 @@ if(PERDURE_TESTS)
     target_link_libraries(test_crash PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
     gtest_discover_tests(test_crash DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
-  # The stack is no index: power cuts meet it through a map that keeps its records there.
+  # The stack is no index: it is explored through a map that keeps its records there.
   perdure_sim_executable(explored_stack "${PROJECT_SOURCE_DIR}/tests/stack_map.cpp"
     "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
   target_link_libraries(explored_stack PRIVATE perdure_sim_cli perdure_sim_crash_cli)

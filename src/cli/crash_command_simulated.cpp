@@ -314,7 +314,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
 }
 
 int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary& summary,
-                    crash::Bench& bench, std::optional<OutputFile>& output) {
+                    crash::Workspace& bench, std::optional<OutputFile>& output) {
   crash::Places places;
   crash::Verdict verdict;
   verdict.violation = summary.violation;
@@ -357,8 +357,8 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
 int explore(const Flags& flags, const crash::Plan& plan) {
   auto output = open_output(flags.out);
   if (!output) return report(output.error());
-  crash::Benches benches(plan.subject.heap);
-  crash::Bench& bench = benches.of(plan.subject.pool_bytes);
+  crash::Workspaces benches(plan.subject.heap);
+  crash::Workspace& bench = benches.of(plan.subject.pool_bytes);
   if (!bench.ready()) return report(bench.ready().error());
   double told = 0;
   crash::Summary summary =
@@ -386,7 +386,7 @@ int explore(const Flags& flags, const crash::Plan& plan) {
 }
 
 int mutate(const Flags& flags, crash::Plan plan) {
-  crash::Bench bench(plan.subject.pool_bytes, plan.subject.heap);
+  crash::Workspace bench(plan.subject.pool_bytes, plan.subject.heap);
   if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
   std::string text;
@@ -437,7 +437,7 @@ int replay(const Flags& flags) {
   const auto read = crash::read_replay(text.str(), flags.replay);
   if (!read) return report(read.error());
   if (const auto ready = configure(read->what.domain); !ready) return report(ready.error());
-  crash::Bench bench(read->what.subject.pool_bytes, read->what.subject.heap);
+  crash::Workspace bench(read->what.subject.pool_bytes, read->what.subject.heap);
   if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
   crash::Verdict verdict = crash::try_state(read->what, bench, read->event, read->lines);

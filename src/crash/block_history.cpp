@@ -49,8 +49,9 @@ std::string show_block(const Subject& subject, const Heap::Extent& block) {
 std::string tell_difference(const Subject& subject, std::uint64_t live, std::uint64_t reached,
                             std::span<const FaultyBlock> blocks,
                             const NameOperation& name_operation) {
-  if (live == reached) return {};
-  const bool leaks = live > reached;
+  const BlockFault fault = fault_of(live, reached);
+  if (fault == BlockFault::none) return {};
+  const bool leaks = fault == BlockFault::leak;
   std::string text = std::string(leaks ? "leak" : "double free") + ": the heap holds " +
                      std::to_string(live) + " blocks, recovery reaches " + std::to_string(reached);
   constexpr unsigned most = 3;

@@ -1,4 +1,4 @@
-// BlockHistory: which operation reserved each live block of a heap, for whoever has to name one.
+// BlockHistory: which operation reserved each live block of a heap.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,15 @@ class BlockHistory {
   std::map<std::uint64_t, Operation> live_;
 };
 
-/// A block of which the live heap and what is reachable say different things.
+/// How many blocks are live, and how many of them recovery reaches, is not the same.
+enum class BlockFault : std::uint8_t { none, leak, double_free };
+[[nodiscard]] inline BlockFault fault_of(std::uint64_t live, std::uint64_t reached) noexcept {
+  return live == reached  ? BlockFault::none
+         : live > reached ? BlockFault::leak
+                          : BlockFault::double_free;
+}
+
+/// A block that is live and not reachable, or the other way round.
 struct FaultyBlock {
   Heap::Extent block;
   bool leaks = true;                    ///< live and not reachable; else reachable and free

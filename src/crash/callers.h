@@ -1,4 +1,4 @@
-// Callers: who asked for an access that code of the facade or of the standard library carried out.
+// Callers: the code on whose behalf the facade or the standard library accesses memory.
 //
 // Where such code is not inlined, the place of a flush or store lies inside it, and all its callers
 // would look like one. So a hook's place is followed up the stack, through frames that are only
@@ -31,7 +31,7 @@ class Callers {
   static thread_local std::unordered_map<const void*, bool> known_;
 };
 
-/// True for a function that only carries out what its caller asked for, by its demangled name.
+/// True for a function, by its demangled name, that only acts for its caller.
 [[nodiscard]] bool is_carrier(const char* function) noexcept;
 
 }  // namespace perdure::crash

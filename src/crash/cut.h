@@ -1,14 +1,11 @@
-// Cut: a state that a power cut may leave behind the preload of a run, drawn, for the run to
-// recover from and go on.
+// The first cut of a run that goes on after it: a state that a power cut may leave, drawn.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
-#include "core/rng.h"
-#include "crash/explorer.h"
+#include "crash/case.h"
 
 namespace perdure::crash {
 
@@ -19,22 +16,9 @@ struct CutState {
   std::vector<LineState> lines{};  ///< that differ from the newest content
 };
 
-[[nodiscard]] inline bool is_told(const Event& event) noexcept {
-  return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
-}
-
-/// Cut anywhere, with any lines. `image` is scratch memory of the run's pool size.
-[[nodiscard]] CutState draw_cut(const Recorded& run, Domain domain, unsigned threads, Image& image,
-                                Rng& rng);
-
-/// Recovers from what `image` holds, which is then as it was, and tells what that stored.
-using RecoverHere = std::function<Trace()>;
-
-/// Of many states, each before a fence, one that recovery mends. Whatever different places of its
-/// code have stored there is a kind of repair; all kinds are drawn equally often, so that one that
-/// few states need is not left out. A state of any kind where recovery does the same for all.
-[[nodiscard]] CutState draw_cut_to_mend(const Recorded& run, Domain domain, unsigned threads,
-                                        Image& image, unsigned most_states,
-                                        const RecoverHere& recover_here, std::uint64_t seed);
+/// The first cut of a case, by `Case::cut`, in the run of its sound program. One of four times it
+/// is any state anywhere; else one in which recovery has something to mend.
+[[nodiscard]] CutState draw_first_cut(const Case& what, const Recorded& run,
+                                      const Vocabulary& vocabulary, Workspace& workspace);
 
 }  // namespace perdure::crash

@@ -94,17 +94,66 @@ std::string told_fixes(const std::vector<Advice>& all, const Recorded& run, cons
   return text;
 }
 
+std::uint32_t first_store_to(const Heap::Extent& block, const Trace& trace) {
+  const auto first = std::ranges::find_if(trace, [&](const Event& event) {
+    return is_store(event) && event.at >= block.offset && event.at < block.offset + block.bytes;
+  });
+  return static_cast<std::uint32_t>(first - trace.begin());
+}
+
+std::string tell_block(const FaultyBlock& faulty, const Verdict& verdict, const Names& names) {
+  const Heap::Extent& block = faulty.block;
+  const Recorded& run = verdict.run;
+  const std::vector<Continued>& continued = verdict.violation->continued;
+  const bool live = verdict.violation->oracle == Oracle::heap;
+  std::string text = names.structure(block.bytes) + " at pool offset " +
+                     std::to_string(block.offset) + ", " + std::to_string(block.bytes) + " bytes";
+  if (faulty.reserved_by && !live && *faulty.reserved_by < continued.size())
+    return text + ", reserved by " +
+           show(continued[*faulty.reserved_by].operation, names.vocabulary()) +
+           " on the recovered index";
+  if (faulty.reserved_by && live)
+    text += ", reserved by " + names.operation(run, *faulty.reserved_by);
+  const std::uint32_t first =
+      faulty.first_store < run.trace.size() ? faulty.first_store : first_store_to(block, run.trace);
+  if (first >= run.trace.size()) return text;
+  text += ", first stored to at " + names.place(run.trace[first]).show();
+  const auto by = names.operation_of(run, first);
+  if (by && !faulty.reserved_by) text += " by " + names.operation(run, *by);
+  return text;
+}
+
+/// Which blocks leak, or are freed and still in use; none where the violation is about neither.
+std::optional<Explanation> explain_blocks(const Verdict& verdict, const Names& names) {
+  const BlockFault fault = verdict.violation->block_fault;
+  if (fault == BlockFault::none) return std::nullopt;
+  const bool leak = fault == BlockFault::leak;
+  constexpr unsigned most = 3;
+  std::string text;
+  unsigned told = 0;
+  for (const FaultyBlock& block : verdict.violation->blocks)
+    if (block.leaks == leak && told++ < most)
+      text += (text.empty() ? "" : "; ") + tell_block(block, verdict, names);
+  if (told > most) text += "; and " + std::to_string(told - most) + " more";
+  if (!text.empty()) text += ": ";
+  if (leak)
+    return Explanation{Kind::lost_block,
+                       text + "allocated, and not reachable; no flush or fence mends a leak"};
+  if (text.empty()) return std::nullopt;
+  return Explanation{Kind::freed_block, text + "freed, and still reachable"};
+}
+
 class Explainer {
  public:
-  Explainer(const Case& what, const Verdict& verdict, Bench& bench, Places& places, double seconds)
+  Explainer(const Case& what, const Verdict& verdict, Workspace& workspace, Places& places,
+            double seconds)
       : verdict_(verdict),
-        probe_(what, bench, deadline_after(seconds), false),
-        names_(what, verdict.run, places),
-        places_(places) {}
+        probe_(what, workspace, deadline_after(seconds), false),
+        names_(what, verdict.run, places) {}
 
   [[nodiscard]] Explanation explain() {
     const Violation& violation = *verdict_.violation;
-    if (auto block = explain_block(violation)) return *block;
+    if (auto blocks = explain_blocks(verdict_, names_)) return *blocks;
     if (is_of_run(verdict_))
       return {Kind::no_cut,
               "the run itself is wrong, without any cut: no flush or fence mends that"};
@@ -114,7 +163,7 @@ class Explainer {
     std::uint32_t event = 0;
     Events lost;
     const Recorded recovery = probe_.recovery_of(verdict_.run, violation, event, lost);
-    prepare(recovery.trace);
+    names_.places().prepare(recovery.trace);
     lost = probe_.fewest(recovery, event, lost);
     Explanation made = explain(recovery, event, lost);
     if (!made.text.empty() && made.kind != Kind::none) made.text = "in recovery: " + made.text;
@@ -123,12 +172,6 @@ class Explainer {
 
  private:
   [[nodiscard]] Events lost_lines() { return lost_in(verdict_.violation->lines); }
-  void prepare(const Trace& trace) {
-    std::vector<const void*> pcs;
-    for (const Event& event : trace)
-      if (event.pc != nullptr) pcs.push_back(event.pc);
-    places_.prepare(pcs);
-  }
 
   [[nodiscard]] Explanation explain(const Recorded& run, std::uint32_t event, const Events& lost) {
     if (lost.empty()) return explain_window(run, event);
@@ -276,60 +319,9 @@ class Explainer {
     return passes && !probe_.time_up();
   }
 
-  /// Of a leak or a double free: which blocks.
-  [[nodiscard]] std::optional<Explanation> explain_block(const Violation& violation) {
-    const bool leak = violation.what.find("leak: ") != std::string::npos;
-    const bool twice = violation.what.find("double free: ") != std::string::npos;
-    if (!leak && !twice) return std::nullopt;
-    constexpr unsigned most = 3;
-    std::string text;
-    unsigned told = 0;
-    for (const FaultyBlock& block : violation.blocks)
-      if (block.leaks == leak && told++ < most)
-        text += (text.empty() ? "" : "; ") + tell_block(block);
-    if (told > most) text += "; and " + std::to_string(told - most) + " more";
-    if (!text.empty()) text += ": ";
-    if (leak)
-      return Explanation{Kind::lost_block,
-                         text + "allocated, and not reachable; no flush or fence mends a leak"};
-    if (text.empty()) return std::nullopt;
-    return Explanation{Kind::freed_block, text + "freed, and still reachable"};
-  }
-
-  [[nodiscard]] std::string tell_block(const FaultyBlock& faulty) {
-    const Heap::Extent& block = faulty.block;
-    const Recorded& run = verdict_.run;
-    const std::vector<Continued>& continued = verdict_.violation->continued;
-    const bool live = verdict_.violation->oracle == Oracle::heap;
-    std::string text = names_.structure(block.bytes) + " at pool offset " +
-                       std::to_string(block.offset) + ", " + std::to_string(block.bytes) + " bytes";
-    if (faulty.reserved_by && !live && *faulty.reserved_by < continued.size())
-      return text + ", reserved by " +
-             show(continued[*faulty.reserved_by].operation, names_.vocabulary()) +
-             " on the recovered index";
-    if (faulty.reserved_by && live)
-      text += ", reserved by " + names_.operation(run, *faulty.reserved_by);
-    const std::uint32_t first =
-        faulty.first_store < run.trace.size() ? faulty.first_store : first_store_to(block);
-    if (first >= run.trace.size()) return text;
-    text += ", first stored to at " + names_.place(run.trace[first]).show();
-    const auto by = names_.operation_of(run, first);
-    if (by && !faulty.reserved_by) text += " by " + names_.operation(run, *by);
-    return text;
-  }
-
-  [[nodiscard]] std::uint32_t first_store_to(const Heap::Extent& block) const {
-    const Trace& trace = verdict_.run.trace;
-    const auto first = std::ranges::find_if(trace, [&](const Event& event) {
-      return is_store(event) && event.at >= block.offset && event.at < block.offset + block.bytes;
-    });
-    return static_cast<std::uint32_t>(first - trace.begin());
-  }
-
   const Verdict& verdict_;
   Probe probe_;
   Names names_;
-  Places& places_;
 };
 
 }  // namespace
@@ -342,15 +334,14 @@ const char* name_of(Explanation::Kind kind) noexcept {
 }
 
 bool is_of_run(const Verdict& verdict) {
-  const Oracle oracle = verdict.violation->oracle;
-  return verdict.run.trace.empty() || verdict.run.hung || oracle == Oracle::answers ||
-         oracle == Oracle::hooks || oracle == Oracle::heap || oracle == Oracle::live;
+  return verdict.run.trace.empty() || verdict.run.hung ||
+         info_of(verdict.violation->oracle).is_of_run;
 }
 
-Explanation explain(const Case& what, const Verdict& verdict, Bench& bench, Places& places,
+Explanation explain(const Case& what, const Verdict& verdict, Workspace& workspace, Places& places,
                     double seconds) {
   if (!verdict.violation) return {};
-  return Explainer(what, verdict, bench, places, seconds).explain();
+  return Explainer(what, verdict, workspace, places, seconds).explain();
 }
 
 }  // namespace perdure::crash

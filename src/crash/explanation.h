@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "crash/case.h"
 #include "crash/places.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 
@@ -37,7 +37,7 @@ struct Explanation {
 [[nodiscard]] bool is_of_run(const Verdict& verdict);
 
 /// Why the verdict's violation is one. It takes at most `seconds`.
-[[nodiscard]] Explanation explain(const Case& what, const Verdict& verdict, Bench& bench,
+[[nodiscard]] Explanation explain(const Case& what, const Verdict& verdict, Workspace& workspace,
                                   Places& places, double seconds);
 
 }  // namespace perdure::crash

@@ -12,6 +12,7 @@
 #include "crash/probe.h"
 #include "crash/repair.h"
 #include "crash/report.h"
+#include "crash/search.h"
 #include "crash/shrink.h"
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
@@ -49,7 +50,7 @@ struct Finding {
 
 class ExplanationTest : public testing::Test {
  protected:
-  Bench bench_{explained_bytes};
+  Workspace workspace_{explained_bytes};
 
   [[nodiscard]] static Plan plan_for(Defect defect) {
     Plan plan;
@@ -67,13 +68,13 @@ class ExplanationTest : public testing::Test {
     EXPECT_TRUE(
         pm::configure(adr ? pm::Durability::adr : pm::Durability::eadr, pm::FlushInstruction::clwb)
             .ok());
-    const Summary summary = explore_many(plan, bench_, [](const Summary&) {});
+    const Summary summary = explore_many(plan, workspace_, [](const Summary&) {});
     EXPECT_TRUE(summary.violation.has_value()) << plan.subject.info->name;
     if (!summary.violation) return finding;
     finding.verdict.violation = summary.violation;
-    finding.small = shrink(*summary.failed, finding.verdict, bench_, 10);
+    finding.small = shrink(*summary.failed, finding.verdict, workspace_, 10);
     Places places;
-    finding.explanation = explain(finding.small, finding.verdict, bench_, places, 20);
+    finding.explanation = explain(finding.small, finding.verdict, workspace_, places, 20);
     finding.text = tell(finding.small, finding.verdict, places, finding.explanation);
     return finding;
   }
@@ -192,7 +193,7 @@ TEST_F(ExplanationTest, ASecondCutShowsWhatRecoveryLost) {
 TEST_F(ExplanationTest, ALossIsAsSmallAsItCanBe) {
   const Finding finding = find(plan_for(Defect::missing_flush));
   EXPECT_EQ(finding.verdict.violation->lines.size(), 1U) << finding.text;
-  Probe probe(finding.small, bench_, deadline_after(20), false);
+  Probe probe(finding.small, workspace_, deadline_after(20), false);
   const Events lost = lost_in(finding.verdict.violation->lines);
   ASSERT_FALSE(lost.empty());
   const Recorded& run = finding.verdict.run;
@@ -237,7 +238,7 @@ TEST_F(ExplanationTest, ARunAfterACutShowsTheCutFirst) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   bool told = false;
   for (what.cut = 2; what.cut < 60 && !told; ++what.cut) {
-    Verdict verdict = record(what, bench_);
+    Verdict verdict = record(what, workspace_);
     if (verdict.run.first_cut == nullptr || verdict.run.first_cut->lines.empty()) continue;
     if (verdict.run.recovers_to >= verdict.run.trace.size()) continue;
     verdict.violation = Violation{.oracle = Oracle::recovery,

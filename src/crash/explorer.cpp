@@ -55,22 +55,18 @@ Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& 
   watch_.expect_keys(vocabulary.keys());
 }
 
-bool Explorer::begin(const Recorded& run, unsigned threads) {
-  PERDURE_ASSERT(run.before.size() == image_.bytes());
+void Explorer::begin(const Recorded& run, unsigned threads) {
   run_ = &run;
-  image_.load(run.before.data());
-  model_.emplace(image_, image_.lines(), domain_, threads, bounds_.reorder);
+  replay_.emplace(run, image_, TraceReplay::Rules{domain_, threads, bounds_.reorder});
   history_.emplace(run.operations, run.answers, vocabulary_.keys(),
                    [this](std::uint16_t key) { return vocabulary_.show(key); });
   created_ = creating_ = false;
-  running_ = 0;
   now_ = 0;
   window_end_ = 0;
   seen_.clear();
-  return true;
 }
 
-/// Every so many of the run's points are tried.
+/// How many points of the run lie from one that is tried to the next.
 std::size_t Explorer::points_apart(const Recorded& run) const {
   const std::size_t events =
       run.trace.size() - std::min<std::size_t>(run.explored_from, run.trace.size());
@@ -112,24 +108,13 @@ bool Explorer::is_point(std::uint32_t event) const {
   const Trace& trace = run_->trace;
   if (event > 0 && trace[event - 1].kind == Event::Kind::ret) return true;
   if (event == trace.size()) return !run_->hung;
-  const Event& next = trace[event];
-  switch (next.kind) {
-    case Event::Kind::fence:
-    case Event::Kind::locked:
-      return model_->fence_raises(next.thread);
-    case Event::Kind::flush:
-      return model_->flush_raises(next.at / line_bytes, static_cast<Persistency::Flush>(next.size));
-    case Event::Kind::run:
-      return next.thread != running_ && model_->switch_raises(running_);
-    default:
-      return false;
-  }
+  return replay_->raises_floor();
 }
 
 Explorer::Found Explorer::step(std::uint32_t number) {
   if (number == run_->recovers_from) history_->cut();
   const Event& event = run_->trace[number];
-  model_->replay(event, number, running_);
+  replay_->step();
   if (event.kind == Event::Kind::call) {
     creating_ = creating_ || run_->operations[event.at].action == Action::create;
     history_->call(event.at);
@@ -145,14 +130,15 @@ Explorer::Found Explorer::step(std::uint32_t number) {
   return std::nullopt;
 }
 
-// A window holds several operations, because what one leaves behind is what the next one begins
-// with. More lines would all have to be told from each other wherever they are read.
+// A window holds several operations, because the state that one leaves is the state in which the
+// next one begins. With more lines, each state that is read would have to be compared in all of
+// them.
 void Explorer::open_window(std::uint32_t begin) {
   constexpr std::size_t most_lines = 512;
   constexpr unsigned most_returns = 12;
   Known::Varying varying;
-  for (const Open& open : open_lines(*model_)) varying[open.line] |= open.bytes;
-  for (const Persistency::Buffered& waiting : model_->buffered())
+  for (const OpenLine& open : open_lines(model())) varying[open.line] |= open.bytes;
+  for (const Persistency::Buffered& waiting : model().buffered())
     varying[waiting.line] |= differing(image_.read(waiting.line), waiting.content);
   std::set<std::uint16_t> asked;
   const auto ask_for = [&](std::uint32_t number) {
@@ -176,20 +162,10 @@ void Explorer::open_window(std::uint32_t begin) {
   if (bounds_.lookups) questions_.assign(asked.begin(), asked.end());
 }
 
-std::vector<Explorer::Open> Explorer::open_lines(const Persistency& model) {
-  std::vector<Open> open;
-  open.reserve(model.open_lines().size());
-  for (const LineNumber line : model.open_lines()) {
-    const Persistency::Possible possible = model.possible(line);
-    if (possible.choices.size() > 1) open.push_back({line, possible.choices, possible.undecided});
-  }
-  return open;
-}
-
 Explorer::Found Explorer::point(std::uint32_t event) {
   ++coverage_.points;
   buffer_.reset();
-  const std::vector<Open> open = open_lines(*model_);
+  const OpenLines open = open_lines(model());
   Found found;
   if (domain_ == Domain::eadr) {
     bool finished = false;
@@ -214,8 +190,8 @@ Explorer::Found Explorer::point(std::uint32_t event) {
   return found;
 }
 
-Explorer::Found Explorer::all_products(const std::vector<Open>& open) {
-  std::vector<std::uint32_t> chosen(open.size(), 0);
+Explorer::Found Explorer::all_products(const OpenLines& open) {
+  Choices chosen(open.size(), 0);
   do {
     if (Found found = state(open, chosen)) return found;
   } while (next_combination(open, chosen));
@@ -223,13 +199,13 @@ Explorer::Found Explorer::all_products(const std::vector<Open>& open) {
 }
 
 // The lines written last in every combination, the others all oldest or all newest.
-Explorer::Found Explorer::recent_products(const std::vector<Open>& open) {
+Explorer::Found Explorer::recent_products(const OpenLines& open) {
   std::vector<std::size_t> order(open.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return model_->steps(open[a].line).back().event > model_->steps(open[b].line).back().event;
+    return model().steps(open[a].line).back().event > model().steps(open[b].line).back().event;
   });
-  std::vector<Open> recent;
+  OpenLines recent;
   std::vector<std::size_t> place;
   std::uint64_t product = 1;
   for (const std::size_t i : order) {
@@ -240,10 +216,7 @@ Explorer::Found Explorer::recent_products(const std::vector<Open>& open) {
   }
   std::vector<std::uint32_t> some(recent.size(), 0);
   do {
-    for (const bool newest : {false, true}) {
-      std::vector<std::uint32_t> chosen(open.size(), 0);
-      for (std::size_t i = 0; newest && i < open.size(); ++i)
-        chosen[i] = static_cast<std::uint32_t>(open[i].choices.size() - 1);
+    for (Choices chosen : {oldest(open), newest(open)}) {
       for (std::size_t i = 0; i < some.size(); ++i) chosen[place[i]] = some[i];
       if (Found found = state(open, chosen)) return found;
     }
@@ -251,13 +224,10 @@ Explorer::Found Explorer::recent_products(const std::vector<Open>& open) {
   return std::nullopt;
 }
 
-Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
-  for (const bool newest : {false, true}) {
-    std::vector<std::uint32_t> others(open.size(), 0);
-    for (std::size_t i = 0; newest && i < open.size(); ++i)
-      others[i] = static_cast<std::uint32_t>(open[i].choices.size() - 1);
+Explorer::Found Explorer::linearly(const OpenLines& open) {
+  for (const Choices& others : {oldest(open), newest(open)}) {
     for (std::size_t i = 0; i < open.size() && !is_late(); ++i) {
-      std::vector<std::uint32_t> chosen = others;
+      Choices chosen = others;
       for (std::uint32_t c = 0; c < open[i].choices.size(); ++c) {
         chosen[i] = c;
         if (Found found = state(open, chosen)) return found;
@@ -269,7 +239,7 @@ Explorer::Found Explorer::linearly(const std::vector<Open>& open) {
 
 // eADR: every prefix of the store buffer, with every choice of streamed words on top.
 Explorer::Found Explorer::buffered(bool& finished) {
-  const auto waiting = model_->buffered();
+  const auto waiting = model().buffered();
   Found found;
   finished = true;
   image_.mark();
@@ -281,7 +251,7 @@ Explorer::Found Explorer::buffered(bool& finished) {
     if (kept > 0) image_.write(waiting[kept - 1].line, waiting[kept - 1].content);
     if (kept > 0 && waiting[kept - 1].torn) continue;
     buffer_ = buffer_state(waiting, kept);
-    const std::vector<Open> open = open_lines(*model_);
+    const OpenLines open = open_lines(model());
     const bool all = product_of(open, bounds_.product) <= bounds_.product;
     found = all ? all_products(open) : linearly(open);
     finished = finished && all;
@@ -290,8 +260,7 @@ Explorer::Found Explorer::buffered(bool& finished) {
   return found;
 }
 
-std::uint64_t Explorer::content_digest(const std::vector<Open>& open,
-                                       const std::vector<std::uint32_t>& chosen) const {
+std::uint64_t Explorer::content_digest(const OpenLines& open, const Choices& chosen) const {
   std::uint64_t sum = image_.floor_digest();
   for (std::size_t i = 0; i < open.size(); ++i)
     if (chosen[i] != 0)
@@ -300,8 +269,7 @@ std::uint64_t Explorer::content_digest(const std::vector<Open>& open,
   return buffer_ ? mix64(sum) + buffer_->choice : sum;
 }
 
-Explorer::Found Explorer::state(const std::vector<Open>& open,
-                                const std::vector<std::uint32_t>& chosen) {
+Explorer::Found Explorer::state(const OpenLines& open, const Choices& chosen) {
   const std::uint64_t content = content_digest(open, chosen);
   std::uint64_t key = content ^ mix64(history_->digest() + created_);
   if (buffer_) key = mix64(key ^ now_) + buffer_->choice;
@@ -312,8 +280,7 @@ Explorer::Found Explorer::state(const std::vector<Open>& open,
   const bool deep = is_deep(content);
   ++coverage_.states;
   image_.mark();
-  for (std::size_t i = 0; i < open.size(); ++i)
-    if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
+  write_lines(open, chosen, image_);
   // A second cut reads in other states.
   Found found = deep ? judge(true) : judge_unless(known_);
   image_.undo();
@@ -328,6 +295,7 @@ Explorer::Found Explorer::violated(Oracle oracle, std::string what) const {
   violation.event = now_;
   if (history_) violation.open = history_->open();
   violation.continued = continued_;
+  violation.block_fault = block_fault_;
   violation.blocks = blocks_;
   return violation;
 }
@@ -336,6 +304,7 @@ Explorer::Found Explorer::violated_live(Oracle oracle, std::string what) const {
   Found found = violated(oracle, std::move(what));
   found->fails_without_loss = true;
   found->continued.clear();
+  found->block_fault = BlockFault::none;
   found->blocks.clear();
   return found;
 }
@@ -353,51 +322,22 @@ Explorer::Found Explorer::with_loss_told(Found found) {
 // The store buffer is drained, and every line holds its newest content.
 Explorer::Found Explorer::judge_newest() {
   image_.mark();
-  for (const Persistency::Buffered& waiting : model_->buffered())
-    image_.write(waiting.line, waiting.content);
-  for (const Open& of : open_lines(*model_)) image_.write(of.line, of.choices.back().content);
+  static_cast<void>(write_state(model(), {}, image_));
   Found found = judge(true);
   image_.undo();
   return found;
 }
 
-void Explorer::describe(Violation& violation, const std::vector<Open>& open,
-                        const std::vector<std::uint32_t>& chosen) const {
+void Explorer::describe(Violation& violation, const OpenLines& open, const Choices& chosen) const {
   if (buffer_ && buffer_->choice + 1 < buffer_->choices) violation.lines.push_back(*buffer_);
-  std::ranges::move(older_lines(*model_, open, chosen), std::back_inserter(violation.lines));
-}
-
-LineState Explorer::buffer_state(std::span<const Persistency::Buffered> waiting, std::size_t kept) {
-  LineState state{LineState::store_buffer,
-                  static_cast<std::uint32_t>(kept),
-                  static_cast<std::uint32_t>(waiting.size() + 1),
-                  {}};
-  for (std::size_t i = 0; i < waiting.size(); ++i)
-    (i < kept ? state.kept : state.lost).push_back(waiting[i].event);
-  return state;
-}
-
-std::vector<LineState> Explorer::older_lines(const Persistency& model,
-                                             const std::vector<Open>& open,
-                                             const std::vector<std::uint32_t>& chosen) {
-  std::vector<LineState> lines;
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    const std::span<const Choice> choices = open[i].choices;
-    if (chosen[i] + 1 == choices.size()) continue;
-    const Choice& choice = choices[chosen[i]];
-    LineState line{open[i].line, chosen[i], static_cast<std::uint32_t>(choices.size()),
-                   choice.content, choices.back().content};
-    divide(choice, model.steps(open[i].line), line.lost, line.kept);
-    lines.push_back(std::move(line));
-  }
-  return lines;
+  std::ranges::move(older_lines(model(), open, chosen), std::back_inserter(violation.lines));
 }
 
 std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threads,
                                              std::uint32_t event,
                                              const std::vector<LineState>& lines) {
   begin(run, threads);
-  // Every key that a window may have asked for.
+  // Every key that a window may have looked up.
   questions_.clear();
   for (std::uint16_t key = 0; bounds_.lookups && key < vocabulary_.keys(); ++key)
     questions_.push_back(key);
@@ -408,25 +348,12 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
   now_ = event;
   buffer_.reset();
   image_.mark();
-  const auto waiting = model_->buffered();
-  std::size_t kept = waiting.size();
-  for (const LineState& line : lines)
-    if (line.line == LineState::store_buffer) kept = std::min<std::size_t>(line.choice, kept);
-  for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].line, waiting[i].content);
-  if (domain_ == Domain::eadr) buffer_ = buffer_state(waiting, kept);
-  const std::vector<Open> open = open_lines(*model_);
-  std::vector<std::uint32_t> chosen;
-  for (const Open& of : open) {
-    const auto given = std::ranges::find(lines, of.line, &LineState::line);
-    const auto newest = static_cast<std::uint32_t>(of.choices.size() - 1);
-    chosen.push_back(given == lines.end() ? newest : std::min(given->choice, newest));
-  }
-  for (std::size_t i = 0; i < open.size(); ++i)
-    if (chosen[i] != 0) image_.write(open[i].line, open[i].choices[chosen[i]].content);
+  const CrashState made = write_state(model(), lines, image_);
+  if (domain_ == Domain::eadr) buffer_ = buffer_state(made.waiting, made.kept);
   ++coverage_.states;
   Found found = judge(true);
   image_.undo();
-  if (found) describe(*found, open, chosen);
+  if (found) describe(*found, made.open, made.chosen);
   return with_loss_told(std::move(found));
 }
 

@@ -1,4 +1,4 @@
-// Explorer: what may a power cut leave behind of this run, and does every oracle accept it?
+// Explorer: which states may a power cut leave of this run, and does every oracle accept them?
 //
 // It replays a trace through the persistency model. At each crash point (just before a fence or
 // flush that raises a floor, at each return) it makes the possible states one by one on a scratch
@@ -28,9 +28,10 @@
 #include "crash/layout.h"
 #include "crash/map_model.h"
 #include "crash/oracle.h"
-#include "crash/persistency.h"
+#include "crash/recorded.h"
 #include "crash/recorder.h"
 #include "crash/subject.h"
+#include "crash/trace_replay.h"
 #include "crash/watch.h"
 
 namespace perdure::crash {
@@ -38,53 +39,13 @@ namespace perdure::crash {
 struct Bounds {
   std::uint64_t product = 128;               ///< states of one point tried by product
   std::uint64_t lazy = 512;                  ///< recoveries of one point tried lazily
-  std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins behind these
+  std::uint64_t states = ~std::uint64_t{0};  ///< of one run: no crash point begins after these
   unsigned points = 0;                       ///< of one run, about so many, evenly spread; 0: all
   unsigned deep_every = 4;       ///< of the states: re-crash, continued workload, leak check
   unsigned recrash_states = 32;  ///< nested states of one deep state
   unsigned continued = 16;       ///< operations after a recovery
   bool reorder = false;          ///< the compiler may reorder plain stores to one line (M5)
-  bool lookups = true;           ///< ask for the keys in flight by lookup, too
-};
-
-/// One line of a crash state; or, with line `store_buffer` (eADR), how many stores left the buffer.
-struct LineState {
-  static constexpr LineNumber store_buffer = ~LineNumber{0};
-
-  LineNumber line;
-  std::uint32_t choice;  ///< of how many
-  std::uint32_t choices;
-  LineContent content;
-  LineContent newest{};               ///< what the line held in the run
-  std::vector<std::uint32_t> lost{};  ///< events whose stores are missing
-  std::vector<std::uint32_t> kept{};  ///< events since the floor whose stores are there
-};
-
-/// The cut before a run that begins with a recovery.
-struct FirstCut {
-  Trace trace;                     ///< of the run that was cut
-  std::uint32_t event = 0;         ///< of it: the cut is just before it
-  std::vector<LineState> lines{};  ///< that differ from the newest content
-  bool closed = false;             ///< the pool was closed instead
-};
-
-/// A crash-free run, as it was recorded.
-struct Recorded {
-  std::vector<std::byte> before;  ///< the pool when the trace began
-  Trace trace;
-  std::vector<Operation> operations;  ///< as numbered in the trace
-  std::vector<Answer> answers;
-  Blocks blocks{};                  ///< that the stores went to
-  std::uint32_t explored_from = 0;  ///< event: points before it are passed over (preload)
-  std::uint32_t in_use_from = ~0U;  ///< event: at cuts from here on the pool is not closed
-  std::vector<bool> telling{};      ///< by event: other points are passed over; empty: none is
-  /// By event: the number that oracles draw by, which a trace that was changed has from the
-  /// original one, so that both are asked the same; empty: its own.
-  std::vector<std::uint32_t> numbers{};
-  bool hung = false;
-  std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
-  std::uint32_t recovers_from = ~0U;            ///< event: the recovery begins, after that cut
-  std::uint32_t recovers_to = 0;                ///< event: it has ended
+  bool lookups = true;           ///< the keys in flight are also looked up
 };
 
 /// One operation of the continued workload.
@@ -104,9 +65,10 @@ struct Violation {
   /// cut, where everything that was stored before `event` is on media.
   bool fails_without_loss = false;
   std::vector<Continued> continued{};  ///< in order, after the recovery or the run
-  std::vector<FaultyBlock> blocks{};   ///< that leak, or were freed too early
-  Trace recovery{};                    ///< that was cut; empty: it was not
-  std::uint32_t recovery_event = 0;    ///< of its trace: the second cut is just before it
+  BlockFault block_fault = BlockFault::none;
+  std::vector<FaultyBlock> blocks{};  ///< that leak, or were freed too early
+  Trace recovery{};                   ///< that was cut; empty: it was not
+  std::uint32_t recovery_event = 0;   ///< of its trace: the second cut is just before it
 };
 
 struct Coverage {
@@ -126,7 +88,7 @@ class Explorer {
   Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& image, Watch& watch,
            Domain domain, Bounds bounds);
 
-  /// The first violation of the run, or none. `deadline_passed` is asked now and then.
+  /// The first violation of the run, or none. `deadline_passed` is polled.
   [[nodiscard]] std::optional<Violation> explore(const Recorded& run, unsigned threads,
                                                  const std::function<bool()>& deadline_passed);
   /// Judges one state only: the cut before `event` with these lines' choices (others newest).
@@ -136,41 +98,33 @@ class Explorer {
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
 
  private:
-  struct Open {
-    LineNumber line;
-    std::span<const Choice> choices;
-    Bytes bytes;  ///< that are not the same in all choices
-  };
   using Found = std::optional<Violation>;
   class Lazily;
 
-  bool begin(const Recorded& run, unsigned threads);
+  void begin(const Recorded& run, unsigned threads);
   /// Applies one event to model and history; a violation of the live run itself ends it.
   [[nodiscard]] Found step(std::uint32_t event);
   [[nodiscard]] std::size_t points_apart(const Recorded& run) const;
   [[nodiscard]] bool is_point(std::uint32_t event) const;
   [[nodiscard]] Found point(std::uint32_t event);
-  [[nodiscard]] Found lazily(const std::vector<Open>& open, bool& finished);
-  [[nodiscard]] Found linearly(const std::vector<Open>& open);
+  [[nodiscard]] Found lazily(const OpenLines& open, bool& finished);
+  [[nodiscard]] Found linearly(const OpenLines& open);
   [[nodiscard]] Found buffered(bool& finished);
-  [[nodiscard]] Found all_products(const std::vector<Open>& open);
-  [[nodiscard]] Found recent_products(const std::vector<Open>& open);
-  /// Of the content that these choices make: the same whatever the trace has flushed before.
-  [[nodiscard]] std::uint64_t content_digest(const std::vector<Open>& open,
-                                             const std::vector<std::uint32_t>& chosen) const;
+  [[nodiscard]] Found all_products(const OpenLines& open);
+  [[nodiscard]] Found recent_products(const OpenLines& open);
+  /// Digest of the image with these choices. It does not depend on what the trace has flushed.
+  [[nodiscard]] std::uint64_t content_digest(const OpenLines& open, const Choices& chosen) const;
   /// One of `deep_every` contents.
   [[nodiscard]] bool is_deep(std::uint64_t content_digest) const {
     return mix64(content_digest + 1) % bounds_.deep_every == 0;
   }
   /// Makes the state of these choices, judges it unless it was seen, and takes it back.
-  [[nodiscard]] Found state(const std::vector<Open>& open,
-                            const std::vector<std::uint32_t>& chosen);
-  [[nodiscard]] static std::vector<Open> open_lines(const Persistency& model);
+  [[nodiscard]] Found state(const OpenLines& open, const Choices& chosen);
   /// From this point on states that passed are remembered, up to some later one.
   void open_window(std::uint32_t event);
   [[nodiscard]] bool is_late() const { return deadline_passed_ && deadline_passed_(); }
   [[nodiscard]] Found judge(bool deep);
-  /// Not deep, and only where `known` knows of no state that came to what is allowed here.
+  /// Not deep. Nothing is judged if `known` holds an equal state whose outcome is allowed here.
   [[nodiscard]] Found judge_unless(Known& known);
   [[nodiscard]] bool is_allowed(const Known::Outcome& outcome) const;
   [[nodiscard]] bool is_in_use() const;
@@ -185,22 +139,15 @@ class Explorer {
   /// The same state once more, with who reserved which block noted, if it was about blocks.
   [[nodiscard]] Found judge_naming_blocks();
   [[nodiscard]] Found cut_recovery();
-  [[nodiscard]] Found cut_here(Persistency& model, Known& known, unsigned& left);
+  [[nodiscard]] Found cut_here(const Persistency& model, Known& known, unsigned& left);
   [[nodiscard]] Found violated(Oracle oracle, std::string what) const;
   /// The same of the run itself, without any cut.
   [[nodiscard]] Found violated_live(Oracle oracle, std::string what) const;
   /// Fills in whether the violation, found at `now_`, needs that anything is lost.
   [[nodiscard]] Found with_loss_told(Found found);
   [[nodiscard]] Found judge_newest();
-  void describe(Violation& violation, const std::vector<Open>& open,
-                const std::vector<std::uint32_t>& chosen) const;
-  /// What of the model's open lines is not their newest content.
-  [[nodiscard]] static std::vector<LineState> older_lines(const Persistency& model,
-                                                          const std::vector<Open>& open,
-                                                          const std::vector<std::uint32_t>& chosen);
-  /// The first `kept` stores of the buffer have left it.
-  [[nodiscard]] static LineState buffer_state(std::span<const Persistency::Buffered> waiting,
-                                              std::size_t kept);
+  void describe(Violation& violation, const OpenLines& open, const Choices& chosen) const;
+  [[nodiscard]] const Persistency& model() const noexcept { return replay_->model(); }
   /// What oracles draw by at this event.
   [[nodiscard]] std::uint32_t number() const {
     return run_->numbers.empty() ? now_ : run_->numbers[now_];
@@ -216,13 +163,11 @@ class Explorer {
 
   const Recorded* run_ = nullptr;
   std::function<bool()> deadline_passed_;
-  std::optional<Persistency> model_;
+  std::optional<TraceReplay> replay_;
   std::optional<History> history_;
   bool created_ = false;  ///< the index's creation has returned
   bool creating_ = false;
-  unsigned running_ = 0;
   std::uint32_t now_ = 0;
-  std::uint32_t explored_event_ = 0;
   std::unordered_set<std::uint64_t> seen_;
   Known known_;                           ///< of this window
   std::uint32_t window_end_ = 0;          ///< event: the window's last point is before it
@@ -236,7 +181,7 @@ class Explorer {
   std::uint64_t live_blocks_ = 0;  ///< after the continued workload
   std::vector<Heap::Extent> live_extents_;
   BlockHistory block_history_;
-  bool blocks_differ_ = false;
+  BlockFault block_fault_ = BlockFault::none;  ///< of the state judged last
   std::vector<FaultyBlock> blocks_;
   std::optional<LineState> buffer_;  ///< eADR: the prefix of the store buffer that is applied
   Trace recovery_trace_;

@@ -26,21 +26,21 @@ Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
   return plan;
 }
 
-Summary run(const Plan& plan, Bench& bench) {
+Summary run(const Plan& plan, Workspace& workspace) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
-  return explore_many(plan, bench, [](const Summary&) {});
+  return explore_many(plan, workspace, [](const Summary&) {});
 }
 
 /// As the command line does by default.
-Summary run_in_all_ways(const Plan& plan, Benches& benches) {
+Summary run_in_all_ways(const Plan& plan, Workspaces& workspaces) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
-  return explore_in_all_ways(plan, benches, [](const Summary&) {});
+  return explore_in_all_ways(plan, workspaces, [](const Summary&) {});
 }
 
 class ToyTest : public testing::TestWithParam<std::size_t> {
  protected:
-  Benches benches_{HeapKind::slab};
-  Bench& bench_ = benches_.of(toy_bytes);
+  Workspaces workspaces_{HeapKind::slab};
+  Workspace& workspace_ = workspaces_.of(toy_bytes);
   [[nodiscard]] Defect defect() const { return static_cast<Defect>(GetParam()); }
   [[nodiscard]] Plan plan(bool repaired) const {
     Plan made = plan_for(toys()[GetParam() + (repaired ? defects : 0)], threads_of(defect()),
@@ -53,12 +53,12 @@ class ToyTest : public testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(ToyTest, ThePlantedDefectIsFound) {
-  const Summary summary = run_in_all_ways(plan(false), benches_);
+  const Summary summary = run_in_all_ways(plan(false), workspaces_);
   EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
 }
 
 TEST_P(ToyTest, TheRepairedTwinIsNotObjectedTo) {
-  const Summary summary = run_in_all_ways(plan(true), benches_);
+  const Summary summary = run_in_all_ways(plan(true), workspaces_);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
   EXPECT_GT(summary.coverage.states, 1000U);
@@ -70,10 +70,10 @@ TEST_P(ToyTest, ContentsChosenLateSayTheSame) {
   sound.most_states /= 4;
   Plan broken = plan(false);
   sound.bounds.product = broken.bounds.product = 0;
-  const Summary summary = run_in_all_ways(sound, benches_);
+  const Summary summary = run_in_all_ways(sound, workspaces_);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
-  EXPECT_TRUE(run_in_all_ways(broken, benches_).violation.has_value());
+  EXPECT_TRUE(run_in_all_ways(broken, workspaces_).violation.has_value());
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
@@ -82,17 +82,17 @@ INSTANTIATE_TEST_SUITE_P(Toys, ToyTest, testing::Range<std::size_t>(0, defects),
                          });
 
 TEST(ElisionTest, WhatIsWrongInATransactionIsSoundUnderTheLockAlone) {
-  Bench bench(toy_bytes);
+  Workspace workspace(toy_bytes);
   Plan plan = plan_for(toys()[static_cast<std::size_t>(Defect::elided_publish)], 1, 5'000);
   plan.subject.pool_bytes = toy_bytes;
-  const Summary summary = run(plan, bench);
+  const Summary summary = run(plan, workspace);
   EXPECT_FALSE(summary.violation.has_value()) << summary.violation->what;
 }
 
 class FindingTest : public testing::Test {
  protected:
-  Benches benches_{HeapKind::slab};
-  Bench& bench_ = benches_.of(toy_bytes);
+  Workspaces workspaces_{HeapKind::slab};
+  Workspace& workspace_ = workspaces_.of(toy_bytes);
   Places places_;
   Case small_;
   Verdict verdict_;
@@ -100,24 +100,24 @@ class FindingTest : public testing::Test {
   void find(Defect defect) {
     Plan plan = plan_for(toys()[static_cast<std::size_t>(defect)], threads_of(defect), 200'000);
     plan.subject.pool_bytes = toy_bytes;
-    const Summary summary = run(plan, bench_);
+    const Summary summary = run(plan, workspace_);
     ASSERT_TRUE(summary.violation.has_value());
     verdict_.violation = summary.violation;
-    small_ = shrink(*summary.failed, verdict_, bench_, 30);
+    small_ = shrink(*summary.failed, verdict_, workspace_, 30);
   }
   void find_in_all_ways(Defect defect) {
     Plan plan = plan_for(toys()[static_cast<std::size_t>(defect)], threads_of(defect), 200'000);
     plan.subject.pool_bytes = toy_bytes;
     plan.chosen.threads = true;
-    const Summary summary = run_in_all_ways(plan, benches_);
+    const Summary summary = run_in_all_ways(plan, workspaces_);
     ASSERT_TRUE(summary.violation.has_value());
     verdict_.violation = summary.violation;
     bytes_ = summary.failed->subject.pool_bytes;
     found_size_ = size_of(summary.failed->program);
-    small_ = shrink(*summary.failed, verdict_, benches_.of(bytes_), 5);
+    small_ = shrink(*summary.failed, verdict_, workspaces_.of(bytes_), 5);
     if (!verdict_.run.trace.empty()) return;  // else it could not be repeated in that time
     const auto violation = verdict_.violation;
-    verdict_ = record(small_, benches_.of(bytes_));
+    verdict_ = record(small_, workspaces_.of(bytes_));
     verdict_.violation = violation;
   }
   /// The replay file of the finding shows it again.
@@ -128,7 +128,7 @@ class FindingTest : public testing::Test {
     EXPECT_EQ(replay->what.schedule.pauses, small_.schedule.pauses);
     EXPECT_EQ(replay->what.subject.pool_bytes, bytes_);
     const Verdict again =
-        try_state(replay->what, benches_.of(bytes_), replay->event, replay->lines);
+        try_state(replay->what, workspaces_.of(bytes_), replay->event, replay->lines);
     EXPECT_EQ(again.trace_digest, replay->trace_digest);
     ASSERT_TRUE(again.violation.has_value());
     EXPECT_EQ(again.violation->what, verdict_.violation->what);
@@ -160,7 +160,7 @@ TEST_F(FindingTest, WhatIsLostInTheLiveInstanceNeedsNoCutAndNoRepair) {
   ASSERT_NO_FATAL_FAILURE(find_in_all_ways(Defect::stale_parent));
   EXPECT_EQ(small_.program.threads, 2U);
   EXPECT_TRUE(verdict_.violation->fails_without_loss);
-  EXPECT_EQ(explain(small_, verdict_, benches_.of(bytes_), places_, 5).kind,
+  EXPECT_EQ(explain(small_, verdict_, workspaces_.of(bytes_), places_, 5).kind,
             Explanation::Kind::no_cut);
   expect_replay();
 }
@@ -169,12 +169,13 @@ TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
   ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 3U);
   EXPECT_EQ(small_.program.threads, 1U);
-  EXPECT_NE(explain(small_, verdict_, bench_, places_, 30).text.find("flush"), std::string::npos);
+  EXPECT_NE(explain(small_, verdict_, workspace_, places_, 30).text.find("flush"),
+            std::string::npos);
 }
 
 TEST_F(FindingTest, AMissingFenceIsRepairedByAFence) {
   ASSERT_NO_FATAL_FAILURE(find(Defect::missing_fence));
-  EXPECT_EQ(explain(small_, verdict_, bench_, places_, 30).text.rfind("a fence", 0), 0U);
+  EXPECT_EQ(explain(small_, verdict_, workspace_, places_, 30).text.rfind("a fence", 0), 0U);
 }
 
 TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {
@@ -217,7 +218,7 @@ TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
   const std::string text = write_replay(small_, verdict_).dump();
   const auto replay = read_replay(text, "test");
   ASSERT_TRUE(replay.ok()) << replay.error().line();
-  const Verdict again = try_state(replay->what, bench_, replay->event, replay->lines);
+  const Verdict again = try_state(replay->what, workspace_, replay->event, replay->lines);
   EXPECT_EQ(again.trace_digest, replay->trace_digest);
   ASSERT_TRUE(again.violation.has_value());
   EXPECT_EQ(again.violation->what, verdict_.violation->what);
@@ -241,13 +242,13 @@ TEST_F(FindingTest, DamagedReplayFilesAreRefused) {
 /// Every registered persistent index, without another line when one is added. For seconds each: the
 /// stage `crash` of tools/run_tests.py goes on.
 TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   for (const IndexInfo& info : IndexRegistry::all()) {
     if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     for (const unsigned threads : {1U, 2U}) {
       Plan plan = plan_for(info, threads, ~std::uint64_t{0});
       plan.seconds = 3;
-      const Summary summary = run(plan, bench);
+      const Summary summary = run(plan, workspace);
       EXPECT_GT(summary.coverage.states, 0U) << info.name;
       EXPECT_FALSE(summary.violation.has_value())
           << info.name << ", " << threads << " threads: " << summary.violation->oracle << ": "
@@ -257,11 +258,11 @@ TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
 }
 
 TEST(IndexesTest, ElidedPathsLoseNothing) {
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   for (const char* const name : {"fptree", "lbtree"}) {
     Plan plan = plan_for(**IndexRegistry::find(name), 2, 3'000);
     plan.transactions = true;
-    const Summary summary = run(plan, bench);
+    const Summary summary = run(plan, workspace);
     EXPECT_FALSE(summary.violation.has_value())
         << name << ": " << summary.violation->oracle << ": " << summary.violation->what;
   }
@@ -269,7 +270,7 @@ TEST(IndexesTest, ElidedPathsLoseNothing) {
 
 /// FPTree's locks lie in its leaves, so what its transactions store is in the trace.
 TEST(IndexesTest, OnlyElidedPathsHaveTransactions) {
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   const Plan plan = plan_for(**IndexRegistry::find("fptree"), 1, 1);
   Case what;
   what.subject = plan.subject;
@@ -277,7 +278,7 @@ TEST(IndexesTest, OnlyElidedPathsHaveTransactions) {
   what.transactions = true;
   const auto in_groups = [&](std::uint8_t software) {
     what.schedule.software = software;
-    const Trace trace = record(what, bench).run.trace;
+    const Trace trace = record(what, workspace).run.trace;
     return std::ranges::count_if(trace, [](const Event& event) { return event.group != 0; });
   };
   EXPECT_GT(in_groups(0), 0);
@@ -287,8 +288,10 @@ TEST(IndexesTest, OnlyElidedPathsHaveTransactions) {
 /// Pools of libpmemobj: few states, because each opens one.
 class PmdkTest : public testing::Test {
  protected:
-  Bench bench_{Pool::min_pool_bytes, HeapKind::pmdk};
-  void SetUp() override { ASSERT_TRUE(bench_.ready().ok()) << bench_.ready().error().line(); }
+  Workspace workspace_{Pool::min_pool_bytes, HeapKind::pmdk};
+  void SetUp() override {
+    ASSERT_TRUE(workspace_.ready().ok()) << workspace_.ready().error().line();
+  }
   [[nodiscard]] Summary explore(const IndexInfo& info, KeyKind keys, Domain domain,
                                 unsigned threads, std::uint64_t states) {
     Plan plan = plan_for(info, threads, states);
@@ -298,7 +301,7 @@ class PmdkTest : public testing::Test {
     plan.domain = domain;
     plan.bounds.product = 16;
     plan.bounds.recrash_states = 4;
-    return run(plan, bench_);
+    return run(plan, workspace_);
   }
 };
 
@@ -351,7 +354,7 @@ TEST_F(PmdkTest, APlantedDefectIsFoundThere) {
 /// unlinking.
 TEST(MutationTest, AnUnlinkingThatIsNotFlushedIsFound) {
   const IndexInfo& info = **IndexRegistry::find("fptree");
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Plan plan = plan_for(info, 1, 400'000);
   plan.long_programs = false;  // FPTree's leaves are small here, and reuse takes many programs
@@ -360,7 +363,7 @@ TEST(MutationTest, AnUnlinkingThatIsNotFlushedIsFound) {
     Case what;
     what.subject = plan.subject;
     what.program = generate(program_plan(plan, seed));
-    sites.merge(record(what, bench).sites);
+    sites.merge(record(what, workspace).sites);
   }
   Places places;
   unsigned tried = 0;
@@ -369,7 +372,7 @@ TEST(MutationTest, AnUnlinkingThatIsNotFlushedIsFound) {
     for (const Mutation::Kind kind : {Mutation::Kind::drop, Mutation::Kind::retarget}) {
       ++tried;
       plan.mutation = {kind, site.pc};
-      const Summary summary = run(plan, bench);
+      const Summary summary = run(plan, workspace);
       EXPECT_TRUE(summary.violation.has_value())
           << places.of(site.pc).show() << ", " << summary.coverage.states << " states";
     }
@@ -383,11 +386,11 @@ class CutTest : public testing::TestWithParam<std::tuple<const char*, KeyKind, u
 TEST_P(CutTest, ASoundIndexGoesOnBehindACut) {
   const auto [name, kind, threads] = GetParam();
   const IndexInfo& info = **IndexRegistry::find(name);
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   Plan plan = plan_for(info, threads, 8'000);
   plan.key_kind = kind;
   plan.cuts = 4;
-  const Summary summary = run(plan, bench);
+  const Summary summary = run(plan, workspace);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
   EXPECT_GE(summary.coverage.states, 8'000U);
@@ -406,8 +409,8 @@ TEST(CutRunTest, ARunBehindACutIsTheSameAgain) {
   what.program = generate(program_plan(plan, 1));
   std::set<std::uint64_t> digests;
   for (what.cut = 2; what.cut < 12; ++what.cut) {
-    Bench first(std::size_t{1} << 20);
-    Bench second(std::size_t{1} << 20);
+    Workspace first(std::size_t{1} << 20);
+    Workspace second(std::size_t{1} << 20);
     const Verdict verdict = record(what, first);
     EXPECT_FALSE(verdict.violation.has_value()) << verdict.violation->what;
     EXPECT_EQ(verdict.trace_digest, record(what, second).trace_digest);
@@ -419,7 +422,7 @@ TEST(CutRunTest, ARunBehindACutIsTheSameAgain) {
 /// What a recovery flushes, only a cut behind it asks for: that the pool is in use again.
 TEST(MutationTest, WhatARecoveryForgetsToFlushIsFound) {
   const IndexInfo& info = **IndexRegistry::find("roart");
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Plan plan = plan_for(info, 1, 40'000);
   plan.cuts = 4;
@@ -429,7 +432,7 @@ TEST(MutationTest, WhatARecoveryForgetsToFlushIsFound) {
     what.subject = plan.subject;
     what.program = generate(program_plan(plan, 1));
     what.cut = cut;
-    sites.merge(record(what, bench).sites);
+    sites.merge(record(what, workspace).sites);
   }
   Places places;
   unsigned tried = 0;
@@ -438,7 +441,7 @@ TEST(MutationTest, WhatARecoveryForgetsToFlushIsFound) {
       continue;
     ++tried;
     plan.mutation = {Mutation::Kind::drop, site.pc};
-    const Summary summary = run(plan, bench);
+    const Summary summary = run(plan, workspace);
     EXPECT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
   }
   EXPECT_GE(tried, 1U);
@@ -453,16 +456,16 @@ TEST(LeastPoolTest, APoolWithLittleRoomRunsFull) {
     plan.subject.pool_bytes += room * SlabHeap::chunk_bytes;
     plan.keys = 3000;
     plan.preload = 3000;
-    Bench bench(plan.subject.pool_bytes);
+    Workspace workspace(plan.subject.pool_bytes);
     Case what;
     what.subject = plan.subject;
     what.program = generate(program_plan(plan, 1));
-    const Verdict verdict = record(what, bench);
+    const Verdict verdict = record(what, workspace);
     EXPECT_FALSE(verdict.violation.has_value()) << name << ": " << verdict.violation->what;
     const auto refused = std::ranges::count(verdict.run.answers, Outcome::out_of_space,
                                             [](const Answer& answer) { return answer.outcome; });
     EXPECT_GT(refused, 100) << name;
-    const Summary summary = run(plan, bench);
+    const Summary summary = run(plan, workspace);
     EXPECT_FALSE(summary.violation.has_value())
         << name << ": " << summary.violation->oracle << ": " << summary.violation->what;
   }
@@ -496,11 +499,11 @@ TEST(WatchTest, ALoopThatNoHookSeesIsStopped) {
 }
 
 TEST(ThreadsTest, EightThreadsAreExplored) {
-  Bench bench(std::size_t{1} << 20);
+  Workspace workspace(std::size_t{1} << 20);
   const IndexInfo& info = **IndexRegistry::find("lbtree");
   Plan plan = plan_for(info, 8, 3'000);
   plan.operations = 32;
-  const Summary summary = run(plan, bench);
+  const Summary summary = run(plan, workspace);
   EXPECT_FALSE(summary.violation.has_value())
       << summary.violation->oracle << ": " << summary.violation->what;
   EXPECT_GE(summary.coverage.states, 3'000U);
@@ -508,8 +511,8 @@ TEST(ThreadsTest, EightThreadsAreExplored) {
 
 TEST(DeterminismTest, TheSameSeedGivesTheSameInAllWays) {
   const IndexInfo& info = **IndexRegistry::find("fptree");
-  Benches first(HeapKind::slab);
-  Benches second(HeapKind::slab);
+  Workspaces first(HeapKind::slab);
+  Workspaces second(HeapKind::slab);
   const Plan plan = plan_for(info, 1, 6'000);  // and of two and six threads
   const Summary a = run_in_all_ways(plan, first);
   const Summary b = run_in_all_ways(plan, second);
@@ -522,8 +525,8 @@ TEST(DeterminismTest, TheSameSeedGivesTheSameInAllWays) {
 TEST(DeterminismTest, TheSameSeedGivesTheSameTraceAndStates) {
   const IndexInfo& info = **IndexRegistry::find("lbtree");
   for (const bool transactions : {false, true}) {
-    Bench first(std::size_t{1} << 20);
-    Bench second(std::size_t{1} << 20);
+    Workspace first(std::size_t{1} << 20);
+    Workspace second(std::size_t{1} << 20);
     Plan plan = plan_for(info, 2, 2'000);
     plan.transactions = transactions;
     const Summary a = run(plan, first);

@@ -19,7 +19,7 @@ class Fibers {
   Fibers& operator=(const Fibers&) = delete;
 
   /// Runs `job(i)` on `count` fibers, beginning with `first`; when one has ended, `next()` names
-  /// the one that goes on. Returns when all have ended, or when one has called `abandon`.
+  /// the next one. Returns when all have ended, or when one has called `abandon`.
   void run(unsigned count, unsigned first, const std::function<void(unsigned)>& job,
            const std::function<unsigned()>& next);
 

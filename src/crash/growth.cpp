@@ -33,7 +33,8 @@ std::vector<std::size_t> find_growth(const Recorded& run) {
 
 }  // namespace
 
-Program draw_growth(const Plan& plan, std::uint64_t seed, Bench& bench, std::size_t& events) {
+Program draw_growth(const Plan& plan, std::uint64_t seed, Workspace& workspace,
+                    std::size_t& events) {
   Rng rng(seed, 14);
   ProgramPlan filling{.key_kind = plan.key_kind,
                       .threads = 1,
@@ -47,12 +48,12 @@ Program draw_growth(const Plan& plan, std::uint64_t seed, Bench& bench, std::siz
   const std::uint64_t order = rng.below(4);
   if (order == 0) std::ranges::sort(what.program.preload, {}, &Operation::key);
   if (order == 1) std::ranges::sort(what.program.preload, std::greater<>(), &Operation::key);
-  const Verdict verdict = record(what, bench);
+  const Verdict verdict = record(what, workspace);
   events = verdict.run.trace.size();
   const std::vector<std::size_t> growth = find_growth(verdict.run);
   std::size_t first = rng.below(what.program.preload.size());
   if (!growth.empty()) {
-    // Small ones are what other programs are full of.
+    // Other programs show small growth often.
     const std::size_t drawn = std::max(rng.below(growth.size()), rng.below(growth.size()));
     const std::size_t before = rng.below(4) + (plan.threads - 1) * rng.below(6);
     first = growth[drawn] - std::min(growth[drawn], before);

@@ -16,12 +16,8 @@ constexpr std::uint64_t programs_between = 8;
 constexpr std::uint64_t most_times = 3;
 /// Where room was refused, this many times what a new one does for a record.
 constexpr std::uint64_t most_times_a_record = 4;
-/// And so much whatever a new one does: a structure that grows doubles its largest part.
+/// And this much in any case: a structure that grows doubles its largest part.
 constexpr std::uint64_t spare_bytes = 8192;
-
-bool stores(const Event& event) {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
 
 /// The first store to the block since `operation` was called; or an event that is none.
 std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation operation,
@@ -30,7 +26,7 @@ std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation 
   for (std::uint32_t i = 0; i < trace.size(); ++i) {
     const Event& event = trace[i];
     called = called || (event.kind == Event::Kind::call && event.at == *operation);
-    if (called && stores(event) && event.at >= block.offset &&
+    if (called && is_store(event) && event.at >= block.offset &&
         event.at < block.offset + block.bytes)
       return i;
   }
@@ -39,16 +35,16 @@ std::uint32_t first_store_to(const Heap::Extent& block, BlockHistory::Operation 
 
 }  // namespace
 
-HeapOracle::HeapOracle(const Case& what, Bench& bench, const Vocabulary& vocabulary,
+HeapOracle::HeapOracle(const Case& what, Workspace& workspace, const Vocabulary& vocabulary,
                        std::unique_ptr<Instance> instance, const Recorded& run)
     : what_(what),
-      bench_(bench),
+      workspace_(workspace),
       vocabulary_(vocabulary),
       instance_(std::move(instance)),
       run_(run) {}
 
 std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
-  bench_.watch().mutate({});
+  workspace_.watch().mutate({});
   std::string wrong = ask_blocks(noted);
   if (wrong.empty() && is_asked_for_slots()) wrong = ask_slots();
   if (wrong.empty()) return std::nullopt;
@@ -57,11 +53,12 @@ std::optional<Violation> HeapOracle::ask(const BlockHistory* noted) {
                    .event = static_cast<std::uint32_t>(run_.trace.size()),
                    .fails_without_loss = true,
                    .continued = std::move(continued_),
+                   .block_fault = block_fault_,
                    .blocks = std::move(blocks_)};
 }
 
 std::string HeapOracle::guarded(const std::function<void()>& work) {
-  const Ending ending = bench_.watch().run([&] { work(); });
+  const Ending ending = workspace_.watch().run([&] { work(); });
   if (ending == Ending::returned) return {};
   static_cast<void>(instance_.release());
   return name_of(ending);
@@ -80,7 +77,7 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   if (!problem.empty()) return "to wait for what is retired " + problem;
   instance_.reset();
   std::string ended = guarded([&] {
-    Recovered recovered = recover(what_.subject, vocabulary_, bench_.live());
+    Recovered recovered = recover(what_.subject, vocabulary_, workspace_.live());
     problem = recovered.absent ? "the index is gone" : recovered.problem;
     instance_ = std::move(recovered.instance);
     if (!instance_) return;
@@ -89,8 +86,9 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   });
   if (!ended.empty()) problem = std::move(ended);
   if (!problem.empty()) return "a recovery of what the run left: " + problem;
-  wants_history_ = reached != live && noted == nullptr;
-  if (reached == live || noted == nullptr)
+  block_fault_ = fault_of(live, reached);
+  wants_history_ = block_fault_ != BlockFault::none && noted == nullptr;
+  if (block_fault_ == BlockFault::none || noted == nullptr)
     return tell_difference(what_.subject, live, reached, {}, {});
   blocks_ = differing_blocks(live_extents, instance_->live_extents());
   for (FaultyBlock& faulty : blocks_) {
@@ -102,7 +100,7 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   });
 }
 
-/// Where the heap has refused, and of every so many programs; once for all schedules of one.
+/// True where the heap has refused, and for one of some programs; only under its first schedule.
 bool HeapOracle::is_asked_for_slots() const {
   if (what_.only_threads) return false;
   if (what_.program.universe % programs_between == 5) return true;
@@ -169,7 +167,7 @@ HeapOracle::Room HeapOracle::room_of_a_new_one() {
   Room room;
   const Memory memory(what_.subject.pool_bytes);
   std::unique_ptr<Instance> instance;
-  const Ending ending = bench_.watch().run([&] {
+  const Ending ending = workspace_.watch().run([&] {
     auto made = start_new(what_.subject, vocabulary_, memory);
     if (!made) return;
     instance = std::move(made).value();

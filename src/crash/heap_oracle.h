@@ -1,20 +1,20 @@
 // HeapOracle: what the heap of a run has lost when the run has ended, without any cut. Recovery
-// frees whatever it does not reach, so no crash state shows this.
+// frees all that it does not reach, so no crash state shows this.
 //
 //   blocks   the live ones are those that a recovery of the same pool reaches
 //   slots    after many more operations on the same keys the index holds about as many bytes as a
 //            new one does with all of them; or, where room was refused, as many a record
 #pragma once
 
+#include "crash/case.h"
 #include "crash/map_model.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 
 class HeapOracle {
  public:
-  /// `instance` is what the run of `what` has left in the bench's live memory. It is used up.
-  HeapOracle(const Case& what, Bench& bench, const Vocabulary& vocabulary,
+  /// `instance` is what the run of `what` has left in the workspace's live memory. It is used up.
+  HeapOracle(const Case& what, Workspace& workspace, const Vocabulary& vocabulary,
              std::unique_ptr<Instance> instance, const Recorded& run);
 
   /// Blocks, always, and slots, of some programs: it takes as long as some explorations. `noted`:
@@ -41,11 +41,12 @@ class HeapOracle {
   [[nodiscard]] std::string guarded(const std::function<void()>& work);
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   const Vocabulary& vocabulary_;
   std::unique_ptr<Instance> instance_;
   const Recorded& run_;
   bool wants_history_ = false;
+  BlockFault block_fault_ = BlockFault::none;
   std::vector<FaultyBlock> blocks_;
   std::vector<Continued> continued_;
 };

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "crash/search.h"
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
 
@@ -31,8 +32,8 @@ Plan plan_for(const IndexInfo& info, std::size_t pool_bytes, unsigned threads, s
 
 Summary explore(const IndexInfo& info, std::size_t pool_bytes, unsigned threads,
                 std::uint64_t states, Bounds bounds = {}) {
-  Bench bench(pool_bytes);
-  return explore_many(plan_for(info, pool_bytes, threads, states, bounds), bench,
+  Workspace workspace(pool_bytes);
+  return explore_many(plan_for(info, pool_bytes, threads, states, bounds), workspace,
                       [](const Summary&) {});
 }
 
@@ -60,8 +61,8 @@ TEST(HeapOracleTest, TheFirstStoreToALeakedBlockIsTold) {
   const Summary summary = find(Defect::old_node_not_freed);
   ASSERT_TRUE(summary.violation.has_value() && !summary.violation->blocks.empty());
   const FaultyBlock& faulty = summary.violation->blocks[0];
-  Bench bench(small_pool_bytes);
-  const Verdict again = record(*summary.failed, bench);
+  Workspace workspace(small_pool_bytes);
+  const Verdict again = record(*summary.failed, workspace);
   ASSERT_LT(faulty.first_store, again.run.trace.size());
   const Event& store = again.run.trace[faulty.first_store];
   EXPECT_EQ(store.kind, Event::Kind::store);
@@ -136,8 +137,8 @@ TEST(HeapOracleTest, TextsNameAKeyOrABlock) {
     if (is_elided(defect)) continue;
     Plan plan = plan_for(toys()[i], small_pool_bytes, threads_of(defect), 200'000);
     plan.chosen.threads = true;
-    Benches benches(HeapKind::slab);
-    const Summary summary = explore_in_all_ways(plan, benches, [](const Summary&) {});
+    Workspaces workspaces(HeapKind::slab);
+    const Summary summary = explore_in_all_ways(plan, workspaces, [](const Summary&) {});
     ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
     const Violation& violation = *summary.violation;
     // What a structure says of itself, and what does not end, is not of one key.
@@ -175,15 +176,16 @@ TEST_P(FullPoolTest, AnIndexIsRefusedOnlyWhatAFullHeapHasNot) {
   plan.keys = 3000;
   plan.preload = 3000;
   plan.operations = 60;
-  Bench bench(plan.subject.pool_bytes);
+  Workspace workspace(plan.subject.pool_bytes);
   std::ptrdiff_t refused = 0;
   for (std::uint64_t seed = 3; seed <= 5; ++seed) {
     Case what{plan.subject, generate(program_plan(plan, seed)), {}, Domain::adr, {}, {}};
     what.bounds.recrash_states = 0;
     // The state in which nothing is lost, with a continued workload.
-    const Verdict undisturbed = record(what, bench);
+    const Verdict undisturbed = record(what, workspace);
     const auto end = static_cast<std::uint32_t>(undisturbed.run.trace.size());
-    const Verdict verdict = undisturbed.violation ? undisturbed : try_state(what, bench, end, {});
+    const Verdict verdict =
+        undisturbed.violation ? undisturbed : try_state(what, workspace, end, {});
     EXPECT_FALSE(verdict.violation.has_value())
         << seed << ": " << verdict.violation->oracle << ": " << verdict.violation->what;
     refused += std::ranges::count(verdict.run.answers, Outcome::out_of_space, &Answer::outcome);

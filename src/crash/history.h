@@ -1,4 +1,4 @@
-// History: which contents of the index a power cut at this moment may leave behind.
+// History: which contents of the index a power cut at this moment may leave.
 //
 // Durable linearizability, decided key by key (linearizability is local): for every key all states
 // are kept that the map can be in, each with the open operations that have taken effect in it. At a
@@ -29,8 +29,8 @@ class History {
   /// Empty, or why no order of the operations explains the answer.
   [[nodiscard]] std::string ret(std::uint32_t operation);
 
-  /// The power is cut here, and what goes on is another process: operations in flight have taken
-  /// effect, or never will.
+  /// The power is cut here, and another process goes on: operations in flight have taken effect, or
+  /// never will.
   void cut();
 
   /// The stamps the key may hold now, or `absent`; never empty.

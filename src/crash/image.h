@@ -60,15 +60,10 @@ class Image final : public Persistency::Media {
   /// Opens a level of changes; `undo` takes back everything since the last `mark`.
   void mark();
   void undo();
-  [[nodiscard]] std::size_t level() const noexcept { return marks_.size(); }
   /// Announces that bytes [at, at + bytes) are about to change.
   void touch(std::uint64_t at, std::size_t bytes);
   /// Takes over what a copy of the image has become. Nothing to do when `copy` is the image.
   void take(const std::byte* copy);
-  /// Lines touched since the last mark.
-  [[nodiscard]] std::size_t touched() const noexcept {
-    return marks_.empty() ? 0 : saved_.size() - marks_.back().first;
-  }
 
   /// At the floor: offset of the first byte that changed unannounced, or -1.
   [[nodiscard]] std::int64_t verify() const;

@@ -1,4 +1,4 @@
-// The explorer's oracles: what is asked of one crash state.
+// The explorer's oracles: how one crash state is judged.
 #include <algorithm>
 
 #include "crash/explorer.h"
@@ -10,7 +10,7 @@ Explorer::Found Explorer::judge(bool deep) {
   Oracle oracle = Oracle::recovery;
   std::string what;
   continued_.clear();
-  blocks_differ_ = false;
+  block_fault_ = BlockFault::none;
   blocks_.clear();
   image_.mark();
   watch_.record(deep);
@@ -40,7 +40,7 @@ Explorer::Found Explorer::judge(bool deep) {
     return violated(Oracle::recovery,
                     std::string("recovery, or the first use after it, ") + name_of(ending));
   }
-  if (blocks_differ_ && !names_blocks_) return judge_naming_blocks();
+  if (block_fault_ != BlockFault::none && !names_blocks_) return judge_naming_blocks();
   if (!what.empty()) return violated(oracle, std::move(what));
   if (!deep) return std::nullopt;
   ++coverage_.deep;
@@ -66,7 +66,8 @@ bool Explorer::is_allowed(const Known::Outcome& outcome) const {
   return true;
 }
 
-// Only what has hooks tells what it reads, and what may be torn hangs on more than contents.
+// Code without hooks does not show what it reads, and whether a value may be torn depends on more
+// than the contents.
 bool Explorer::may_be_known() const {
   return subject_.heap == HeapKind::slab && subject_.info->tearing == Tearing::nothing;
 }
@@ -190,8 +191,8 @@ std::string Explorer::reopen() {
   if (!wrong.empty()) return "at the next recovery: " + wrong;
   if (again.instance->is_recovering()) again.instance->quiesce();
   const std::uint64_t reached = again.instance->usage().live_blocks;
-  blocks_differ_ = reached != live_blocks_;
-  if (blocks_differ_ && names_blocks_)
+  block_fault_ = fault_of(live_blocks_, reached);
+  if (block_fault_ != BlockFault::none && names_blocks_)
     blocks_ = differing_blocks(live_extents_, again.instance->live_extents());
   for (FaultyBlock& faulty : blocks_) faulty.reserved_by = block_history_.of(faulty.block.offset);
   return tell_difference(subject_, live_blocks_, reached, blocks_, [&](std::uint32_t number) {
@@ -200,14 +201,16 @@ std::string Explorer::reopen() {
   });
 }
 
+namespace {
+/// A fence without a place: libpmemobj has opened the pool, and what it did for that is trusted.
+bool is_of_opening(const Event& event) { return is_fence(event) && event.pc == nullptr; }
+}  // namespace
+
 // A second cut, inside the recovery that was just recorded: recovery must be idempotent.
 Explorer::Found Explorer::cut_recovery() {
   const Trace trace = std::move(recovery_trace_);
   recovery_trace_.clear();
-  const bool writes = std::ranges::any_of(trace, [](const Event& event) {
-    return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-  });
-  if (!writes) return std::nullopt;
+  if (std::ranges::none_of(trace, is_store)) return std::nullopt;
   unsigned left = bounds_.recrash_states;
   Found found;
   image_.mark();
@@ -215,52 +218,29 @@ Explorer::Found Explorer::cut_recovery() {
   for (const Event& event : trace) Known::vary(varying, event);
   Known known(image_);
   known.begin(varying);
-  Persistency model(image_, image_.lines(), domain_, 1, bounds_.reorder);
-  for (std::uint32_t i = 0; i < trace.size() && left > 0 && !found; ++i) {
-    const Event& event = trace[i];
-    const auto flush = static_cast<Persistency::Flush>(event.size);
-    switch (event.kind) {
-      case Event::Kind::store:
-        model.store(0, event.at, event.size, event.value, i, event.group, event.plain);
-        break;
-      case Event::Kind::stream:
-        model.stream(0, event.at, event.value, i);
-        break;
-      case Event::Kind::flush:
-        if (model.flush_raises(event.at / line_bytes, flush)) found = cut_here(model, known, left);
-        if (found) found->recovery_event = i;
-        model.flush(0, event.at / line_bytes, flush);
-        break;
-      case Event::Kind::fence:
-      case Event::Kind::locked:
-        // A fence of nobody: libpmemobj has opened the pool, and what it did for that is trusted.
-        if (event.pc != nullptr && model.fence_raises(0)) found = cut_here(model, known, left);
-        if (found) found->recovery_event = i;
-        model.fence(0);
-        break;
-      default:
-        break;
-    }
-  }
-  if (!found && left > 0) {
-    found = cut_here(model, known, left);
-    if (found) found->recovery_event = static_cast<std::uint32_t>(trace.size());
+  TraceReplay replay(trace, image_, {domain_, 1, bounds_.reorder});
+  while (left > 0 && !found) {
+    if (replay.at_end() || (replay.raises_floor() && !is_of_opening(replay.next())))
+      found = cut_here(replay.model(), known, left);
+    if (found) found->recovery_event = replay.at();
+    if (replay.at_end()) break;
+    replay.step();
   }
   if (found) found->recovery = trace;
   image_.undo();
   return found;
 }
 
-Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& left) {
+Explorer::Found Explorer::cut_here(const Persistency& model, Known& known, unsigned& left) {
   Found found;
   if (is_late()) left = 0;
-  const auto one = [&](const std::vector<std::pair<LineNumber, LineContent>>& changes,
-                       const std::vector<LineState>& lost) {
+  /// `write` makes the state.
+  const auto one = [&](auto&& write, const std::vector<LineState>& lost) {
     if (left == 0) return;
     ++coverage_.recovery_cuts;
     const std::uint64_t alike = coverage_.alike;
     image_.mark();
-    for (const auto& [line, content] : changes) image_.write(line, content);
+    write();
     found = judge_unless(known);
     image_.undo();
     if (coverage_.alike == alike) --left;
@@ -268,35 +248,33 @@ Explorer::Found Explorer::cut_here(Persistency& model, Known& known, unsigned& l
     found->what = "after a second cut, inside recovery: " + found->what;
     found->recovery_lines = lost;
   };
-  std::vector<std::pair<LineNumber, LineContent>> prefix;
   const std::vector<Persistency::Buffered> waiting = model.buffered();
-  for (const Persistency::Buffered& change : waiting) {
-    prefix.emplace_back(change.line, change.content);
-    if (change.torn) continue;
+  for (std::size_t kept = 1; kept <= waiting.size(); ++kept) {
+    if (waiting[kept - 1].torn) continue;
     std::vector<LineState> lost;
-    if (prefix.size() < waiting.size()) lost.push_back(buffer_state(waiting, prefix.size()));
-    one(prefix, lost);
+    if (kept < waiting.size()) lost.push_back(buffer_state(waiting, kept));
+    one(
+        [&] {
+          for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].line, waiting[i].content);
+        },
+        lost);
     if (found) return found;
   }
   // Each line's prefixes with the other lines at their oldest, and at their newest.
-  const std::vector<Open> open = open_lines(model);
-  const auto choose = [&](const std::vector<std::uint32_t>& chosen) {
+  const OpenLines open = open_lines(model);
+  const auto choose = [&](const Choices& chosen) {
     if (found || left == 0) return;
-    std::vector<std::pair<LineNumber, LineContent>> changes;
-    for (std::size_t i = 0; i < open.size(); ++i)
-      if (chosen[i] != 0) changes.emplace_back(open[i].line, open[i].choices[chosen[i]].content);
     std::vector<LineState> lost = older_lines(model, open, chosen);
     if (!waiting.empty()) lost.push_back(buffer_state(waiting, 0));
-    one(changes, lost);
+    one([&] { write_lines(open, chosen, image_); }, lost);
   };
-  std::vector<std::uint32_t> oldest(open.size(), 0);
-  std::vector<std::uint32_t> newest;
-  for (const Open& of : open) newest.push_back(static_cast<std::uint32_t>(of.choices.size() - 1));
-  choose(newest);
+  const Choices all_oldest = oldest(open);
+  const Choices all_newest = newest(open);
+  choose(all_newest);
   for (std::size_t i = 0; i < open.size(); ++i)
     for (std::uint32_t choice = 0; choice < open[i].choices.size(); ++choice)
-      for (const auto* const others : {&oldest, &newest}) {
-        std::vector<std::uint32_t> chosen = *others;
+      for (const Choices* const others : {&all_oldest, &all_newest}) {
+        Choices chosen = *others;
         chosen[i] = choice;
         choose(chosen);
       }

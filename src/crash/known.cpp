@@ -7,7 +7,7 @@
 namespace perdure::crash {
 
 void Known::vary(Varying& bytes, const Event& event) {
-  if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) return;
+  if (!is_store(event)) return;
   bytes[static_cast<LineNumber>(event.at / line_bytes)] |=
       bytes_at(event.at % line_bytes, event.size);
 }
@@ -49,7 +49,7 @@ void Known::learn(Outcome outcome) {
   std::uint32_t at = 0;
   for (const Read& read : path_) {
     Node& node = nodes_[at];
-    // Whoever has read the same so far reads the same word next: all that follows stands on that.
+    // After the same reads the same word is read next; the tree depends on that.
     const bool is_new = node.branches.empty();
     const bool is_sound =
         !node.outcome && (is_new || (node.word == read.word && node.bytes == read.bytes));

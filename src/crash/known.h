@@ -1,19 +1,19 @@
 // Known: states that passed, told apart by what recovery and oracles read of them.
 //
-// These are deterministic, so two states of which they would read the same come to the same, and
-// one of the two need not be made a pool, recovered and judged. Of a state that passed the words
-// that were read are kept as a path through a tree: a node is what is read next, bytes of a word,
-// and its branches are the values that were found there. Another state walks down by its own
-// values; where it comes to an end, it is known.
+// Recovery and oracles are deterministic: two states in which they read the same bytes get the same
+// verdict, so the second need not be recovered and judged. What was read of a state that passed is
+// kept as a path through a tree: a node names the bytes of a word that are read next, its branches
+// the values that were found there. Another state walks down by its own values; if it reaches an
+// end, it is known.
 //
 // K1  every byte in which states to come may differ varies, as `begin` was told; all others are the
 //     same in all of them.
 // K2  a path has the varying bytes in the order in which they were first read. A byte that is
 // stored
-//     to before that is not read.
-// K3  all states are asked the same: `questions`, besides what oracles ask of every state.
-// K4  what is allowed changes from point to point, what a state holds does not: that is kept, and
-//     whoever knows a state asks whether it is allowed now.
+//     to before it is read does not count.
+// K3  all states of a window are judged by the same lookups, besides what is asked of every state.
+// K4  what is allowed changes from point to point, what a state holds does not. The latter is kept,
+//     and the explorer checks whether it is allowed at this point.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Layout: names for places in a pool image, from what the index tells of its structures and the
-// heap of its blocks.
+// Layout: names for places in a pool image, from the index's description of its structures and the
+// heap's blocks.
 #pragma once
 
 #include <map>

@@ -9,11 +9,11 @@ namespace perdure::crash {
 
 class Explorer::Lazily {
  public:
-  Lazily(Explorer& explorer, const std::vector<Open>& open)
+  Lazily(Explorer& explorer, const OpenLines& open)
       : explorer_(explorer), open_(open), depth_(open.size()) {}
 
   [[nodiscard]] Found run(bool& finished) {
-    // To find a state known takes a small part of a recovery.
+    // Finding a known state costs a fraction of a recovery.
     constexpr std::uint64_t known_a_recovery = 8;
     constexpr std::uint64_t lazy_a_deep_one = 4;
     const std::uint64_t most = explorer_.bounds_.lazy;
@@ -28,13 +28,13 @@ class Explorer::Lazily {
         ++recoveries;
         found = recover();
       }
-      std::vector<std::uint32_t> chosen(open_.size(), 0);
+      Choices chosen(open_.size(), 0);
       for (const Branch& branch : path_) chosen[branch.place] = branch.choice;
       if (found) {
         explorer_.describe(*found, open_, chosen);
         return found;
       }
-      // Fewer than elsewhere, because each is made a second time.
+      // Fewer than elsewhere, because each is made twice.
       const std::uint64_t content = explorer_.content_digest(open_, chosen);
       if (explorer_.is_deep(content) && mix64(content) % lazy_a_deep_one == 0)
         if (Found deep = explorer_.state(open_, chosen)) return deep;
@@ -60,7 +60,7 @@ class Explorer::Lazily {
     std::ranges::fill(depth_, 0);
   }
 
-  /// False: every choice left differs from one that was tried in nothing that was read of that.
+  /// False: each choice left equals, in the bytes that were read, one that was tried.
   [[nodiscard]] bool next_choice(Branch& branch) {
     const std::span<const Choice> choices = open_[branch.place].choices;
     branch.tried.emplace_back(branch.choice, branch.read);
@@ -79,7 +79,7 @@ class Explorer::Lazily {
 
   /// The line's place among the open ones, and which bytes of it are open.
   [[nodiscard]] std::pair<std::size_t, Bytes> open_bytes_of(LineNumber line) const {
-    const auto at = std::ranges::lower_bound(open_, line, {}, &Open::line);
+    const auto at = std::ranges::lower_bound(open_, line, {}, &OpenLine::line);
     const bool is_open = at != open_.end() && at->line == line;
     return {static_cast<std::size_t>(at - open_.begin()), is_open ? at->bytes : Bytes{0}};
   }
@@ -98,7 +98,8 @@ class Explorer::Lazily {
     return open_[at].choices[path_[depth_[at] - 1].choice].content;
   }
 
-  /// Makes the choices that a recovery would meet, unless they lead to a state not known.
+  /// Makes the choices that a recovery would meet. False, with nothing changed, if they do not lead
+  /// to a known state.
   [[nodiscard]] bool is_known() {
     begin_again();
     read_before_.clear();
@@ -140,14 +141,14 @@ class Explorer::Lazily {
   }
 
   Explorer& explorer_;
-  const std::vector<Open>& open_;
+  const OpenLines& open_;
   std::vector<Branch> path_;
   std::vector<Bytes> read_before_;  ///< of the branches, while a state is looked for
   std::vector<std::size_t> depth_;  ///< 1 + the line's place in the path
   std::size_t met_ = 0;
 };
 
-Explorer::Found Explorer::lazily(const std::vector<Open>& open, bool& finished) {
+Explorer::Found Explorer::lazily(const OpenLines& open, bool& finished) {
   return Lazily(*this, open).run(finished);
 }
 

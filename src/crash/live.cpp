@@ -3,8 +3,8 @@
 namespace perdure::crash {
 namespace {
 
-/// All that the run's operations may have come to; none where an answer was wrong, of which another
-/// oracle tells.
+/// The states that the run's operations may have left; none where an answer was wrong, which
+/// another oracle reports.
 std::optional<History> history_of(const Recorded& run, std::uint16_t keys) {
   std::optional<History> history(std::in_place, run.operations, run.answers, keys);
   for (std::uint32_t i = 0; i < run.trace.size(); ++i) {

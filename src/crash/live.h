@@ -1,5 +1,6 @@
-// The live instance, asked when its run has ended, without any cut: what a structure has lost in
-// DRAM, a leaf that no search comes to, say, recovery would make good and no crash state show.
+// The live instance, asked when its run has ended, without any cut. It shows what a structure has
+// lost in DRAM, such as a leaf that no search reaches: recovery rebuilds that, so no crash state
+// shows it.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@ struct Live {
   std::uint64_t steps = 0;
 };
 
-/// By lookup of every key, by scan, and by its invariants; all operations have returned. `software`
-/// as in the run's schedule. What it does to the pool is in no trace.
+/// Looks up every key, scans, and checks the invariants; all operations have returned. `software`
+/// is that of the run's schedule. Its stores are in no trace.
 [[nodiscard]] Live ask_live(Instance& instance, const Recorded& run, const Vocabulary& vocabulary,
                             std::uint8_t software);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr Mutation::Kind kinds[] = {Mutation::Kind::drop, Mutation::Kind::retarget,
                                     Mutation::Kind::late};
 
-/// What the sound runs show about one site, for arguments that hold whatever state is cut out.
+/// What the sound runs show about one site, for arguments that hold for every crash state.
 struct Evidence {
   bool met = false;
   bool locked_follows = true;  ///< E1
@@ -27,18 +27,14 @@ struct Evidence {
   bool nothing_waits = true;   ///< E3
 };
 
-bool writes(const Event& event) {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
-
 // E1  after the fence the same thread executes a locked instruction or another fence before it
 //     stores or returns: that raises the same floors, with nothing in between that could be cut.
 bool locked_follows(const Trace& trace, std::size_t fence) {
   for (std::size_t i = fence + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
     if (event.kind == Event::Kind::run) return false;
-    if (event.kind == Event::Kind::locked || event.kind == Event::Kind::fence) return true;
-    if (writes(event) || event.kind == Event::Kind::ret) return false;
+    if (is_fence(event)) return true;
+    if (is_store(event) || event.kind == Event::Kind::ret) return false;
   }
   return false;
 }
@@ -67,20 +63,19 @@ bool same_line(const Trace& trace, std::size_t site) {
   if (flush > 0 && trace[site].kind == Event::Kind::fence)
     for (std::size_t i = flush; i-- > 0;) {  // every capture since the fence before
       if (trace[i].thread != trace[site].thread) return false;
-      if (trace[i].kind == Event::Kind::fence || trace[i].kind == Event::Kind::locked) break;
+      if (is_fence(trace[i])) break;
       if (trace[i].kind == Event::Kind::flush && trace[i].at / line_bytes != line) return false;
     }
   bool flushed = false;
   for (std::size_t i = site + 1; i < trace.size(); ++i) {
     const Event& event = trace[i];
     if (event.kind == Event::Kind::run || event.kind == Event::Kind::ret) return false;
-    if (writes(event) && event.at / line_bytes != line) return false;
+    if (is_store(event) && event.at / line_bytes != line) return false;
     if (event.kind == Event::Kind::flush) {
       if (event.at / line_bytes != line) return false;
       flushed = true;
     }
-    if ((event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) && flushed)
-      return true;
+    if ((is_fence(event)) && flushed) return true;
   }
   return false;
 }
@@ -91,7 +86,7 @@ bool nothing_waits(const Trace& trace, std::size_t fence, Domain domain) {
   for (std::size_t i = fence; i-- > 0;) {
     const Event& event = trace[i];
     if (event.thread != trace[fence].thread) continue;
-    if (event.kind == Event::Kind::fence || event.kind == Event::Kind::locked) return true;
+    if (is_fence(event)) return true;
     if (event.kind == Event::Kind::flush || event.kind == Event::Kind::stream ||
         (event.kind == Event::Kind::store && domain == Domain::eadr))
       return false;
@@ -132,7 +127,7 @@ std::string argument(const Evidence& evidence) {
 /// A few sound runs. Whether their flushes and fences are met depends on no clock.
 class Sound {
  public:
-  Sound(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {
+  Sound(const Plan& plan, Workspace& workspace) : plan_(plan), workspace_(workspace) {
     look_at(plan.threads);
     if (plan.threads == 1) look_at(2);
   }
@@ -146,7 +141,7 @@ class Sound {
     for (const auto& [how, sites] : met_) all.insert(sites.begin(), sites.end());
     return all;
   }
-  /// `cut`: behind a cut and the recovery from it.
+  /// `cut`: after a cut and the recovery from it.
   [[nodiscard]] bool meets(const Site& site, unsigned threads, bool cut) const {
     const auto at = met_.find({threads, cut});
     return at != met_.end() && at->second.contains(site);
@@ -176,7 +171,7 @@ class Sound {
     }
   }
   Steps record_one(const Case& what) {
-    Verdict verdict = record(what, bench_);
+    Verdict verdict = record(what, workspace_);
     for (const Site& site : verdict.sites)
       for (const Mutation::Kind kind : kinds)
         look(verdict.run.trace, site, kind, plan_.domain, evidence_[{site, kind}]);
@@ -185,7 +180,7 @@ class Sound {
   }
 
   const Plan& plan_;
-  Bench& bench_;
+  Workspace& workspace_;
   std::map<std::pair<Site, Mutation::Kind>, Evidence> evidence_;
   std::map<std::pair<unsigned, bool>, std::set<Site>> met_;
 };
@@ -211,8 +206,8 @@ std::vector<Way> ways_for(const Plan& plan, const Sound& sound, const Site& site
 }
 
 /// The violation of a short exploration without a change, which should have none.
-std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
-  const Summary sound = explore_many(plan, bench, [](const Summary&) {});
+std::optional<MutantResult> objection(const Plan& plan, Workspace& workspace) {
+  const Summary sound = explore_many(plan, workspace, [](const Summary&) {});
   if (!sound.violation) return std::nullopt;
   const Case& failed = *sound.failed;
   std::string how = "without any change, " + std::to_string(plan.threads) + " threads, " +
@@ -231,14 +226,14 @@ std::optional<MutantResult> objection(const Plan& plan, Bench& bench) {
 /// Tries one mutant until it is killed.
 class Hunt {
  public:
-  Hunt(const Plan& plan, Bench& bench) : plan_(plan), bench_(bench) {}
+  Hunt(const Plan& plan, Workspace& workspace) : plan_(plan), workspace_(workspace) {}
 
   /// A violation that the sound program shows in one of the ways: there it would kill any mutant.
   [[nodiscard]] std::optional<MutantResult> objection_to(const std::vector<Way>& ways) {
     for (const Way& way : ways) {
       if (std::ranges::find(passed_, way) != passed_.end()) continue;
       const Plan plan = plan_of(way, 1.0 / 8);
-      if (auto objected = objection(plan, bench_of(plan.subject.pool_bytes))) return objected;
+      if (auto objected = objection(plan, workspace_of(plan.subject.pool_bytes))) return objected;
       passed_.push_back(way);
     }
     return std::nullopt;
@@ -267,7 +262,7 @@ class Hunt {
     changed.mutation = result.mutation;
     changed.seed = seed;
     const Summary summary =
-        explore_many(changed, bench_of(changed.subject.pool_bytes), [](const Summary&) {});
+        explore_many(changed, workspace_of(changed.subject.pool_bytes), [](const Summary&) {});
     seed += summary.programs;
     result.states += summary.coverage.states;
     result.killed = summary.violation.has_value();
@@ -283,8 +278,8 @@ class Hunt {
     if (plan_.most_states != ~std::uint64_t{0})
       changed.most_states = std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(static_cast<double>(plan_.most_states) * share));
-    // A mutant differs only here and there, so many schedules are worth their while, and of a
-    // point's states those with few lines behind.
+    // A mutant differs at few points only, so many schedules pay off, and at a point only the
+    // states with few older lines.
     changed.schedules = schedules_of_a_program;
     changed.preemptions = 1;
     changed.bounds.product = std::min<std::uint64_t>(plan_.bounds.product, 8);
@@ -293,8 +288,8 @@ class Hunt {
     changed.bounds.recrash_states = 8;
     return changed;
   }
-  Bench& bench_of(std::size_t pool_bytes) {
-    if (pool_bytes == plan_.subject.pool_bytes) return bench_;
+  Workspace& workspace_of(std::size_t pool_bytes) {
+    if (pool_bytes == plan_.subject.pool_bytes) return workspace_;
     return others_.of(pool_bytes);
   }
 
@@ -306,10 +301,10 @@ class Hunt {
   static constexpr unsigned schedules_of_a_program = 8;
 
   const Plan& plan_;
-  Bench& bench_;
+  Workspace& workspace_;
   std::map<std::string, std::vector<Killer>> killers_;  ///< by place
   Planner planner_{plan_};
-  Benches others_{plan_.subject.heap};
+  Workspaces others_{plan_.subject.heap};
   std::vector<Way> passed_;  ///< by the sound program
 };
 
@@ -327,7 +322,7 @@ std::string show(const MutantResult& result) {
                      : result.equivalent);
 }
 
-std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
+std::vector<MutantResult> mutate(const Plan& plan, Workspace& workspace, Places& places,
                                  const std::string& part,
                                  const std::function<void(const MutantResult&)>& told) {
   std::vector<MutantResult> results;
@@ -339,13 +334,13 @@ std::vector<MutantResult> mutate(const Plan& plan, Bench& bench, Places& places,
   Plan cut = plan;
   cut.cuts = plan.subject.heap == HeapKind::slab ? cuts_of_a_program : 0;
   for (const Plan* const unchanged : {&plan, &std::as_const(cut)})
-    if (auto objected = objection(*unchanged, bench)) {
+    if (auto objected = objection(*unchanged, workspace)) {
       add(std::move(*objected));
       return results;
     }
-  const Sound sound(cut, bench);
+  const Sound sound(cut, workspace);
   const std::set<Site> sites = sound.sites();
-  Hunt hunt(plan, bench);
+  Hunt hunt(plan, workspace);
   std::vector<const void*> pcs;
   for (const Site& site : sites) pcs.push_back(site.pc);
   places.prepare(pcs);

@@ -1,5 +1,5 @@
 // Mutations: every flush and fence that a run meets is left out, moved or aimed elsewhere in turn.
-// An explorer that is worth its name finds each, unless the change makes no difference.
+// A good explorer kills each of them, unless the change makes no difference.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crash/places.h"
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::crash {
 
@@ -29,7 +29,7 @@ struct MutantResult {
 /// is killed. Sites are told apart by source line and kind where lines are known. `part`: only of
 /// places whose text (file:line in function) holds it.
 [[nodiscard]] std::vector<MutantResult> mutate(
-    const Plan& plan, Bench& bench, Places& places, const std::string& part,
+    const Plan& plan, Workspace& workspace, Places& places, const std::string& part,
     const std::function<void(const MutantResult&)>& told);
 
 }  // namespace perdure::crash

@@ -59,10 +59,7 @@ Names::Names(const Case& what, const Recorded& run, Places& places)
       vocabulary_(what.program),
       structures_(structures_of(what)),
       layout_(structures_, run.blocks) {
-  std::vector<const void*> pcs;
-  for (const Event& event : run.trace)
-    if (event.pc != nullptr) pcs.push_back(event.pc);
-  places.prepare(pcs);
+  places.prepare(run.trace);
 }
 
 std::string Names::at(std::uint64_t offset) const {

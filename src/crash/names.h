@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
+#include "crash/case.h"
 #include "crash/layout.h"
 #include "crash/places.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 
 [[nodiscard]] std::string hex(std::uint64_t value);
 [[nodiscard]] std::string show(const Operation& operation, const Vocabulary& vocabulary);
-/// What the operation came to.
+/// The operation's result.
 [[nodiscard]] std::string show(const Operation& operation, const Answer& answer);
 
 /// Of one run; what it is made from outlives it.

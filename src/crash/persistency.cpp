@@ -168,7 +168,7 @@ void Persistency::drain(Thread& thread) {
   thread.buffer.clear();
 }
 
-// Folds what has become certain into the floor. A certain step behind an uncertain streamed word
+// Folds what has become certain into the floor. A certain step after an uncertain streamed word
 // stays in the list, because which of the two is newer on media is not yet known.
 void Persistency::raise(LineNumber line, std::uint64_t upto) {
   Line& of = line_of(line);
@@ -308,28 +308,6 @@ std::vector<Persistency::Buffered> Persistency::buffered() const {
     }
   }
   return states;
-}
-
-void Persistency::replay(const Event& event, std::uint32_t number, unsigned& running) {
-  switch (event.kind) {
-    case Event::Kind::store:
-      return store(event.thread, event.at, event.size, event.value, number, event.group,
-                   event.plain);
-    case Event::Kind::stream:
-      return stream(event.thread, event.at, event.value, number);
-    case Event::Kind::flush:
-      return flush(event.thread, event.at / line_bytes, static_cast<Flush>(event.size));
-    case Event::Kind::fence:
-    case Event::Kind::locked:
-      return fence(event.thread);
-    case Event::Kind::run:
-      if (event.thread != running) switched(running);
-      running = event.thread;
-      return;
-    case Event::Kind::call:
-    case Event::Kind::ret:
-      return order(event.thread);
-  }
 }
 
 }  // namespace perdure::crash

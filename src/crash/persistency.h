@@ -7,7 +7,7 @@
 // M1  clwb and clflushopt remember the prefix visible when they execute; it becomes the floor at
 //     that thread's next fence or locked instruction, not before. clflush raises the floor at
 //     once.
-// M2  a streamed word is there or not, whatever becomes of other words, until its thread fences.
+// M2  a streamed word is there or not, independently of other words, until its thread fences.
 //     It is applied at its place among the steps, because a cached store to the same line evicts
 //     it.
 // M3  the stores of one committed hardware transaction to one line are one step. So is what code
@@ -35,7 +35,7 @@ struct Choice {
   LineContent content;
   std::uint32_t kept_steps;    ///< of the line's cached steps
   std::uint64_t kept_streams;  ///< bit i: the i-th streamed word
-  std::uint64_t kept_early{};  ///< M5, bit i: the i-th cached step behind the kept ones, too
+  std::uint64_t kept_early{};  ///< M5, bit i: the i-th cached step after the kept ones, too
 };
 
 /// A store, or the part of one that lies in one word.
@@ -85,8 +85,6 @@ class Persistency {
   void order(unsigned thread) { ++threads_[thread].run; }
   /// Another thread runs from here on (M4).
   void switched(unsigned from);
-  /// Event `number` of a trace, each in its turn; `running` is the thread that runs.
-  void replay(const Event& event, std::uint32_t number, unsigned& running);
 
   /// True when `fence(thread)` would raise a floor: the moment before it is a crash point.
   [[nodiscard]] bool fence_raises(unsigned thread) const;
@@ -119,14 +117,13 @@ class Persistency {
   /// Oldest first.
   [[nodiscard]] std::vector<Buffered> buffered() const;
   [[nodiscard]] std::span<const Step> steps(LineNumber line) const;
-  [[nodiscard]] Domain domain() const noexcept { return domain_; }
 
  private:
   struct Line {
     std::vector<Step> steps;
     std::uint64_t first = 0;    ///< number of steps.front() among all the line ever had
     std::uint64_t certain = 0;  ///< cached steps before this number are on media
-    // Made when asked for, because lines that are stored to and never flushed stay open.
+    // Made on demand, because lines that are stored to and never flushed stay open.
     mutable bool is_known = false;  ///< the choices, for this floor
     /// The last of them has all steps, none of which is streamed.
     mutable bool may_append = false;

@@ -29,7 +29,7 @@ std::string short_path(const std::string& path) {
   return best == std::string::npos ? path : path.substr(best + 1);
 }
 
-/// True for code that only carries out what its caller asked for.
+/// True for code that only acts for its caller.
 bool is_carrier(const Frame& frame) {
   return frame.file.find("src/pm/") != std::string::npos || frame.file.starts_with("/usr/") ||
          frame.file.find("/c++/") != std::string::npos || frame.file.starts_with("??") ||
@@ -142,8 +142,14 @@ std::string Place::show_line() const {
 const Place& Places::of(const void* pc) {
   const auto at = known_.find(pc);
   if (at != known_.end()) return at->second;
-  prepare({pc});
+  prepare(std::vector{pc});
   return known_[pc];
+}
+
+void Places::prepare(const Trace& trace) {
+  std::vector<const void*> pcs;
+  for (const Event& event : trace) pcs.push_back(event.pc);
+  prepare(pcs);
 }
 
 void Places::prepare(const std::vector<const void*>& pcs) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "crash/trace.h"
+
 namespace perdure::crash {
 
 struct Place {
@@ -26,6 +28,8 @@ class Places {
   /// The innermost place outside the facade and the standard library.
   [[nodiscard]] const Place& of(const void* pc);
   void prepare(const std::vector<const void*>& pcs);
+  /// The places of all events.
+  void prepare(const Trace& trace);
 
  private:
   std::map<const void*, Place> known_;

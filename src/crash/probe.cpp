@@ -4,8 +4,6 @@
 #include <iterator>
 #include <map>
 
-#include "crash/cut.h"
-
 namespace perdure::crash {
 namespace {
 
@@ -33,27 +31,28 @@ Events lost_in(const std::vector<LineState>& lines) {
   return lost;
 }
 
-Probe::Probe(const Case& what, Bench& bench, Deadline end, bool cuts_again)
-    : what_(what), bench_(bench), end_(end), cuts_again_(cuts_again), vocabulary_(what.program) {}
+Probe::Probe(const Case& what, Workspace& workspace, Deadline end, bool cuts_again)
+    : what_(what),
+      workspace_(workspace),
+      end_(end),
+      cuts_again_(cuts_again),
+      vocabulary_(what.program) {}
 
 Explorer Probe::explorer(const Bounds& bounds) {
-  return {what_.subject, vocabulary_, bench_.image(), bench_.watch(), what_.domain, bounds};
+  return {what_.subject, vocabulary_, workspace_.image(), workspace_.watch(), what_.domain, bounds};
 }
 
-Persistency Probe::replayed(const Recorded& run, std::uint32_t event) {
-  Image& image = bench_.image();
-  image.load(run.before.data());
-  Persistency model(image, image.lines(), what_.domain, what_.program.threads,
-                    what_.bounds.reorder);
-  unsigned running = 0;
-  for (std::uint32_t i = 0; i < event && i < run.trace.size(); ++i)
-    model.replay(run.trace[i], i, running);
-  return model;
+TraceReplay Probe::replayed(const Recorded& run, std::uint32_t event) {
+  TraceReplay replay(run, workspace_.image(),
+                     {what_.domain, what_.program.threads, what_.bounds.reorder});
+  replay.go_to(event);
+  return replay;
 }
 
 std::vector<LineState> Probe::lines_without(const Recorded& run, std::uint32_t event,
                                             const Events& lost) {
-  const Persistency model = replayed(run, event);
+  const TraceReplay replay = replayed(run, event);
+  const Persistency& model = replay.model();
   std::vector<LineState> lines;
   const std::vector<Persistency::Buffered> waiting = model.buffered();
   // The buffer loses its tail.
@@ -149,22 +148,10 @@ Recorded Probe::recovery_of(const Recorded& run, const Violation& violation, std
                             Events& lost) {
   Recorded made;
   {
-    Image& image = bench_.image();
-    const Persistency model = replayed(run, violation.event);
+    Image& image = workspace_.image();
+    const TraceReplay replay = replayed(run, violation.event);
     image.mark();
-    std::size_t kept = model.buffered().size();
-    for (const LineState& line : violation.lines)
-      if (line.line == LineState::store_buffer) kept = std::min<std::size_t>(kept, line.choice);
-    const auto waiting = model.buffered();
-    for (std::size_t i = 0; i < kept; ++i) image.write(waiting[i].line, waiting[i].content);
-    for (const LineNumber line : model.open_lines()) {
-      const std::span<const Choice> choices = model.choices(line);
-      const auto given = std::ranges::find(violation.lines, line, &LineState::line);
-      const std::size_t newest = choices.size() - 1;
-      const std::size_t chosen =
-          given == violation.lines.end() ? newest : std::min<std::size_t>(given->choice, newest);
-      image.write(line, choices[chosen].content);
-    }
+    static_cast<void>(write_state(replay.model(), violation.lines, image));
     made.before.assign(image.base(), image.base() + image.bytes());
     image.undo();
   }
@@ -173,7 +160,7 @@ Recorded Probe::recovery_of(const Recorded& run, const Violation& violation, std
   made.blocks = run.blocks;
   // What was called and what has returned says what is allowed.
   std::copy_if(run.trace.begin(), run.trace.begin() + violation.event,
-               std::back_inserter(made.trace), is_told);
+               std::back_inserter(made.trace), is_call_or_return);
   const auto told = static_cast<std::uint32_t>(made.trace.size());
   made.trace.insert(made.trace.end(), violation.recovery.begin(), violation.recovery.end());
   made.explored_from = made.recovers_from = told;

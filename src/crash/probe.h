@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "crash/session.h"
+#include "crash/case.h"
 
 namespace perdure::crash {
 
@@ -23,17 +23,13 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 using Events = std::vector<std::uint32_t>;  ///< numbers of events, ascending
 
-[[nodiscard]] inline bool is_store(const Event& event) noexcept {
-  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-}
-
 /// The events whose stores are missing in these lines.
 [[nodiscard]] Events lost_in(const std::vector<LineState>& lines);
 
 class Probe {
  public:
-  /// `cuts_again`: single states are asked for second cuts inside their recovery, too.
-  Probe(const Case& what, Bench& bench, Deadline end, bool cuts_again);
+  /// `cuts_again`: single states are judged with second cuts inside their recovery, too.
+  Probe(const Case& what, Workspace& workspace, Deadline end, bool cuts_again);
   /// Neither are all of them from now on.
   void never_cut_again() noexcept { may_cut_again_ = cuts_again_ = false; }
 
@@ -63,11 +59,11 @@ class Probe {
 
  private:
   [[nodiscard]] Explorer explorer(const Bounds& bounds);
-  /// Replays the run up to the cut.
-  [[nodiscard]] Persistency replayed(const Recorded& run, std::uint32_t event);
+  /// The run, up to the cut.
+  [[nodiscard]] TraceReplay replayed(const Recorded& run, std::uint32_t event);
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   Deadline end_;
   bool cuts_again_;
   bool may_cut_again_ = true;

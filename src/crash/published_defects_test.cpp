@@ -15,7 +15,7 @@
 
 #include <bit>
 
-#include "crash/session.h"
+#include "crash/search.h"
 #include "crash/smells.h"
 #include "pm/pm.h"
 
@@ -461,8 +461,8 @@ Plan plan_over(const IndexInfo& info, unsigned threads, std::uint64_t states) {
 
 Summary run(const Plan& plan) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
-  Bench bench(std::size_t{512} << 10);
-  return explore_many(plan, bench, [](const Summary&) {});
+  Workspace workspace(std::size_t{512} << 10);
+  return explore_many(plan, workspace, [](const Summary&) {});
 }
 Summary run(const IndexInfo& info, unsigned threads, std::uint64_t states) {
   return run(plan_over(info, threads, states));
@@ -527,9 +527,9 @@ TEST(PublishedStructureTest, AStoreThatNoHookSawIsReportedAsThat) {
 
 TEST(PublishedStructureTest, ANeedlessFlushIsReportedWithItsOperationAndLine) {
   const IndexInfo info = info_of<Chain<Flaw::needless_flush>>("needless_flush");
-  Bench bench(std::size_t{512} << 10);
+  Workspace workspace(std::size_t{512} << 10);
   Places places;
-  const auto smells = find_smells(plan_over(info, 1, 1'000), bench, places);
+  const auto smells = find_smells(plan_over(info, 1, 1'000), workspace, places);
   const auto found = std::ranges::find_if(smells, [](const Smell& smell) {
     return smell.kind == Smell::Kind::clean_line_flushed && smell.during == Action::insert &&
            smell.place.show().find("published_defects_test.cpp:") != std::string::npos;

@@ -108,8 +108,8 @@ struct Site {
   friend auto operator<=>(const Site&, const Site&) = default;
 };
 
-/// More steps than this are no operation, no recovery and no question after every key, in a
-/// structure of so many keys: one key's search may pass all others.
+/// No operation, recovery or lookup of every key takes more steps than this in a structure of so
+/// many keys, where one search may pass all keys.
 [[nodiscard]] constexpr std::uint64_t most_steps_for(std::uint64_t keys) noexcept {
   constexpr std::uint64_t few = 64;
   return std::uint64_t{4'000'000} * (keys < few ? 1 : keys / few);
@@ -164,12 +164,12 @@ class Recorder final : public platform::Observer {
   [[nodiscard]] std::size_t thread_slot() noexcept override;
 
  private:
-  /// A place where another thread may go on.
+  /// A place where another thread may take over.
   void meet();
   void hand_over(unsigned to);
-  /// Who goes on when `after` ends or waits: the highest priority, or the next number.
+  /// The thread that runs when `after` ends or waits: the highest priority, or the next number.
   [[nodiscard]] unsigned next_alive(unsigned after) const;
-  /// Puts the thread behind all others.
+  /// Gives the thread the lowest priority.
   void demote(unsigned thread);
   [[noreturn]] void give_up_transaction(std::uint32_t status);
   /// A fence or locked instruction.

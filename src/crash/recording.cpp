@@ -1,14 +1,14 @@
-// Recording: a case's program runs without a cut, or goes on after one, and its trace is written.
+// Recording: runs a case's program without a cut, or on after its first one, and writes the trace.
 #include <algorithm>
 #include <cstring>
 #include <span>
 
 #include "core/assert.h"
+#include "crash/case.h"
 #include "crash/cut.h"
 #include "crash/deviation.h"
 #include "crash/heap_oracle.h"
 #include "crash/live.h"
-#include "crash/session.h"
 #include "pm/pm.h"
 
 namespace perdure::crash {
@@ -27,8 +27,7 @@ std::vector<Operation> number(const Program& program) {
 /// What the trace makes of `content`.
 std::vector<std::byte> applied(const Trace& trace, std::vector<std::byte> content) {
   for (const Event& event : trace) {
-    const bool stores = event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
-    if (stores) std::memcpy(content.data() + event.at, &event.value, event.size);
+    if (is_store(event)) std::memcpy(content.data() + event.at, &event.value, event.size);
   }
   return content;
 }
@@ -49,7 +48,7 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
 void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
   std::vector<bool> noted(instance.memory().size() / line_bytes);
   for (const Event& event : trace) {
-    if (event.kind != Event::Kind::store && event.kind != Event::Kind::stream) continue;
+    if (!is_store(event)) continue;
     const auto line = static_cast<LineNumber>(event.at / line_bytes);
     if (noted[line]) continue;
     noted[line] = true;
@@ -57,8 +56,8 @@ void note_blocks(const Trace& trace, const Instance& instance, Blocks& blocks) {
   }
 }
 
-/// Behind the preload, unless it is a bulk load; of a mutant not before its place, up to which it
-/// leaves nothing that the original does not.
+/// After the preload, unless that is a bulk load. A mutant is not explored before the mutated place
+/// is met, because until then it leaves the same states as the original.
 std::uint32_t first_explored_event(const Program& program, const Recorder::Run& prologue,
                                    const Recorder::Run& main) {
   const std::size_t behind = prologue.trace.size();
@@ -71,11 +70,52 @@ std::uint32_t first_explored_event(const Program& program, const Recorder::Run& 
   return static_cast<std::uint32_t>(from);
 }
 
+/// Of the operations whose number is `first` or more, by number: those that begin after a cut
+/// never. Half of the time some of the next ones are among them, because what comes next after a
+/// recovery need not be of the kind that was cut.
+std::vector<bool> skipped_after(const Case& what, const CutState& cut, std::size_t first,
+                                std::size_t operations) {
+  std::vector<bool> skipped(operations, false);
+  for (const Event& event : cut.told) skipped[event.at] = true;
+  Rng rng(what.cut, 12);
+  const auto rest = static_cast<std::uint64_t>(std::ranges::count(skipped, false));
+  constexpr std::uint64_t most = 32;
+  std::uint64_t more = rest == 0 || rng.below(2) == 0 ? 0 : std::min(rest - 1, rng.below(most));
+  for (std::size_t i = first; i < operations && more > 0; ++i)
+    if (!skipped[i]) {
+      skipped[i] = true;
+      --more;
+    }
+  return skipped;
+}
+
+/// Makes one trace of both parts, and notes which of its events are explored. `recovers_from`: the
+/// event with which a recovery begins, if the run goes on after a cut.
+void join(const Case& what, Recorder::Run& prologue, Recorder::Run& main,
+          std::optional<std::uint32_t> recovers_from, Recorded& run) {
+  const auto behind = static_cast<std::uint32_t>(prologue.trace.size());
+  if (recovers_from) {
+    run.recovers_from = *recovers_from;
+    run.recovers_to = behind;
+  }
+  run.explored_from = recovers_from.value_or(first_explored_event(what.program, prologue, main));
+  if (what.subject.heap != HeapKind::pmdk) run.in_use_from = behind;
+  if (what.only_threads) run.explored_from = std::max(run.explored_from, behind);
+  run.trace = std::move(prologue.trace);
+  run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
+  if (what.mutation.kind == Mutation::Kind::none || what.domain != Domain::adr) return;
+  for (Deviation& deviation : main.deviations) {
+    deviation.at += behind;
+    prologue.deviations.push_back(deviation);
+  }
+  run.telling = find_lower_floors(run.trace, prologue.deviations);
+}
+
 /// One run while it is being recorded.
 class Recording {
  public:
-  Recording(const Case& what, Bench& bench)
-      : what_(what), bench_(bench), vocabulary_(what.program) {}
+  Recording(const Case& what, Workspace& workspace)
+      : what_(what), workspace_(workspace), vocabulary_(what.program) {}
 
   [[nodiscard]] Verdict run() {
     if (what_.cut == 0 ? start() : go_on()) {
@@ -85,7 +125,7 @@ class Recording {
     return std::move(verdict_);
   }
 
-  /// Of a run that has ended, and of which nothing else is wrong.
+  /// Asks the heap's oracle, if the run has ended and nothing else is wrong.
   void ask_heap(Verdict& verdict) {
     if (verdict.violation) verdict.violation->fails_without_loss = true;
     if (verdict.violation || verdict.run.hung || !instance_ || is_foreign()) return;
@@ -93,11 +133,11 @@ class Recording {
     const auto is_wrong = [](const Answer& answer) { return !answer.wrong.empty(); };
     if (std::ranges::any_of(verdict.run.answers, is_wrong)) return;  // which exploring tells
     {  // the run is repeated in the memory that its recovered instance is in
-      HeapOracle oracle(what_, bench_, vocabulary_, std::move(instance_), verdict.run);
+      HeapOracle oracle(what_, workspace_, vocabulary_, std::move(instance_), verdict.run);
       verdict.violation = oracle.ask(block_history_ ? &*block_history_ : nullptr);
       if (!oracle.wants_history()) return;
     }
-    Recording again(what_, bench_);
+    Recording again(what_, workspace_);
     again.block_history_.emplace();
     Verdict named = again.run();
     again.ask_heap(named);
@@ -114,9 +154,9 @@ class Recording {
     run.operations = number(what_.program);
     run.answers.resize(run.operations.size());
     if (!is_foreign())
-      std::ranges::copy(bench_.garbage(mix64(what_.program.universe) % 2 == 0),
-                        bench_.live().base());
-    auto made = start_new(what_.subject, vocabulary_, bench_.live());
+      std::ranges::copy(workspace_.garbage(mix64(what_.program.universe) % 2 == 0),
+                        workspace_.live().base());
+    auto made = start_new(what_.subject, vocabulary_, workspace_.live());
     if (!made) {
       verdict_.violation = Violation{
           .oracle = Oracle::creation, .what = made.error().line(), .fails_without_loss = true};
@@ -128,7 +168,7 @@ class Recording {
     return true;
   }
 
-  /// The sound program up to the cut, whose state is put where it was.
+  /// Runs the sound program up to the cut, and puts the state that the cut leaves into its memory.
   [[nodiscard]] bool go_on() {
     PERDURE_ASSERT(!is_foreign());
     Case uncut = what_;
@@ -136,10 +176,10 @@ class Recording {
     uncut.mutation = {};
     uncut.schedule = {.software = what_.schedule.software};
     Rng rng(what_.cut, 11);
-    // Now and then the pool is closed there instead: what an opening does differently is seen.
+    // One time in four the pool is closed there instead, because opening a closed pool differs.
     const bool closes = rng.below(4) == 0;
     if (closes) uncut.program.operations.resize(rng.below(uncut.program.operations.size() + 1));
-    Recording before(uncut, bench_);
+    Recording before(uncut, workspace_);
     before.asks_live_ = false;
     Verdict first = before.run();
     if (first.violation || first.run.hung || !before.instance_) {
@@ -148,9 +188,11 @@ class Recording {
     }
     if (closes) before.instance_->close();
     before.instance_.reset();
-    memory_ = bench_.live().span();
-    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}} : draw_first_cut(first.run);
-    if (closes) std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_told);
+    memory_ = workspace_.live().span();
+    cut_ = closes ? CutState{{memory_.begin(), memory_.end()}, {}}
+                  : draw_first_cut(what_, first.run, vocabulary_, workspace_);
+    if (closes)
+      std::ranges::copy_if(first.run.trace, std::back_inserter(cut_->told), is_call_or_return);
     Recorded& run = recorded();
     run.first_cut.reset(new FirstCut{first.run.trace, cut_->event, cut_->lines, closes});
     run.blocks = std::move(first.run.blocks);
@@ -162,37 +204,6 @@ class Recording {
     std::ranges::copy(cut_->content, memory_.begin());
     run.before = cut_->content;
     return true;
-  }
-
-  /// Any state, one of four times; else one in which recovery has something to mend.
-  [[nodiscard]] CutState draw_first_cut(const Recorded& run) {
-    constexpr std::uint16_t few_keys = 200;
-    const unsigned most_states = what_.program.keys <= few_keys ? 160 : 32;
-    Rng rng(what_.cut, 9);
-    if (rng.below(4) == 0)
-      return draw_cut(run, what_.domain, what_.program.threads, bench_.image(), rng);
-    return draw_cut_to_mend(
-        run, what_.domain, what_.program.threads, bench_.image(), most_states,
-        [&] { return recover_in_image(); }, what_.cut);
-  }
-  /// What a recovery of the sound program from the state in the image stores.
-  [[nodiscard]] Trace recover_in_image() {
-    Image& image = bench_.image();
-    Watch& watch = bench_.watch();
-    watch.mutate({});
-    watch.expect_keys(what_.program.keys);
-    Recovered recovered;
-    image.mark();
-    watch.record(true);
-    const Ending ending = watch.run([&] {
-      recovered = recover(what_.subject, vocabulary_, image.memory());
-      recovered.instance.reset();
-    });
-    Trace trace = watch.take_trace();
-    watch.record(false);
-    image.undo();
-    if (ending != Ending::returned) static_cast<void>(recovered.instance.release());
-    return trace;
   }
 
   void perform(Recorder& recorder, std::uint32_t operation) {
@@ -220,9 +231,9 @@ class Recording {
       if (cut_) {
         for (const Event& event : cut_->told)
           event.kind == Event::Kind::call ? recorder.called(event.at) : recorder.returned(event.at);
-        recovers_from_ = recorder.events();
+        recovers_from_ = static_cast<std::uint32_t>(recorder.events());
         // A structure may say that the pool is damaged, if that is in its contract.
-        instance_ = recover(what_.subject, vocabulary_, bench_.live()).instance;
+        instance_ = recover(what_.subject, vocabulary_, workspace_.live()).instance;
         if (instance_ && block_history_) note_blocks_of(std::nullopt);
         return;
       }
@@ -233,15 +244,16 @@ class Recording {
     });
   }
 
-  /// By all threads at once, the same trace goes on: the operations that have not begun.
+  /// By all threads at once: the operations that have not begun. The trace continues the
+  /// prologue's.
   [[nodiscard]] Recorder::Run together(const std::byte* explained) {
-    std::vector<bool> begun(recorded().operations.size(), false);
-    if (cut_)
-      for (const Event& event : cut_->told) begun[event.at] = true;
+    const std::size_t operations = recorded().operations.size();
+    const std::vector<bool> skipped =
+        cut_ ? skipped_after(what_, *cut_, first_explored(), operations)
+             : std::vector<bool>(operations, false);
     const unsigned threads = what_.program.threads;
-    // Behind a cut, half of the time: to wait for retired blocks is to end the recovery, too.
+    // After a cut only half of the time, because waiting for retired blocks also ends the recovery.
     const bool quiesces = threads == 1 && what_.cut % 2 == 0;
-    if (cut_) skip_some(begun);
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,
                        .schedule = what_.schedule,
@@ -249,28 +261,13 @@ class Recording {
                        .before = explained,
                        .last_group = prologue_.last_group});
     return recorder.run([&](unsigned thread) {
-      for (auto i = static_cast<std::uint32_t>(first_explored()); i < begun.size(); ++i)
-        if (recorded().operations[i].thread == thread && !begun[i]) {
+      for (auto i = static_cast<std::uint32_t>(first_explored()); i < operations; ++i)
+        if (recorded().operations[i].thread == thread && !skipped[i]) {
           perform(recorder, i);
           // Retired blocks are freed and used again, or a link to one would never be noticed.
           if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
         }
     });
-  }
-
-  /// Half of the time behind a cut: operations that have not begun never do, up to some one. What
-  /// is next after a recovery need not be of the kind that was cut.
-  void skip_some(std::vector<bool>& begun) const {
-    Rng rng(what_.cut, 12);
-    const auto rest = static_cast<std::uint64_t>(std::ranges::count(begun, false));
-    constexpr std::uint64_t most = 32;
-    std::uint64_t skipped =
-        rest == 0 || rng.below(2) == 0 ? 0 : std::min(rest - 1, rng.below(most));
-    for (std::size_t i = first_explored(); i < begun.size() && skipped > 0; ++i)
-      if (!begun[i]) {
-        begun[i] = true;
-        --skipped;
-      }
   }
 
   void finish() {
@@ -284,28 +281,9 @@ class Recording {
     for (const Trace* const part : {&prologue_.trace, &main.trace})
       if (instance_) note_blocks(*part, *instance_, run.blocks);
     if (run.hung) {
-      static_cast<void>(instance_.release());  // locks are held for ever: it cannot be destroyed
-      if (is_foreign()) close_copy(memory_.data());
+      let_go();  // locks are held for ever
     }
-    if (cut_) {
-      run.recovers_from = static_cast<std::uint32_t>(recovers_from_);
-      run.recovers_to = static_cast<std::uint32_t>(prologue_.trace.size());
-    }
-    run.explored_from = cut_ ? static_cast<std::uint32_t>(recovers_from_)
-                             : first_explored_event(what_.program, prologue_, main);
-    const std::size_t behind = prologue_.trace.size();
-    if (!is_foreign()) run.in_use_from = static_cast<std::uint32_t>(behind);
-    if (what_.only_threads)
-      run.explored_from = std::max(run.explored_from, static_cast<std::uint32_t>(behind));
-    run.trace = std::move(prologue_.trace);
-    run.trace.insert(run.trace.end(), main.trace.begin(), main.trace.end());
-    if (what_.mutation.kind != Mutation::Kind::none && what_.domain == Domain::adr) {
-      for (Deviation& deviation : main.deviations) {
-        deviation.at += behind;
-        prologue_.deviations.push_back(deviation);
-      }
-      run.telling = find_lower_floors(run.trace, prologue_.deviations);
-    }
+    join(what_, prologue_, main, recovers_from_, run);
     verdict_.work += prologue_.steps.count + main.steps.count;
     verdict_.steps = main.steps;
     verdict_.sites = std::move(prologue_.sites);
@@ -321,30 +299,34 @@ class Recording {
     Live live = ask_live(*instance_, recorded(), vocabulary_, what_.schedule.software);
     verdict_.work += live.steps;
     verdict_.violation = std::move(live.violation);
-    if (!live.hung) return;
+    if (live.hung) let_go();
+  }
+
+  /// Of an instance that cannot be destroyed.
+  void let_go() {
     static_cast<void>(instance_.release());
     if (is_foreign()) close_copy(memory_.data());
   }
 
   const Case& what_;
-  Bench& bench_;
+  Workspace& workspace_;
   bool asks_live_ = true;
   Vocabulary vocabulary_;
   std::optional<CutState> cut_;
   std::unique_ptr<Instance> instance_;
   std::optional<BlockHistory> block_history_;  ///< of the run, if it shall be noted
   std::span<std::byte> memory_;
-  std::size_t recovers_from_ = 0;  ///< event
+  std::optional<std::uint32_t> recovers_from_;  ///< event: the recovery begins, after a cut
   Recorder::Run prologue_;
   Verdict verdict_;
 };
 
 }  // namespace
 
-Verdict record(const Case& what, Bench& bench) {
+Verdict record(const Case& what, Workspace& workspace) {
   platform::Observer::offers_transactions = what.transactions;
   pm::configure_transactions(what.transactions ? pm::TransactionUse::on : pm::TransactionUse::off);
-  Recording recording(what, bench);
+  Recording recording(what, workspace);
   Verdict verdict = recording.run();
   recording.ask_heap(verdict);
   return verdict;

@@ -21,10 +21,6 @@ Event added_fence(unsigned thread) {
   return {Event::Kind::fence, static_cast<std::uint8_t>(thread), 0, 0, 0, nullptr};
 }
 
-bool is_fence(const Event& event) noexcept {
-  return event.kind == Event::Kind::fence || event.kind == Event::Kind::locked;
-}
-
 /// Writes the changed trace.
 class Writer {
  public:
@@ -157,10 +153,9 @@ std::vector<Advice> candidates(const Probe& probe, const Names& names, const Wro
   const auto flushes_line = [&](const Event& event) {
     return event.kind == Event::Kind::flush && event.at / line_bytes == line;
   };
-  Advice common{{Fix::Kind::flush_and_fence, store.pc}, store, {}, {}, {}, {}, {}, {}, {}};
+  Advice common{{Fix::Kind::flush_and_fence, store.pc}, store, {}, {}, {}, {}, {}, {}};
   if (to < trace.size()) {
     common.needed_by = trace[to];
-    common.needed_in = names.operation_of(wrong.run, to);
   }
   // All that the operation stored to the line since it flushed it last.
   const auto stored_until = [&, first = begin](std::uint32_t last) {
@@ -292,7 +287,7 @@ Recorded postponed(const Recorded& run, std::uint32_t first, std::uint32_t last)
     add(added_fence(store.thread), i + 1);
   }
   made.numbers.push_back(size);
-  // What lies behind moved by what was added.
+  // Later events moved by what was added.
   const auto moved = [&](std::uint32_t event) {
     return event > last    ? event + static_cast<std::uint32_t>(made.trace.size() - size)
            : event > first ? event - 1

@@ -27,11 +27,10 @@ struct Fix {
 /// A fix, and why it is one.
 struct Advice {
   Fix fix;
-  Event at{};                              ///< the flush or store
-  std::vector<Event> stores;               ///< that it makes durable, of one line, oldest first
-  std::optional<Event> fence;              ///< flush_before_fence: the first that it precedes
-  std::optional<Event> needed_by;          ///< the store or return that the loss is wrong after
-  std::optional<std::uint32_t> needed_in;  ///< operation
+  Event at{};                      ///< the flush or store
+  std::vector<Event> stores;       ///< that it makes durable, of one line, oldest first
+  std::optional<Event> fence;      ///< flush_before_fence: the first that it precedes
+  std::optional<Event> needed_by;  ///< the store or return that the loss is wrong after
   /// The program flushes the line itself, in the same operation, but only after `needed_by`.
   std::optional<Event> late_flush;
   /// The program has flushed the line, and fences only after `needed_by`.

@@ -98,14 +98,6 @@ std::optional<std::uint32_t> overtaker(const std::vector<LineState>& lines, std:
   return std::nullopt;
 }
 
-/// Operations in the order in which they were called in [from, to) of a trace.
-Events called_in(const Trace& trace, std::size_t from, std::size_t to) {
-  Events called;
-  for (std::size_t i = from; i < std::min(to, trace.size()); ++i)
-    if (trace[i].kind == Event::Kind::call) called.push_back(trace[i].at);
-  return called;
-}
-
 /// Of many operations the last ones, as the cut is near them. `open`: in flight.
 void tell_operations(std::string& text, const Events& called, const Events& open,
                      const Recorded& run, const Names& names) {
@@ -138,14 +130,8 @@ std::string cut_text(std::uint32_t event, const Trace& trace, const Recorded& ru
 }
 
 Names names_of(const Case& what, const Verdict& verdict, Places& places) {
-  std::vector<const void*> more;
-  const auto add = [&](const Trace& trace) {
-    for (const Event& event : trace)
-      if (event.pc != nullptr) more.push_back(event.pc);
-  };
-  if (verdict.violation) add(verdict.violation->recovery);
-  if (verdict.run.first_cut) add(verdict.run.first_cut->trace);
-  places.prepare(more);
+  if (verdict.violation) places.prepare(verdict.violation->recovery);
+  if (verdict.run.first_cut) places.prepare(verdict.run.first_cut->trace);
   return {what, verdict.run, places};
 }
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "crash/case.h"
 #include "crash/explanation.h"
 #include "crash/names.h"
 #include "crash/places.h"
-#include "crash/session.h"
 
 namespace perdure::crash {
 

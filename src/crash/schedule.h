@@ -3,7 +3,7 @@
 //
 // Two kinds are tried after the undisturbed one:
 //   - random priorities with a few changes (PCT: Burckhardt et al., ASPLOS 2010). The thread of the
-//     highest priority runs; at a change point the one that runs falls behind all others. Of n
+//     highest priority runs; at a change point the running one gets the lowest. Of n
 //     threads and k steps, a bug that takes d ordered steps shows with a chance of 1 / (n k^(d-1))
 //     or more.
 //   - depth-first, bounded in preemptions: those between a flush and the fence that follows it,
@@ -20,20 +20,19 @@
 namespace perdure::crash {
 
 struct Preemption {
-  /// In place of a thread: the one that runs falls behind all others, and the first of those goes
-  /// on.
+  /// In place of a thread: the running one gets the lowest priority, and the highest runs.
   static constexpr std::uint8_t demote = 0xff;
 
   std::uint64_t step;   ///< meetings of the run so far: atomic accesses, stores, flushes, fences
-  std::uint8_t thread;  ///< who goes on
+  std::uint8_t thread;  ///< that runs next
   friend bool operator==(const Preemption&, const Preemption&) = default;
 };
 
 struct Schedule {
   std::uint8_t first = 0;
   std::vector<Preemption> preemptions{};  ///< ascending steps
-  /// The threads, the highest priority first; empty: whoever ends or waits is followed by the next
-  /// number.
+  /// The threads, the highest priority first; empty: a thread that ends or waits is followed by the
+  /// next number.
   std::vector<std::uint8_t> order{};
   /// Bit t: every hardware transaction of thread t aborts, so that it takes the software path.
   std::uint8_t software = 0;
@@ -60,7 +59,7 @@ struct Steps {
 /// Where change points are drawn from.
 enum class Near : std::uint8_t { anything, flushes, locks };
 
-/// Mostly 1, now and then 16 to 64, and seldom more than a thousand.
+/// Mostly 1, one time in five 16 to 64, and seldom more than a thousand.
 [[nodiscard]] inline std::uint16_t draw_pauses(Rng& rng) {
   constexpr std::uint64_t seldom = 32;
   const std::uint64_t drawn = rng.below(seldom);
@@ -91,8 +90,8 @@ enum class Near : std::uint8_t { anything, flushes, locks };
 }
 
 /// Depth-first over schedules whose preemptions are all between a flush and its fence, at most
-/// `bound` of them. The next step of a path depends on the run so far, so whoever runs a schedule
-/// tells what it met.
+/// `bound` of them. The next step of a path depends on the run so far, so the caller reports what
+/// each schedule met.
 class DepthFirst {
  public:
   /// `steps`: of the undisturbed run. `rng` decides what is tried first.

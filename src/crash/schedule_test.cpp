@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "crash/session.h"
+#include "crash/search.h"
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
 
@@ -24,8 +24,8 @@ Runs runs_of(const Schedule& schedule, Steps* steps = nullptr) {
   for (std::uint8_t i = 0; i < 6; ++i)
     what.program.operations.push_back(
         {Action::insert, static_cast<std::uint8_t>(i % 3), i, 0, std::uint64_t{i} + 1});
-  Bench bench(what.subject.pool_bytes);
-  const Verdict verdict = record(what, bench);
+  Workspace workspace(what.subject.pool_bytes);
+  const Verdict verdict = record(what, workspace);
   if (steps != nullptr) *steps = verdict.steps;
   Runs runs;
   for (const Event& event : verdict.run.trace)

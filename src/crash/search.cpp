@@ -7,8 +7,8 @@
 #include "crash/ways.h"
 
 namespace perdure::crash {
-// Now and then the creation itself is explored, with a bulk load every other time. Half of the
-// programs are long, so that large leaves split, run empty and are used again.
+// One seed in eight explores the creation itself, one a bulk load. Half of the programs are long,
+// so that large leaves split, run empty and are used again.
 ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   ProgramPlan made{.key_kind = plan.key_kind,
                    .threads = plan.threads,
@@ -30,7 +30,7 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
 
 namespace {
 
-/// Whose transactions abort: nobody's as often as not, then any.
+/// The threads whose transactions abort: half of the time none, else any.
 std::uint8_t software_threads(const Plan& plan, Rng& rng) {
   return plan.transactions && rng.below(2) == 0 ? static_cast<std::uint8_t>(rng.below(256)) : 0;
 }
@@ -82,7 +82,7 @@ class Search {
   void bound_runs(double share) { share_ = share; }
 
   /// The program that the plan makes of the seed, under all its schedules. Returns the cost.
-  double program(const Plan& plan, Bench& bench, std::uint64_t seed);
+  double program(const Plan& plan, Workspace& workspace, std::uint64_t seed);
 
   [[nodiscard]] bool is_over() {
     summary_.seconds = now_seconds() - began_;
@@ -103,7 +103,7 @@ class Search {
   };
   struct Place {
     const Plan& plan;
-    Bench& bench;
+    Workspace& workspace;
     Draws& draws;
   };
   Steps one(Case what, const Place& place);
@@ -125,7 +125,7 @@ Steps Search::one(Case what, const Place& place) {
     run_end = std::min(run_end, now_seconds() + seconds_ * share_);
   else
     what.bounds.states = std::min(what.bounds.states, most_states_ - summary_.coverage.states);
-  Verdict verdict = explore(what, place.bench, [&] { return now_seconds() > run_end; });
+  Verdict verdict = explore(what, place.workspace, [&] { return now_seconds() > run_end; });
   cost_ += cost_of(what, place.plan, verdict);
   add(what, verdict, summary_);
   static_cast<void>(is_over());
@@ -145,7 +145,7 @@ void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, con
   static constexpr Near turns[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
   for (unsigned i = 0; i < of_each && !is_over(); ++i) {
     const auto depth = static_cast<unsigned>(2 + draws.schedules.below(plan.depth - 1));
-    // Who inserts where all do is met beside a change of structure, whatever it has flushed.
+    // In a crowd, threads meet beside changes of structure, wherever these have flushed.
     const Near near = plan.shape == Shape::crowded && i == 0 ? Near::locks : turns[i % 4];
     run(draw_schedule(steps, plan.threads, depth, near, draws.schedules));
   }
@@ -170,19 +170,19 @@ void Search::all_schedules(Case what, const Place& place) {
     some_schedules(what, at, plan.schedules / static_cast<unsigned>(places.size()), place);
 }
 
-double Search::program(const Plan& plan, Bench& bench, std::uint64_t seed) {
+double Search::program(const Plan& plan, Workspace& workspace, std::uint64_t seed) {
   cost_ = 0;
   Case what{plan.subject, {}, {}, plan.domain, plan.bounds, plan.mutation, plan.transactions};
   if (plan.shape == Shape::growing) {
     std::size_t events = 0;
-    what.program = draw_growth(plan, seed, bench, events);
+    what.program = draw_growth(plan, seed, workspace, events);
     cost_ += cost_of_pool(plan) + cost_of_events(events);
   } else {
     what.program = generate(program_plan(plan, seed));
   }
   ++summary_.programs;
   Draws draws{Rng(seed, 6), Rng(seed, 8), Rng(seed, 15)};
-  const Place place{plan, bench, draws};
+  const Place place{plan, workspace, draws};
   if (plan.cuts == 0) all_schedules(what, place);
   for (unsigned cut = 1; cut <= plan.cuts && !is_over(); ++cut) {
     what.cut = draw_cut_number(draws.schedules, cut);
@@ -193,18 +193,18 @@ double Search::program(const Plan& plan, Bench& bench, std::uint64_t seed) {
 
 }  // namespace
 
-Summary explore_many(const Plan& plan, Bench& bench, const Progress& progress) {
+Summary explore_many(const Plan& plan, Workspace& workspace, const Progress& progress) {
   Search search(plan, progress);
   for (std::uint64_t seed = plan.seed; !search.is_over(); ++seed)
-    static_cast<void>(search.program(plan, bench, seed));
+    static_cast<void>(search.program(plan, workspace, seed));
   return search.end();
 }
 
-// The next program is always that of the way that is farthest behind its share. The plan's own way
-// begins, with a few programs, because most defects show there at once; the others follow one after
-// the other, those with large shares first. Of those with small ones another is the first for
-// another seed: a short budget does not come to all of them.
-Summary explore_in_all_ways(const Plan& plan, Benches& benches, const Progress& progress) {
+// The next program belongs to the way that has used least of its share. The plan's own way begins
+// with a few programs, because most defects show there at once; the others follow, those with large
+// shares first. Which of those with small shares comes first depends on the seed, because a short
+// budget does not reach them all.
+Summary explore_in_all_ways(const Plan& plan, Workspaces& workspaces, const Progress& progress) {
   struct State {
     Plan plan;
     double share;
@@ -233,7 +233,7 @@ Summary explore_in_all_ways(const Plan& plan, Benches& benches, const Progress& 
     State& next = *std::ranges::min_element(ways, {}, &State::spent);
     search.bound_runs(&next == &ways.front() ? 1.0 / 8 : 1.0 / 24);
     const double cost =
-        search.program(next.plan, benches.of(next.plan.subject.pool_bytes), next.seed++);
+        search.program(next.plan, workspaces.of(next.plan.subject.pool_bytes), next.seed++);
     next.spent += cost / next.share;
   }
   return search.end();

@@ -9,10 +9,10 @@
 namespace perdure::crash {
 namespace {
 
-/// Whether only the oracles that are asked of some states found it.
+/// Whether only an oracle that judges some of the states found it.
 bool is_deep(const Violation& violation) {
   return !violation.recovery.empty() || !violation.continued.empty() ||
-         violation.oracle == Oracle::continued;
+         info_of(violation.oracle).is_of_few;
 }
 
 /// The first operation that was in flight at the cut, or the one that had just returned. Exploring
@@ -29,8 +29,8 @@ std::optional<Operation> culprit_of(const Verdict& verdict) {
 /// Explores cases with a bounded effort and accepts one in which the same oracle objects.
 class Trial {
  public:
-  Trial(const Violation& violation, Bench& bench, Deadline end)
-      : oracle_(violation.oracle), deep_(is_deep(violation)), bench_(bench), end_(end) {}
+  Trial(const Violation& violation, Workspace& workspace, Deadline end)
+      : oracle_(violation.oracle), deep_(is_deep(violation)), workspace_(workspace), end_(end) {}
 
   /// From now on states before this operation are passed over.
   void begin_at(std::optional<Operation> culprit) { culprit_ = culprit; }
@@ -51,7 +51,7 @@ class Trial {
     Case candidate = what;
     candidate.schedule = {.software = what.schedule.software, .pauses = what.schedule.pauses};
     Rng rng(1, 9);
-    const Verdict undisturbed = record(candidate, bench_);
+    const Verdict undisturbed = record(candidate, workspace_);
     if (undisturbed.violation) return false;
     const unsigned bound = what.schedule.preemptions.size() > 1 ? 2 : 1;
     DepthFirst schedules(undisturbed.steps, what.program.threads, bound, rng);
@@ -96,7 +96,7 @@ class Trial {
   [[nodiscard]] bool fails_until(const Case& what, Verdict& verdict, Deadline::duration most,
                                  Steps* steps = nullptr) {
     const Deadline stop_at = std::min(end_, std::chrono::steady_clock::now() + most);
-    Verdict tried = record(what, bench_);
+    Verdict tried = record(what, workspace_);
     Case bounded = what;
     // What recovery has not flushed is open from there to the end: few lines at a point tell.
     if (what.cut != 0 && !needs_all_) {
@@ -105,7 +105,7 @@ class Trial {
       bounded.bounds.recrash_states = std::min(what.bounds.recrash_states, 4U);
     }
     if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
-      tried.violation = Probe(bounded, bench_, stop_at, true).judge_all(tried.run, deep_);
+      tried.violation = Probe(bounded, workspace_, stop_at, true).judge_all(tried.run, deep_);
     if (steps != nullptr) *steps = tried.steps;
     if (!tried.violation || tried.violation->oracle != oracle_) return false;
     verdict = std::move(tried);
@@ -130,7 +130,7 @@ class Trial {
 
   Oracle oracle_;
   bool deep_;
-  Bench& bench_;
+  Workspace& workspace_;
   Deadline end_;
   std::optional<Operation> culprit_;
   bool needs_all_ = false;
@@ -195,10 +195,9 @@ void drop_cut(Case& best, Verdict& verdict, Trial& trial) {
 /// Leaves out what is called after the cut.
 void drop_the_rest(Case& best, Verdict& verdict, Trial& trial) {
   Case candidate = best;
-  const Trace& trace = verdict.run.trace;
   std::vector<bool> called(verdict.run.operations.size(), false);
-  for (std::size_t i = 0; i < std::min<std::size_t>(verdict.violation->event, trace.size()); ++i)
-    if (trace[i].kind == Event::Kind::call) called[trace[i].at] = true;
+  for (const std::uint32_t number : called_in(verdict.run.trace, 0, verdict.violation->event))
+    called[number] = true;
   std::size_t number = 1 + best.program.preload.size();
   std::erase_if(candidate.program.operations, [&](const Operation&) { return !called[number++]; });
   if (candidate.program.operations.size() == best.program.operations.size()) return;
@@ -206,10 +205,10 @@ void drop_the_rest(Case& best, Verdict& verdict, Trial& trial) {
 }
 
 /// Brings lost lines and stores back while the same state still violates.
-void drop_lines(const Case& best, Verdict& verdict, Bench& bench, double seconds) {
+void drop_lines(const Case& best, Verdict& verdict, Workspace& workspace, double seconds) {
   const Recorded& run = verdict.run;
   Violation& violation = *verdict.violation;
-  Probe probe(best, bench, deadline_after(seconds), !violation.recovery.empty());
+  Probe probe(best, workspace, deadline_after(seconds), !violation.recovery.empty());
   if (run.trace.empty()) return;
   if (const Events lost = lost_in(violation.lines); !lost.empty()) {
     const Events fewer = probe.fewest(run, violation.event, lost);
@@ -231,13 +230,13 @@ void drop_lines(const Case& best, Verdict& verdict, Bench& bench, double seconds
 
 }  // namespace
 
-Case shrink(const Case& failed, Verdict& verdict, Bench& bench, double seconds) {
+Case shrink(const Case& failed, Verdict& verdict, Workspace& workspace, double seconds) {
   Case best = failed;
   if (!verdict.violation) return best;
-  Trial trial(*verdict.violation, bench, deadline_after(seconds));
+  Trial trial(*verdict.violation, workspace, deadline_after(seconds));
   // The state that was found, without exploring; it may be of a large program.
   const Violation found = *verdict.violation;
-  Verdict first = try_state(best, bench, found.event, found.lines);
+  Verdict first = try_state(best, workspace, found.event, found.lines);
   const bool repeated = first.violation.has_value();
   if (repeated)
     verdict = std::move(first);
@@ -260,7 +259,7 @@ Case shrink(const Case& failed, Verdict& verdict, Bench& bench, double seconds) 
     drop_preemptions(best, verdict, trial);
     smaller = size() < before;
   }
-  drop_lines(best, verdict, bench, seconds);
+  drop_lines(best, verdict, workspace, seconds);
   return best;
 }
 

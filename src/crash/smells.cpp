@@ -12,39 +12,28 @@ using Key = std::tuple<Smell::Kind, const void*, Action>;
 
 void count_smells(const Recorded& run, unsigned threads, Image& image,
                   std::map<Key, std::uint64_t>& counts) {
-  image.load(run.before.data());
-  Persistency model(image, image.lines(), Domain::adr, threads);
   std::vector<Action> doing(threads, Action::create);
   std::vector<std::uint32_t> unflushed(image.lines(), 0);  // 1 + the last store's event
-  for (std::uint32_t i = 0; i < run.trace.size(); ++i) {
-    const Event& event = run.trace[i];
-    const LineNumber line = event.at / static_cast<std::uint32_t>(line_bytes);
+  for (TraceReplay replay(run, image, {.threads = threads}); !replay.at_end(); replay.step()) {
+    const Event& event = replay.next();
+    std::uint32_t& last_store = unflushed[event.at / line_bytes];
     const Action during = doing[event.thread];
     switch (event.kind) {
       case Event::Kind::store:
-        model.store(event.thread, event.at, event.size, event.value, i);
-        unflushed[line] = i + 1;
-        break;
-      case Event::Kind::stream:
-        model.stream(event.thread, event.at, event.value, i);
+        last_store = replay.at() + 1;
         break;
       case Event::Kind::flush:
-        if (unflushed[line] == 0) ++counts[{Smell::Kind::clean_line_flushed, event.pc, during}];
-        unflushed[line] = 0;
-        model.flush(event.thread, line, static_cast<Persistency::Flush>(event.size));
+        if (last_store == 0) ++counts[{Smell::Kind::clean_line_flushed, event.pc, during}];
+        last_store = 0;
         break;
       case Event::Kind::fence:
-        if (!model.has_work(event.thread)) ++counts[{Smell::Kind::empty_fence, event.pc, during}];
-        model.fence(event.thread);
-        break;
-      case Event::Kind::locked:
-        model.fence(event.thread);
+        if (!replay.model().has_work(event.thread))
+          ++counts[{Smell::Kind::empty_fence, event.pc, during}];
         break;
       case Event::Kind::call:
         doing[event.thread] = run.operations[event.at].action;
         break;
-      case Event::Kind::ret:
-      case Event::Kind::run:
+      default:
         break;
     }
   }
@@ -63,14 +52,14 @@ const char* name_of(Smell::Kind kind) noexcept {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::vector<Smell> find_smells(const Plan& plan, Bench& bench, Places& places) {
+std::vector<Smell> find_smells(const Plan& plan, Workspace& workspace, Places& places) {
   constexpr std::uint64_t programs = 20;
   std::map<Key, std::uint64_t> counts;
   for (std::uint64_t seed = plan.seed; seed < plan.seed + programs; ++seed) {
     Case what{plan.subject, {}, {}, plan.domain, plan.bounds, {}};
     what.program = generate(program_plan(plan, seed));
-    const Verdict verdict = record(what, bench);
-    if (!verdict.violation) count_smells(verdict.run, plan.threads, bench.image(), counts);
+    const Verdict verdict = record(what, workspace);
+    if (!verdict.violation) count_smells(verdict.run, plan.threads, workspace.image(), counts);
   }
   std::vector<const void*> pcs;
   for (const auto& [key, times] : counts) pcs.push_back(std::get<1>(key));

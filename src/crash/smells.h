@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "crash/places.h"
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::crash {
 
@@ -20,7 +20,8 @@ struct Smell {
 [[nodiscard]] const char* name_of(Smell::Kind kind) noexcept;
 
 /// Smells of a few runs of the plan, most frequent first.
-[[nodiscard]] std::vector<Smell> find_smells(const Plan& plan, Bench& bench, Places& places);
+[[nodiscard]] std::vector<Smell> find_smells(const Plan& plan, Workspace& workspace,
+                                             Places& places);
 [[nodiscard]] std::string tell(const std::vector<Smell>& smells);
 [[nodiscard]] nlohmann::ordered_json json_of(const std::vector<Smell>& smells);
 

@@ -46,6 +46,46 @@ namespace {
 constexpr std::uint64_t small_node = 4;
 constexpr std::uint64_t most_of_a_table = 64;
 
+std::vector<Heap::Extent> live_blocks(const Pool& pool) {
+  const Heap& heap = pool.heap();
+  std::vector<Heap::Extent> live;
+  constexpr std::uint64_t smallest = size_classes::smallest_step;
+  for (std::uint64_t at = 0; at < pool.bytes();) {
+    const Heap::Extent block = heap.block_at(at);
+    if (block.offset == at && heap.is_live(at)) live.push_back(block);
+    at = block.bytes == 0 ? at + smallest : block.offset + block.bytes;
+  }
+  return live;
+}
+
+/// A quarter of the pool is free, and of every size that lives there, and of twice the largest,
+/// many blocks could be had: more than any one change of structure takes.
+bool has_plenty(const Pool& pool) {
+  constexpr std::uint64_t many = 16;
+  const Heap& heap = pool.heap();
+  const HeapUsage usage = heap.usage();
+  if (usage.free_bytes() < usage.capacity_bytes / 4) return false;
+  std::set<std::uint64_t> sizes;
+  for (const Heap::Extent& block : live_blocks(pool)) sizes.insert(block.bytes);
+  if (sizes.empty()) return false;
+  sizes.insert(std::min<std::uint64_t>(2 * *sizes.rbegin(), Heap::max_block_bytes));
+  return std::ranges::all_of(sizes,
+                             [&](std::uint64_t bytes) { return heap.room_for(bytes) >= many; });
+}
+
+/// Empty, or what the heap says against a refusal; it had refused `before` calls when the operation
+/// began. An index may remember for a while that the heap was full.
+std::string refused_without_reason(const Pool& pool, std::uint64_t before, bool is_new) {
+  const std::uint64_t refusals = pool.heap().refusals();
+  if (refusals != 0 && (refusals != before || !has_plenty(pool))) return {};
+  const HeapUsage usage = pool.heap().usage();
+  const std::string room = std::to_string(usage.free_bytes()) + " of " +
+                           std::to_string(usage.capacity_bytes) + " bytes are free";
+  if (refusals != 0) return " without asking the heap, which has room: " + room;
+  return std::string(", although the heap has refused nobody since the pool was ") +
+         (is_new ? "created" : "opened") + " (" + room + ")";
+}
+
 template <class Keys>
 class IndexInstance final : public Instance {
  public:
@@ -164,15 +204,7 @@ class IndexInstance final : public Instance {
   }
   [[nodiscard]] HeapUsage usage() const override { return pool_->heap().usage(); }
   [[nodiscard]] std::vector<Heap::Extent> live_extents() const override {
-    const Heap& heap = pool_->heap();
-    std::vector<Heap::Extent> live;
-    constexpr std::uint64_t smallest = size_classes::smallest_step;
-    for (std::uint64_t at = 0; at < pool_->bytes();) {
-      const Heap::Extent block = heap.block_at(at);
-      if (block.offset == at && heap.is_live(at)) live.push_back(block);
-      at = block.bytes == 0 ? at + smallest : block.offset + block.bytes;
-    }
-    return live;
+    return live_blocks(*pool_);
   }
   [[nodiscard]] bool is_recovering() const override { return pool_->is_recovering(); }
   [[nodiscard]] std::span<std::byte> memory() const override {
@@ -228,7 +260,7 @@ class IndexInstance final : public Instance {
   }
 
   /// Empty, or why `out_of_space` was no right answer; the heap had refused `refusals_before` calls
-  /// when the operation began. An index may remember for a while that the heap was full.
+  /// when the operation began.
   [[nodiscard]] std::string refused_wrongly(const Operation& operation,
                                             std::uint64_t refusals_before) const {
     constexpr std::uint64_t most_threads = 8;  // whose changes a count may not have yet
@@ -240,33 +272,8 @@ class IndexInstance final : public Instance {
       return who + " came to out_of_space, and it adds nothing";
     const std::uint64_t most = index_->most_records();
     if (most != ~std::uint64_t{0} && index_->size() + most_threads >= most) return {};
-    const Heap& heap = pool_->heap();
-    const std::uint64_t refusals = heap.refusals();
-    if (refusals == 0)
-      return who +
-             " came to out_of_space, although the heap has refused nobody since the pool was " +
-             (is_new_ ? "created" : "opened") + " (" + std::to_string(heap.usage().free_bytes()) +
-             " of " + std::to_string(heap.usage().capacity_bytes) + " bytes are free)";
-    if (refusals != refusals_before) return {};
-    return has_plenty() ? who + " came to out_of_space without asking the heap, which has room: " +
-                              std::to_string(heap.usage().free_bytes()) + " of " +
-                              std::to_string(heap.usage().capacity_bytes) + " bytes are free"
-                        : std::string();
-  }
-
-  /// A quarter of the pool is free, and of every size that lives there, and of twice the largest,
-  /// many blocks could be had: more than any one change of structure takes.
-  [[nodiscard]] bool has_plenty() const {
-    constexpr std::uint64_t many = 16;
-    const Heap& heap = pool_->heap();
-    const HeapUsage usage = heap.usage();
-    if (usage.free_bytes() < usage.capacity_bytes / 4) return false;
-    std::set<std::uint64_t> sizes;
-    for (const Heap::Extent& block : live_extents()) sizes.insert(block.bytes);
-    if (sizes.empty()) return false;
-    sizes.insert(std::min<std::uint64_t>(2 * *sizes.rbegin(), Heap::max_block_bytes));
-    return std::ranges::all_of(sizes,
-                               [&](std::uint64_t bytes) { return heap.room_for(bytes) >= many; });
+    const std::string why = refused_without_reason(*pool_, refusals_before, is_new_);
+    return why.empty() ? why : who + " came to out_of_space" + why;
   }
 
   [[nodiscard]] static std::string show_key(typename Keys::Key key) {

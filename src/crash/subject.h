@@ -28,8 +28,8 @@ class Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// An answer that cannot be right whatever came before says so in `wrong`: so does a refusal for
-  /// which the heap gave no reason.
+  /// `wrong` tells of an answer that no history explains, and of a refusal for which the heap gave
+  /// no reason.
   [[nodiscard]] virtual Answer perform(const Operation& operation) = 0;
   /// Every key's stamp (`absent` where there is none) by scan, or by lookups where the index has no
   /// order. Empty, or what is wrong with the answer in itself: an unknown key, a torn value.
@@ -42,16 +42,16 @@ class Instance {
   /// Empty, or what is wrong with the index's own count where `contents` found `stamps`.
   [[nodiscard]] virtual std::string count_wrongly(std::span<const std::uint64_t> stamps) const = 0;
   virtual void quiesce() = 0;
-  /// Puts the index away and closes the pool; nothing else is asked of it afterwards.
+  /// Destroys the index and closes the pool; afterwards the instance is only destroyed.
   virtual void close() = 0;
   [[nodiscard]] virtual HeapUsage usage() const = 0;
   /// The heap's live blocks, ascending; none where it does not know them one by one. Slow.
   [[nodiscard]] virtual std::vector<Heap::Extent> live_extents() const = 0;
-  /// True while an index that serves before its recovery has ended goes on recovering.
+  /// True while the index serves operations and still recovers.
   [[nodiscard]] virtual bool is_recovering() const = 0;
   /// Where the pool is mapped.
   [[nodiscard]] virtual std::span<std::byte> memory() const = 0;
-  /// The block of the heap that the byte at `offset` lies in.
+  /// The heap's block that holds the byte at `offset`.
   [[nodiscard]] virtual Heap::Extent block_at(std::uint64_t offset) const = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "crash/trace.h"
 
+#include <algorithm>
+
 #include "core/rng.h"
 
 namespace perdure::crash {
@@ -8,6 +10,13 @@ const char* name_of(Event::Kind kind) noexcept {
   static constexpr const char* names[] = {"store",  "stream", "flush", "fence",
                                           "locked", "call",   "ret",   "run"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+std::vector<std::uint32_t> called_in(const Trace& trace, std::size_t from, std::size_t to) {
+  std::vector<std::uint32_t> called;
+  for (std::size_t i = from; i < std::min(to, trace.size()); ++i)
+    if (trace[i].kind == Event::Kind::call) called.push_back(trace[i].at);
+  return called;
 }
 
 std::uint64_t digest(const Trace& trace) noexcept {

@@ -33,7 +33,22 @@ struct Event {
 };
 [[nodiscard]] const char* name_of(Event::Kind kind) noexcept;
 
+[[nodiscard]] inline bool is_store(const Event& event) noexcept {
+  return event.kind == Event::Kind::store || event.kind == Event::Kind::stream;
+}
+/// Also a locked instruction.
+[[nodiscard]] inline bool is_fence(const Event& event) noexcept {
+  return event.kind == Event::Kind::fence || event.kind == Event::Kind::locked;
+}
+[[nodiscard]] inline bool is_call_or_return(const Event& event) noexcept {
+  return event.kind == Event::Kind::call || event.kind == Event::Kind::ret;
+}
+
 using Trace = std::vector<Event>;
+
+/// The operations that are called in [from, to) of a trace, in this order.
+[[nodiscard]] std::vector<std::uint32_t> called_in(const Trace& trace, std::size_t from,
+                                                   std::size_t to);
 
 /// Digest of a trace, without the addresses of code: the same on every machine.
 [[nodiscard]] std::uint64_t digest(const Trace& trace) noexcept;

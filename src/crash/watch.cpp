@@ -226,7 +226,7 @@ void Watch::mapped(const void* base, std::size_t bytes) {
   source_.add(Event::Kind::fence, 0, 0, 0, nullptr);
 }
 
-// Whatever lies there next is none of the pool.
+// Memory that is mapped there later is not part of the pool.
 void Watch::unmapped(const void*) {
   if (!copies_) return;
   if (recording_) source_.settle();

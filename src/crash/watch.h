@@ -1,5 +1,5 @@
-// Watch: follows code that works on a crash state: every line it changes is saved for `undo`, every
-// line it reads first may still be decided, and it is stopped when it hangs or faults.
+// Watch: follows code that works on a crash state. Lines are saved for `undo` before they change,
+// their contents may be decided when they are first read, and code that hangs or faults is stopped.
 #pragma once
 
 #include <csetjmp>
@@ -29,7 +29,7 @@ class Watch final : public platform::Observer {
   explicit Watch(Image& image, bool copies = false);
   ~Watch() override;
 
-  /// Runs `work` under watch. What it leaves behind when it is stopped is leaked on purpose: its
+  /// Runs `work` under watch. What it owns when it is stopped is leaked on purpose, because its
   /// stack cannot be unwound.
   template <class Work>
   [[nodiscard]] Ending run(Work&& work) {
@@ -45,9 +45,9 @@ class Watch final : public platform::Observer {
     Bytes bytes;
   };
   /// Calls `meet(line, bytes)` before any of these bytes of a line is first read, with those that
-  /// are, until `ask_no_more`. A byte that is stored to is asked for no longer.
+  /// are, until `ask_no_more`. A byte that was stored to no longer counts.
   void ask_for(const std::vector<Asked>& lines, std::function<void(LineNumber, Bytes)> meet);
-  /// Of a line that is asked for: the bytes that were stored to before anything read them.
+  /// Of a line given to `ask_for`: the bytes that were stored to before they were read.
   [[nodiscard]] Bytes overwritten(LineNumber line) const { return overwritten_[line]; }
   void ask_no_more();
   /// Records stores, flushes and fences of the next runs into `trace`.
@@ -57,7 +57,7 @@ class Watch final : public platform::Observer {
 
   /// Of all runs so far: what they have cost, by no clock.
   [[nodiscard]] std::uint64_t all_steps() const noexcept { return all_steps_; }
-  /// A run asks for each of so many keys.
+  /// A run looks up so many keys.
   void expect_keys(std::uint64_t keys) noexcept { most_steps_ = most_steps_for(keys); }
   static constexpr std::uint64_t most_pauses = 20'000;
   /// Seconds of wall clock for one run: a guard against loops that no hook sees, so far above what
@@ -116,8 +116,8 @@ class Watch final : public platform::Observer {
   const std::byte* copy_ = nullptr;
   bool recording_ = false;
   bool asking_ = false;
-  std::vector<Bytes> unmet_;        ///< of those asked for, by line
-  std::vector<Bytes> overwritten_;  ///< of those asked for, by line
+  std::vector<Bytes> unmet_;        ///< of those in `asked_`, by line
+  std::vector<Bytes> overwritten_;  ///< of those in `asked_`, by line
   std::vector<Asked> asked_;
   std::function<void(LineNumber, Bytes)> meet_;
   std::vector<std::pair<const void*, std::size_t>> early_;  ///< flushed before `mapped`

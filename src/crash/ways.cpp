@@ -8,7 +8,7 @@
 namespace perdure::crash {
 namespace {
 
-/// Of pools that are meant to be full, in chunks beside what the empty index has.
+/// Of pools that are to run full, in chunks besides those of the empty index.
 constexpr unsigned most_room = 3;
 constexpr std::size_t chunks_of_a_small_program = 6;
 /// A stretch of the slab heap's is two chunks of 64 KiB from 128 chunks on.
@@ -18,7 +18,7 @@ bool has_chosen(const Plan& plan, const std::string& option) {
   return std::ranges::find(plan.chosen.options, option) != plan.chosen.options.end();
 }
 
-/// Two ways that make the same of a plan are one.
+/// Two ways that make the same plan count once.
 auto shape_of(const Plan& plan) {
   std::string options;
   for (const auto& [name, value] : plan.subject.options.choices())
@@ -28,8 +28,8 @@ auto shape_of(const Plan& plan) {
                     std::move(options));
 }
 
-/// Large programs are recorded in full and looked at here and there: a way that takes the whole
-/// budget for one program finds less than many programs do.
+/// Large programs are recorded in full, but only some of their points are explored: many programs
+/// find more than one that takes the whole budget.
 void bound(const Way& way, Plan& plan) {
   const bool large = way.large_trees || way.room || way.large_pool || way.dense ||
                      way.shape != Shape::mixed || way.nodes == Nodes::fallback;
@@ -38,7 +38,7 @@ void bound(const Way& way, Plan& plan) {
   plan.schedules = large ? 2 : 3;
   plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);
   if (!large) return;
-  // Of a crowd the live instance tells most, and other schedules more than other states.
+  // In crowds the live instance shows most defects, and schedules show more than states.
   if (way.shape == Shape::crowded) plan.schedules = 6;
   plan.bounds.points = way.shape == Shape::crowded ? 12 : 48;
   plan.bounds.product = std::min<std::uint64_t>(plan.bounds.product, 16);
@@ -48,11 +48,11 @@ void bound(const Way& way, Plan& plan) {
 
 }  // namespace
 
-// Many short programs, then also long ones: what frees a block and uses it again needs many tries,
-// what fills a large leaf many operations. What the release of a lock shows too early only another
-// thread can see, and what the repair of a cut forgets only what is done behind it. How far the
-// heap has handed out memory matters to recovery only where one durable mark stands for several
-// chunks. And a reorganisation that finds no room for what it makes does something else.
+// Many short programs and some long ones: the reuse of freed blocks needs many tries, a large leaf
+// many operations. What a lock's release publishes too early only another thread can see; what a
+// recovery forgets to make durable shows only after it. The heap's high-water mark matters to
+// recovery only where one durable mark stands for several chunks. And a reorganisation takes
+// another path when it finds no room.
 std::vector<Share> ways_of(unsigned threads, HeapKind heap) {
   const unsigned t = threads;
   const bool several = t > 1;
@@ -62,7 +62,7 @@ std::vector<Share> ways_of(unsigned threads, HeapKind heap) {
       {{.threads = t, .shape = Shape::growing}, 3},
   };
   if (several) ways.push_back({{.threads = t, .shape = Shape::crowded}, 6});
-  // To open a pool of libpmemobj takes milliseconds: few keys, and no recovery to go on from.
+  // libpmemobj takes milliseconds to open a pool: few keys, and no program goes on after a cut.
   if (heap != HeapKind::slab) return ways;
   const auto add = [&](Way way, unsigned share) {
     way.threads = t;
@@ -139,7 +139,7 @@ Plan Planner::plan_in(const Way& way) {
     if (!chosen.pool) changed.subject.pool_bytes = large_pool_bytes;
     if (!chosen.preload) changed.preload = 0;  // it would take most of the chunks that are needed
   }
-  // Whatever is done with a pool takes as long as it is large, and small programs leave it empty.
+  // Work on a pool takes time in proportion to its size, and small programs leave it empty.
   const bool small = way.cut && way.shape == Shape::mixed && !way.large_trees;
   if (small && way.nodes == Nodes::small && changed.subject.heap == HeapKind::slab && !chosen.pool)
     changed.subject.pool_bytes =

@@ -1,14 +1,13 @@
-// Ways: what an index is tried in. A defect that one way cannot show, whatever its seed, another
-// one does: behind a recovery, in a pool that runs full, where nodes have the size that they have
-// in use, where many threads insert at one place. The exploration and the mutations draw from the
-// same ways.
+// Ways: the settings in which an index is explored. Each shows defects that the others cannot, with
+// any seed: after a recovery, in a pool that runs full, with nodes of the default size, with many
+// threads that insert at one place. Explorations and mutations draw from the same ways.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <vector>
 
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::crash {
 
@@ -19,27 +18,27 @@ enum class Nodes : std::uint8_t {
   fallback,  ///< as they are by default
 };
 
-/// Not 0: cuts of a program, each a place of its own, and a state of its own there.
+/// First cuts that are drawn for one program, each at another place and in another state.
 inline constexpr unsigned cuts_of_a_program = 4;
 
 struct Way {
   unsigned threads = 1;
   bool long_programs = false;  ///< half of the programs are
-  bool cut = false;            ///< behind a cut and the recovery from it
+  bool cut = false;            ///< the program goes on after a cut and a recovery
   bool large_pool = false;     ///< whose heap takes its chunks by stretches
-  /// Many records, of which a recovery that goes on beside the operations does not soon come to an
-  /// end, and few operations.
+  /// Many records and few operations, so that a recovery that runs beside the operations is still
+  /// running when they end.
   bool dense = false;
-  bool reuse = false;        ///< what is emptied before the cut is filled behind it
-  bool large_trees = false;  ///< parts of which are kept from one reorganisation to the next
-  /// Trees larger than the pool, which has so many chunks beside the empty index.
+  bool reuse = false;        ///< what is emptied before the cut is filled after it
+  bool large_trees = false;  ///< so that a reorganisation keeps parts of them
+  /// Trees larger than the pool, which has this many chunks besides those of the empty index.
   std::optional<unsigned> room{};
   Nodes nodes = Nodes::small;
   Shape shape = Shape::mixed;
   friend bool operator==(const Way&, const Way&) = default;
 };
 
-/// A way and how much of the time it gets, in proportion to the others; 0: mutants only.
+/// A way and its share of the time, in proportion to the others; 0: only for mutants.
 struct Share {
   Way way;
   unsigned share;

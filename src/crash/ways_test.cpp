@@ -84,8 +84,8 @@ TEST(WaysTest, OneThreadThatIsChosenStaysAlone) {
 TEST(WaysTest, EveryWayHasItsShareOfAShortBudget) {
   Plan plan = plan_of("lbtree", 1);
   plan.most_states = 60'000;
-  Benches benches(HeapKind::slab);
-  const Summary summary = explore_in_all_ways(plan, benches, [](const Summary&) {});
+  Workspaces workspaces(HeapKind::slab);
+  const Summary summary = explore_in_all_ways(plan, workspaces, [](const Summary&) {});
   EXPECT_FALSE(summary.violation.has_value()) << summary.violation->what;
   EXPECT_GE(summary.programs, all_plans(plan).size());
 }
@@ -96,14 +96,14 @@ TEST(GrowthTest, OperationsBeginShortlyBeforeOneThatDoesMoreThanAnyBefore) {
   plan.keys = 600;
   plan.operations = 16;
   plan.subject.options.set("inner_entries", 15);
-  Bench bench(plan.subject.pool_bytes);
+  Workspace workspace(plan.subject.pool_bytes);
   std::set<std::size_t> begins;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::size_t events = 0;
-    const Program program = draw_growth(plan, seed, bench, events);
+    const Program program = draw_growth(plan, seed, workspace, events);
     begins.insert(program.preload.size());
     Case what{plan.subject, program, {}, plan.domain, plan.bounds, {}};
-    const Verdict verdict = record(what, bench);
+    const Verdict verdict = record(what, workspace);
     ASSERT_FALSE(verdict.violation.has_value()) << verdict.violation->what;
     // Some insertion among the first operations leaves a longer trace than all of the preload.
     std::size_t called = 0;

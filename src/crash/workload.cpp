@@ -22,7 +22,7 @@ constexpr std::array<Style, 8> styles = {{{{60, 10, 5, 5, 15, 5}, false, false},
                                           {{0, 0, 0, 100, 0, 0}, false, true},
                                           {{100, 0, 0, 0, 0, 0}, false, true}}};
 constexpr std::size_t changing_structure = 2;
-// By turns, where blocks are to be used again: whoever still leads to them is found out.
+// In turn, where blocks are to be reused, so that a stale link to one shows.
 constexpr std::size_t emptying = 6;
 constexpr std::size_t filling = 7;
 
@@ -234,8 +234,8 @@ class ByteFamily {
     for (std::uint64_t length = rng.below(40); length > 0; --length) stem_ += letter();
     members_.push_back(stem_);
   }
-  /// A member, cut anywhere and gone on with: paths are shared to any length and fork everywhere,
-  /// at few bytes. Now and then with a long tail, which the next ones share.
+  /// A member, cut anywhere and continued, so that prefixes of any length are shared and fork at
+  /// few bytes. Sometimes with a long tail, which the next ones share.
   [[nodiscard]] const std::string& relative() {
     std::string key = members_[rng_.below(members_.size())];
     key.resize(rng_.below(key.size() + 1));
@@ -245,10 +245,9 @@ class ByteFamily {
     members_.push_back(std::move(key));
     return members_.back();
   }
-  /// The next of those behind one stem that differ in one byte: many fill a node there, few come
-  /// and go with one.
+  /// The next of the siblings that share a stem and differ in one byte: many of them fill a node.
   [[nodiscard]] std::string sibling() {
-    if (++next_ % 256 == 0) move_away();  // all bytes were had
+    if (++next_ % 256 == 0) move_away();  // all bytes are used
     std::string key = stem_ + static_cast<char>(next_);
     if (rng_.below(4) == 0) key += letter();
     return key;

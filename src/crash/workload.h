@@ -1,7 +1,7 @@
 // What an explored run does: operations on a small universe of keys, made from a seed.
 //
 // Keys are numbers here, their place in the universe's order, and values are stamps, each used
-// once: so whatever a recovered index holds can be traced to the operation that put it there.
+// once. So each value that a recovered index holds can be traced to the operation that wrote it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Answer {
     std::uint64_t stamp;
   };
   std::vector<Found> found;  ///< a scan's
-  std::string wrong{};       ///< what cannot be right whatever the order: an unknown key or value
+  std::string wrong{};       ///< what no order explains: an unknown key or value
 };
 
 struct Program {

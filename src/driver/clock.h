@@ -48,8 +48,6 @@ class Clock {
     return static_cast<Ticks>(seconds * ticks_per_second_);
   }
 
-  /// True when readings come from the time stamp counter.
-  [[nodiscard]] bool uses_counter() const noexcept { return counter_; }
   [[nodiscard]] double ticks_per_second() const noexcept { return ticks_per_second_; }
 
   [[nodiscard]] static std::uint64_t monotonic_ns() noexcept {

@@ -36,7 +36,7 @@ Result<void> concurrent(Fault fault, Check&& check) {
   return check(*bed.value());
 }
 
-/// In one of so many runs: whether threads come into each other's way is chance.
+/// In one of several runs, because it is chance whether threads collide.
 template <class Check>
 bool is_caught(Fault fault, Check&& check) {
   constexpr std::uint64_t most_runs = 20;

@@ -55,8 +55,8 @@ struct PlatformDescription {
 /// What contradicts what in a description whose fields are each in range. Errors: bad_input.
 [[nodiscard]] Result<void> check_platform(const PlatformDescription& description);
 
-/// 16 hexadecimal digits over all values: equal for platforms that behave equally, whatever their
-/// names and sources.
+/// 16 hexadecimal digits over all values: equal for platforms that behave equally, independent of
+/// their names and sources.
 [[nodiscard]] std::string fingerprint_of(const Platform& platform);
 
 [[nodiscard]] const char* name_of(PersistenceDomain domain) noexcept;

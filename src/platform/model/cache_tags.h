@@ -21,7 +21,7 @@ __extension__ using Wide = unsigned __int128;
 class CacheTags {
  public:
   static constexpr std::uint64_t dirty_bit = 1;      ///< differs from memory
-  static constexpr std::uint64_t exclusive_bit = 2;  ///< may be written without asking anybody
+  static constexpr std::uint64_t exclusive_bit = 2;  ///< may be written without a request
   static constexpr std::uint64_t flag_bits = dirty_bit | exclusive_bit;
 
   /// What left the cache. `valid` false: nothing did.
@@ -82,7 +82,7 @@ class CacheTags {
   [[nodiscard]] LineAddress next_victim(LineAddress line) const noexcept {
     return tags_[first_of(line) + ways_ - 1] >> 2;
   }
-  /// Brings the line's set into the cache of the machine that simulates.
+  /// Prefetches the line's set into the host's cache.
   void prefetch_on_host(LineAddress line) const noexcept {
     const std::uint64_t* const set = &tags_[first_of(line)];
     for (unsigned way = 0; way < ways_; way += 8) __builtin_prefetch(set + way, 1);
@@ -119,12 +119,6 @@ class CacheTags {
   void clear_flags(LineAddress line, std::uint64_t flags) noexcept {
     const Place place = find(line);
     if (place.way != ways_) tags_[place.first + place.way] &= ~flags;
-  }
-
-  [[nodiscard]] std::uint64_t count_dirty() const noexcept {
-    std::uint64_t count = 0;
-    for (const std::uint64_t tag : tags_) count += tag != nothing && (tag & dirty_bit) != 0 ? 1 : 0;
-    return count;
   }
 
  private:

@@ -136,7 +136,7 @@ ChannelWrite PmChannel::write(LineAddress line, Time at) {
   }
   last_drained_ = drained;
   drained_.push(drained);
-  // Only the last few of the lines in order are at the controller; the others are on their way.
+  // Only the last few of the lines in order are at the controller; the others are in transit.
   const Time accepted = std::max(entered, durable_.oldest());
   durable_.push(drained);
   return {accepted, drained};
@@ -171,7 +171,7 @@ ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
     if (!served || one.waited + one.latency > answer.waited + answer.latency) answer = one;
     served = true;
   }
-  // Its place is behind those whose turn came first.
+  // Its place is after those whose turn came first.
   if (!served && last_read_end_ > at + hit_latency_)
     answer.waited = last_read_end_ - at - hit_latency_;
   return note_read(answer, at, true);

@@ -90,9 +90,9 @@ class Channel {
   virtual void write_directory(LineAddress line, Time at) = 0;
   /// `demand` false: a prefetch; those of a stream are sent together and do not compete.
   virtual ChannelRead read(LineAddress line, Time at, bool demand) = 0;
-  /// A flush of a line that no cache holds reads its directory bits, which no buffer answers for.
+  /// A flush of a line that no cache holds reads its directory bits from the media.
   virtual ChannelRead read_directory(LineAddress line, Time at) { return read(line, at, true); }
-  /// The same for a streaming store: a buffer answers, and it keeps nobody waiting but the bus.
+  /// The same for a streaming store: a buffer answers, so only the bus is occupied.
   virtual Time claim(LineAddress /*line*/, Time at) { return at; }
   /// Lets everything that still competes go to the DIMM.
   virtual void settle() {}
@@ -126,7 +126,7 @@ class DramChannel final : public Channel {
   Server reads_, writes_;  ///< of the bus, likewise
   std::vector<Bank> banks_;
   TimeRing drained_;
-  /// Lines that wait to be written, by address: what comes to one of them joins it.
+  /// Lines that wait to be written, by address: a store to one of them joins it.
   struct Pending {
     LineAddress line = ~LineAddress{0};
     Time until = 0;

@@ -20,8 +20,8 @@ struct WindowEntry {
   Time TimeSplit::*head = &TimeSplit::media;
 };
 
-/// First in, first out, over a power of two of slots; never grows. What is asked at every access
-/// lies apart from the slots.
+/// First in, first out, over a power of two of slots; never grows. What every access reads lies
+/// apart from the slots.
 class Window {
  public:
   explicit Window(std::size_t capacity) : slots_(std::bit_ceil(capacity + 2)) {}
@@ -65,7 +65,7 @@ struct FillBuffer {
   Time free = 0;  ///< the buffer takes another
 };
 
-/// Lines under way. How many there are with the same low bits says at once that one is not.
+/// Lines that are being fetched. A count per low bits shows at once that a line is not.
 class FillBuffers {
  public:
   explicit FillBuffers(std::size_t count) : buffers_(count) {
@@ -103,8 +103,8 @@ class FillBuffers {
   std::vector<FillBuffer> buffers_;
 };
 
-/// One ascending or descending run of lines within a 4 KiB page, which is kept apart: all pages are
-/// looked through at every miss.
+/// One ascending or descending run of lines within a 4 KiB page. The page's number is kept apart,
+/// because all pages are searched at every miss.
 struct Stream {
   LineAddress last = 0;
   LineAddress ahead = 0;  ///< furthest line fetched
@@ -165,14 +165,14 @@ struct alignas(64) CoreState {
   TimeRing store_misses;  ///< ends of the last ones
   TimeRing write_backs;   ///< when the last lines sent left their write queue
   Time accepted = 0;      ///< when all lines sent so far are accepted
-  /// Flushed lines that are still on their way in, in order of time. They are sent when the clock
-  /// gets there: a line sent ahead of time would keep those of other cores waiting for it.
+  /// Flushed lines that are still being fetched, in order of time. They are sent when the clock
+  /// gets there, because a line sent ahead of time would delay those of other cores.
   std::vector<LaterFlush> later_flushes;
   unsigned later_flush_count = 0;
   static constexpr unsigned stream_count = 16;
   std::array<std::uint64_t, stream_count> stream_pages;
   std::array<Stream, stream_count> streams;
-  std::uint32_t long_streams = 0;  ///< bit per stream that may go on in the next page
+  std::uint32_t long_streams = 0;  ///< bit per stream that may continue in the next page
   unsigned next_stream = 0;
   unsigned next_prefetch = 0;
   Time recent_wait = 0;  ///< queueing of the last line fetched; long waits hold prefetches back

@@ -49,7 +49,7 @@ class Holders {
     const Slot& slot = slots_[find(line)];
     return slot.line == line ? slot.cores : CoreSet{};
   }
-  /// Brings the line's slot into the cache of the machine that simulates.
+  /// Prefetches the line's slot into the host's cache.
   void prefetch_on_host(LineAddress line) const noexcept {
     __builtin_prefetch(&slots_[start(line)], 1);
   }

@@ -6,8 +6,8 @@
 
 namespace perdure::platform {
 
-// Each asks everything first and then does it, and calls nothing that is not inline: whatever is
-// not the simplest case is left to `load` and `store`.
+// Each function checks everything before it changes anything, and calls only inline functions: all
+// but the simplest case is left to `load` and `store`.
 [[gnu::always_inline]] inline bool Machine::load_from_l1(unsigned core, std::uint64_t line,
                                                          Time ready, Time& done) noexcept {
   State& s = *state_;

@@ -202,7 +202,7 @@ void Machine::State::warm(const Touch& touch) noexcept {
     own.l2.touch(line, flags);
   own.l1.remove(line);
   insert_l1(core, line, writes ? both : flags & CacheTags::exclusive_bit);
-  // A longer run's caches also hold what nobody asked for, and fewer dirty lines for it.
+  // A longer run's caches also hold prefetched lines, and therefore fewer dirty ones.
   if (streamer || (adjacent_line && missed)) run_prefetchers(core, line, 0, missed, true);
 }
 

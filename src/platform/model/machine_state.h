@@ -88,7 +88,7 @@ struct Machine::State {
   CacheTags::Victim put_in_l2(unsigned physical, LineAddress line, std::uint64_t flags) noexcept;
   void insert_l2(unsigned core, LineAddress line, std::uint64_t flags);
   void evict_to_memory(unsigned core, LineAddress line);
-  /// One line on its way to memory; waits while too many of this core are.
+  /// Writes one line to memory; waits while too many lines of this core are being written.
   void send_line(unsigned core, LineAddress line, Time at, bool streamed, bool partial);
   /// Flushed lines whose time has come, or all of them.
   void send_later_flushes(unsigned core, Time until);
@@ -102,7 +102,7 @@ struct Machine::State {
   bool prefetch_line(unsigned core, LineAddress line, Time at, bool quietly);
   void drain_combining(unsigned core, WriteCombining& buffer);
   void drain_all_combining(unsigned core);
-  /// A line on its way out keeps its next version waiting, the longer the more were sent since.
+  /// A line that is being written delays its next version, the longer the more were sent since.
   void wait_for_streamed(unsigned core, LineAddress line);
 
   /// An access that moves tags only: no time, no traffic.

@@ -1,4 +1,4 @@
-// PageTable: what each physical page is, and which of its lines a remote core has asked for.
+// PageTable: what each physical page is, and which of its lines a remote core has requested.
 #pragma once
 
 #include <array>

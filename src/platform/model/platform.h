@@ -34,7 +34,7 @@ struct CoreParameters {
   unsigned outstanding_write_backs = 18;  ///< flushed or streamed lines not yet accepted, per core
   double access_cycles = 0.5;             ///< issue of one load or store that hits L1
   double stream_extra_ns = 28;  ///< write-combining buffer to the mesh, beyond a flushed line
-  double stream_again_ns = 30;  ///< a line on its way out keeps the next version of it waiting
+  double stream_again_ns = 30;  ///< a line that is being written delays its next version
   double snoop_ns = 25;         ///< asking another core of the socket, beyond the LLC
   double flush_cycles = 4;
   double stream_cycles = 4;
@@ -78,7 +78,7 @@ struct DramParameters {
   double turnaround_ns = 2.2;   ///< of the bus, for a read among writes
   double write_accept_ns = 57;  ///< flushed line to the acceptance by the controller
   unsigned write_queue_lines = 48;
-  double write_hold_ns = 160;  ///< line-fill buffer held by a line on its way out
+  double write_hold_ns = 160;  ///< a line that is being written holds its line-fill buffer
   double read_hold_ns = 0;     ///< line-fill buffer held by a line that is there already
 };
 
@@ -98,7 +98,7 @@ struct PmParameters {
   unsigned competing_write_lines = 64;  ///< of those that wait for room; the rest keep order
   unsigned durable_queue_lines = 8;     ///< of them, at the controller: what ADR saves (WPQ)
   unsigned read_queue_lines = 56;
-  double write_hold_ns = 318;     ///< line-fill buffer held by a line on its way out
+  double write_hold_ns = 318;     ///< a line that is being written holds its line-fill buffer
   double media_read_ns = 36.6;    ///< between two XPLine reads
   double media_write_ns = 105.5;  ///< between two XPLine writes
   double partition_read_ns = 23;  ///< of the time that reads and writes share

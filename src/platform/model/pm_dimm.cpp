@@ -57,7 +57,7 @@ Time PmDimm::stall_of_wear(XpLine line, MemoryCounters& counters) {
   if (ablation_.no_wear_levelling) return 0;
   Wear& slot = wear_[mix64(line) % wear_slots];
   if (slot.line != line) {
-    // A line that is written now and then loses its slot to one that is written all the time.
+    // A line that is written rarely loses its slot to one that is written all the time.
     if (slot.writes > 1) {
       slot.writes -= 2;
       return 0;
@@ -83,7 +83,7 @@ Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
   }
   counters.media_write_bytes += xpline_bytes;
   pieces_out_ += static_cast<unsigned>(std::popcount(entries_[at].pieces));
-  // The DIMM's own tables are written too: one XPLine in so many.
+  // The DIMM writes its own tables, too: one XPLine for every `writes_per_table_write`.
   if (++media_writes_ % parameters_.writes_per_table_write == 0) {
     counters.media_write_bytes += xpline_bytes;
     occupancy += media_write_;
@@ -127,7 +127,7 @@ Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bo
   Time taken = at;
   std::size_t at_entry = find(xpline);
   if (at_entry != absent && complete(entries_[at_entry])) {
-    // A whole line is on its way to the media already: the new bytes start the next version.
+    // A whole line is already being written to the media: the new bytes start the next version.
     taken = write_out(at_entry, at, counters);
     at_entry = absent;
   }

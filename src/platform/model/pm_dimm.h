@@ -31,13 +31,13 @@ class PmDimm {
   Time write_directory(LineAddress line, Time at, MemoryCounters& counters);
 
   struct Read {
-    Time waited = 0;   ///< for the media or behind other requests
+    Time waited = 0;   ///< for the media or for other requests
     bool hit = false;  ///< served by a buffer
     bool address_hit = true;
   };
   /// A 64 B read. Idle latencies are the caller's to add, by `hit` and `address_hit`.
   Read read(LineAddress line, Time at, MemoryCounters& counters);
-  /// The same from the media, whatever the buffers hold.
+  /// The same from the media, even where a buffer holds the line.
   Read read_media(LineAddress line, Time at, MemoryCounters& counters);
 
   /// Pieces in the write buffer.

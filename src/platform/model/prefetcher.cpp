@@ -55,7 +55,7 @@ void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, b
       if (candidate.direction != 0 &&
           c.stream_pages[i] + static_cast<std::uint64_t>(candidate.direction) == page &&
           (candidate.direction > 0 ? line - candidate.last : candidate.last - line) <= 4) {
-        c.stream_pages[i] = page;  // the run goes on in the next page
+        c.stream_pages[i] = page;  // the run continues in the next page
         candidate.last = candidate.direction > 0 ? line - 1 : line + 1;
         at_stream = i;
       }
@@ -92,7 +92,7 @@ void Machine::State::run_prefetchers(unsigned core, LineAddress line, Time at, b
         (stream->run < next_page_run ||
          (direction > 0 ? candidate & 63 : 63 - (candidate & 63)) >= next_page_lines))
       break;
-    // A stream that finds the queue full goes on later from where it was: it leaves no holes.
+    // A stream that finds the queue full continues later where it stopped: it leaves no holes.
     if (!prefetch_line(core, candidate, at, quietly)) break;
     next = candidate;
   }

@@ -10,9 +10,9 @@
 
 namespace perdure::platform {
 
-/// Requests come nearly in the order of time: a core whose loads depend on one another asks for
-/// moments up to microseconds ahead. The last idle intervals are remembered, so that a request
-/// for later keeps no earlier one waiting.
+/// Requests come nearly in the order of time: a core whose loads depend on one another reserves
+/// times up to microseconds ahead. The last idle intervals are remembered, so that a late
+/// reservation delays no earlier request.
 class Server {
  public:
   /// Takes the server for `occupancy`, no earlier than `from`; returns when it starts.
@@ -81,7 +81,7 @@ class Server {
     if (before && after) {
       if (count_ == remembered) {
         drop_oldest();
-        if (i == 0) {  // it was the oldest: what lies behind the request remains
+        if (i == 0) {  // it was the oldest: the time after the request remains
           insert(0, {to, idle.to});
           return;
         }

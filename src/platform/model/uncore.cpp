@@ -134,7 +134,7 @@ Taken Uncore::take(std::vector<PrivateCaches>& cores, unsigned core, LineAddress
       dirty = cores[other].l2.remove(line).dirty || dirty;
       holders.remove(line, other);
     });
-  } else if (!others.several()) {  // else nobody has it exclusive or dirty (U2)
+  } else if (!others.several()) {  // else no core has it exclusive or dirty (U2)
     others.for_each([&](unsigned other) {
       for (CacheTags* cache : {&cores[other].l1, &cores[other].l2}) {
         const std::uint64_t flags = cache->flags(line);
@@ -318,11 +318,6 @@ CacheTags::Victim Uncore::Leaving::pass(CacheTags::Victim victim, Rng& rng) noex
   }
   std::swap(victim.line, lines[rng.below(lines.size())]);
   return victim;
-}
-
-bool Uncore::in_any_llc(LineAddress line) const noexcept {
-  return std::any_of(llc_.begin(), llc_.end(),
-                     [line](const CacheTags& cache) { return cache.holds(line); });
 }
 
 void Uncore::add_to(Counters& counters) const {

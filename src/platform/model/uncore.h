@@ -31,7 +31,7 @@ struct PrivateCaches {
   unsigned threads = 0;
 };
 
-/// A line as it comes to a core, and what became of its copies.
+/// A line as it reaches a core, and what became of its copies.
 struct Taken {
   bool exclusive = false;
   bool dirty = false;              ///< came from a cache that had not written it back
@@ -48,7 +48,7 @@ struct Taken {
 struct Fetch {
   Time done = 0;
   Time waited = 0;  ///< of it, queueing
-  Time hold = 0;    ///< so much later the line-fill buffer is free
+  Time hold = 0;    ///< until the line-fill buffer is free, after the line has arrived
   Where where = Where::memory;
   Taken taken{};
 };
@@ -62,19 +62,19 @@ class Uncore {
   /// Brings a line to a core's L2; `writes`: no one else may keep it. The caller inserts the tags.
   Fetch fetch(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at,
               bool writes, bool demand = true);
-  /// Takes the right to write from everybody else; the core has the line.
+  /// Takes the right to write from all other cores; the core has the line.
   Fetch upgrade(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line, Time at);
   /// Takes the line out of all caches (or only cleans it); returns whether anybody had it, dirty.
   CacheTags::Victim flush(std::vector<PrivateCaches>& cores, LineAddress line, bool keep);
-  /// A flush of a line that no cache holds must still ask its home for the directory bits, which
-  /// are read from the media; such requests queue per line.
+  /// A flush of a line that no cache holds still reads the directory bits at its home, from the
+  /// media; these reads queue per line.
   Time ask_home(unsigned socket, LineAddress line, Time at);
   /// When the home answers a streaming store of a line that no cache holds: its directory bits
-  /// come out of a buffer of the DIMM, and keep nobody else waiting.
+  /// come out of a buffer of the DIMM, and delay no other request.
   [[nodiscard]] Time claim(unsigned socket, LineAddress line, Time at);
   /// A line goes from a socket to its memory; returns what became of it.
   ChannelWrite write_back(unsigned socket, LineAddress line, Time at, Time extra);
-  /// How long a line on its way to memory holds its line-fill buffer.
+  /// How long a line that is written to memory holds its line-fill buffer.
   [[nodiscard]] Time write_hold(LineAddress line);
   /// Bytes of a partly filled write-combining buffer: the controller must read the rest.
   ChannelWrite write_partial(unsigned socket, LineAddress line, Time at, Time extra);
@@ -85,7 +85,7 @@ class Uncore {
   Taken take(std::vector<PrivateCaches>& cores, unsigned core, LineAddress line,
              bool writes) noexcept;
 
-  /// Brings what a fetch of the line will look at into the cache of the machine that simulates.
+  /// Prefetches what a fetch of the line will look at into the host's cache.
   void prefetch_on_host(LineAddress line) const noexcept {
     holders.prefetch_on_host(line);
     for (const CacheTags& cache : llc_)
@@ -98,7 +98,6 @@ class Uncore {
   void add_to(Counters& counters) const;
   void settle();
   [[nodiscard]] bool conserves() const;
-  [[nodiscard]] bool in_any_llc(LineAddress line) const noexcept;
 
  private:
   struct Answer {
@@ -117,9 +116,9 @@ class Uncore {
   Divisor pm_interleave_, pm_dimms_, dram_interleave_, dram_channels_;
   std::vector<CacheTags> llc_;
   Rng llc_rng_;
-  /// Dirty lines on their way out of an LLC, whose slices are not in step: each leaves by lot.
-  /// While one long run of lines comes in, they keep their order.
-  /// They are in no cache any more: whoever wants one meanwhile fetches it from memory.
+  /// Dirty lines that an LLC writes back. Its slices do so in no common order, so one is drawn each
+  /// time; while one long run of lines comes in, they keep their order.
+  /// They are in no cache any more: a core that needs one fetches it from memory.
   struct Leaving {
     void note_filled(LineAddress line) noexcept;
     CacheTags::Victim pass(CacheTags::Victim victim, Rng& rng) noexcept;

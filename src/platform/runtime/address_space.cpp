@@ -33,7 +33,7 @@ PhysicalAddress AddressSpace::first_touch(std::uintptr_t host) {
   PageHome home = ordinary_;
   const auto* at = reinterpret_cast<const std::byte*>(page << page_bits);
   for (const Region& region : regions_) {
-    // A region may begin inside a page: whoever touches the page first has then the region's home.
+    // A region may begin inside a page, which then has the region's home from its first touch on.
     const auto base = reinterpret_cast<std::uintptr_t>(region.base) >> page_bits;
     if (page < base || at >= region.base + region.bytes) continue;
     physical = region.first_page + static_cast<std::uint32_t>(page - base);

@@ -31,7 +31,7 @@ class AddressSpace {
       return first_touch(reinterpret_cast<std::uintptr_t>(address));
     return physical;
   }
-  /// 0: nobody has touched the page.
+  /// 0: the page has not been touched.
   [[nodiscard]] PhysicalAddress translate_touched(const void* address) const noexcept {
     const auto host = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t page = host >> page_bits;

@@ -7,8 +7,8 @@
 // E1  an access that reaches shared parts of the machine is made by the thread with the smallest
 //     clock (M1). One that does not may run ahead of the others by at most `lookahead`, so that no
 //     loop, however well cached, keeps the rest from running.
-// E2  between the return of a hook and the access it speaks of nothing else runs, but for an object
-//     that is copied: the compiler announces the store, then the load, and then does both.
+// E2  between the return of a hook and its access nothing else runs, except for a copied object:
+//     the compiler announces the store, then the load, and then does both.
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ struct Engine {
   void locked(SimulatedThread& thread, const void* address, std::size_t bytes, const void* site);
 
   /// To be called when something that it looks at has changed: hooks of accesses are passed over
-  /// while the model is off and nobody else can run, as when one thread loads an index.
+  /// while the model is off and no other thread can run, as when one thread loads an index.
   void choose_hooks() noexcept;
 
   /// With the model off: before an atomic operation, so that a loop that waits for another thread
@@ -91,10 +91,10 @@ struct Engine {
   [[nodiscard]] static bool stays_in_line(const void* address, std::size_t bytes) noexcept {
     return (reinterpret_cast<std::uintptr_t>(address) & line_mask) + bytes <= line_mask + 1;
   }
-  // What nearly every access is, without a call. False: nothing has happened.
+  // Nearly every access, without a call. False: nothing has happened.
   bool load_quickly(SimulatedThread& thread, const void* address, unsigned bytes);
   bool store_quickly(SimulatedThread& thread, const void* address);
-  // Every access, whatever it takes.
+  // Every access, by the slow path.
   void load_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes);
   void store_otherwise(SimulatedThread& thread, const void* address, std::size_t bytes,
                        const void* site);

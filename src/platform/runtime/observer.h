@@ -43,16 +43,16 @@ class Observer {
   }
 
   // The hooks' fast path, which the observer installed decides about.
-  /// False: nobody wants to know of a plain access here.
+  /// False: a plain access here is not reported.
   [[nodiscard, gnu::always_inline]] static bool is_hooked(const void* address) noexcept {
     return hooked_.window.holds(address);
   }
-  /// False: nor of an atomic one.
+  /// False: an atomic access here is not reported.
   [[nodiscard, gnu::always_inline]] static bool is_hooked_atomic(const void* address) noexcept {
     return hooked_.window.holds(address) || hooked_.window.all_atomics;
   }
-  /// True for a load that needed no more than counting, which is done. `within_line`: it is known
-  /// not to cross the end of a line.
+  /// True for a load that only had to be counted, which is done. `within_line`: it is known not to
+  /// cross the end of a line.
   template <bool within_line = false>
   [[nodiscard, gnu::always_inline]] static bool is_quiet(const void* address,
                                                          std::size_t bytes) noexcept {
@@ -86,7 +86,7 @@ class Observer {
   virtual void unmapped(const void* base) = 0;
 
   // A hardware transaction, if `offers_transactions`: begin returns a status word, at once or after
-  // an abort; `frame` is the stack pointer that perdure_transaction_resume goes on at.
+  // an abort; `frame` is the stack pointer at which perdure_transaction_resume continues.
   virtual std::uint32_t transaction_begin(std::byte* frame, const std::byte* caller_frame) = 0;
   virtual void transaction_commit(const void* pc) = 0;
   virtual void transaction_abort() = 0;
@@ -98,8 +98,8 @@ class Observer {
   static bool offers_transactions;
 
  protected:
-  /// While installed: so many loads need no more than counting before `read` and `atomic` are
-  /// called for one again. `told_bytes`: of each line of the window, which begins one, the bytes
+  /// While installed: this many loads are only counted before `read` or `atomic` is called for one
+  /// again. `told_bytes`: of each line of the window, which begins one, the bytes
   /// whose every load must be told, a bit each; one line more than the window has is readable.
   static void hush(std::uint64_t loads, const std::uint64_t* told_bytes) noexcept {
     hooked_.quiet_loads = loads;
@@ -128,7 +128,7 @@ class Observer {
     return (told[1] & touched >> (line_bytes - from)) != 0;
   }
 
-  /// Of more than a line; asks for whole lines.
+  /// For more than a line; checks whole lines.
   [[nodiscard]] static bool is_told_within(std::uintptr_t at, std::size_t bytes) noexcept;
 
   Window window_;

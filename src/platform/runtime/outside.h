@@ -2,7 +2,7 @@
 // or the guard, because pools are prepared and recovered there. An observer that is installed comes
 // before everything else; it never is while simulated threads run.
 //
-// Most accesses lie outside the observer's window, and cost no more than to find that out.
+// Most accesses lie outside the observer's window and cost only that check.
 #pragma once
 
 #include <cstddef>

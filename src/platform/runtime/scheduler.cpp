@@ -25,7 +25,7 @@ using boost::context::detail::transfer_t;
 
 constexpr std::size_t stack_guard_bytes = 4096;
 
-// A stack with a page before it that nobody may touch. The system's own would be as large as the
+// A stack with an inaccessible page before it. The system's own would be as large as the
 // shell's limit says, and where it lies would follow from that.
 std::byte* new_stack(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes + stack_guard_bytes, PROT_READ | PROT_WRITE,
@@ -166,7 +166,7 @@ struct FiberEntry {
     SimulatedThread& self = *current;
     engine.scheduler.call_job(self);
     engine.scheduler.finish(self);
-    std::abort();  // nobody comes back to a fiber that has ended
+    std::abort();  // an ended fiber is never resumed
   }
 };
 

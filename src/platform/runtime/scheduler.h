@@ -83,7 +83,7 @@ class Scheduler {
   std::uint64_t events_made_ = 0;
   std::vector<std::unique_ptr<SimulatedThread>> threads_;
   const std::function<void(unsigned)>* job_ = nullptr;
-  SimulatedThread root_;  ///< whoever called `run`
+  SimulatedThread root_;  ///< the caller of `run`
 };
 
 }  // namespace perdure::platform::runtime

@@ -1,4 +1,4 @@
-// SimulatedThread: one thread of the simulation, whatever carries it.
+// SimulatedThread: one thread of the simulation, independent of its carrier.
 #pragma once
 
 #include <emmintrin.h>
@@ -58,7 +58,7 @@ class IncompleteLoads {
   static std::uintptr_t pool_base;
 
  private:
-  static constexpr std::uint64_t window = 4096;  ///< how far behind a pointer its object reaches
+  static constexpr std::uint64_t window = 4096;  ///< how far beyond a pointer its object reaches
   static constexpr unsigned count = 8;
   struct Recent {
     std::uint64_t value = 0;

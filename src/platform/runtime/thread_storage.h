@@ -2,8 +2,8 @@
 // that thread to all code that keeps state per thread (libpmemobj, malloc, errno), and the next is
 // reached by a jump instead of a wake-up by the system.
 //
-// On x86-64 all of it hangs on the base of segment fs. The system keeps the base with the OS thread
-// that runs, whatever its value.
+// On x86-64 all of it is addressed from the base of segment fs. The system keeps any value of the
+// base with the OS thread that runs.
 #pragma once
 
 #include <asm/prctl.h>

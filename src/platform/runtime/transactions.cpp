@@ -234,7 +234,7 @@ void Transactions::leave_lines(unsigned thread, Transaction& transaction) noexce
   transaction.lines.clear();
 }
 
-// Undoes whoever else has the line; the table may have moved afterwards.
+// Undoes all other transactions that have the line; the table may have moved afterwards.
 void Transactions::undo_others(SimulatedThread& thread, std::uint64_t number, bool readers_too) {
   if (!lines_.may_hold(number)) return;
   const LineTable::Line* found = lines_.find(number);

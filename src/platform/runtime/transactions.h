@@ -2,7 +2,8 @@
 //
 // A transaction keeps the lines it has read and written, and the old bytes of every store. An
 // access of another thread that conflicts undoes it at once (the requester wins, as with Intel's
-// RTM); its thread goes on at its `transaction_begin`, which then returns the status of the abort.
+// RTM); its thread continues at its `transaction_begin`, which then returns the status of the
+// abort.
 //
 // T1  a line in the table has a reader or a writer that is not undone; a thread whose transaction
 //     is undone has no line there.
@@ -57,7 +58,7 @@ struct Transaction {
   std::uint32_t depth = 1;
   bool undone = false;
   AbortCause cause = AbortCause::other;
-  std::byte* frame = nullptr;    ///< stack pointer to go on at
+  std::byte* frame = nullptr;    ///< stack pointer to continue at
   std::vector<std::byte> stack;  ///< the bytes from `frame` up
   std::vector<Undo> undo;
   std::vector<std::byte> old_bytes;
@@ -81,7 +82,7 @@ class LineTable {
   static constexpr std::uint32_t no_writer = ~std::uint32_t{0};
 
   LineTable() : slots_(std::size_t{1} << 10) {}
-  /// False: nobody has the line. True: perhaps somebody has.
+  /// False: no transaction has the line. True: one may have it.
   [[nodiscard]] bool may_hold(std::uint64_t number) const noexcept {
     return lines_at_[number % lines_at_.size()] != 0;
   }
@@ -107,10 +108,10 @@ class Transactions {
   /// A transaction is under way somewhere.
   [[nodiscard]] bool any() const noexcept { return under_way_ != 0; }
 
-  /// `frame`: the stack pointer to go on at after an abort. Returns `started`.
+  /// `frame`: the stack pointer to continue at after an abort. Returns `started`.
   std::uint32_t begin(SimulatedThread& thread, std::byte* frame, const std::byte* caller_frame);
   void commit(SimulatedThread& thread);
-  /// Undoes the thread's own transaction and goes on at its begin.
+  /// Undoes the thread's own transaction and continues at its begin.
   [[noreturn]] void abort(SimulatedThread& thread, AbortCause cause);
   /// For what no transaction survives (flush, system call); nothing outside one.
   void forbid(SimulatedThread& thread, AbortCause cause) {
@@ -120,7 +121,7 @@ class Transactions {
   void on_load(SimulatedThread& thread, const void* address);
   void on_store(SimulatedThread& thread, const void* address, std::size_t bytes);
   // True when `on_load` or `on_store` would change nothing. A thread that has a line as its reader
-  // or writer need not look for others: whoever came to it later would have undone the thread.
+  // or writer need not look for others: a later access of theirs would have undone the thread.
   [[nodiscard]] bool ignore_load(const SimulatedThread& thread, const void* address) const noexcept;
   [[nodiscard]] bool ignore_store(const SimulatedThread& thread,
                                   const void* address) const noexcept;
@@ -129,7 +130,7 @@ class Transactions {
     remember(*thread.transaction, thread, address, bytes);
   }
 
-  /// The thread runs again: goes on at its begin if it was undone meanwhile.
+  /// The thread runs again: continues at its begin if it was undone meanwhile.
   void after_switch(SimulatedThread& thread) {
     if (thread.transaction->undone) resume(thread);
   }
