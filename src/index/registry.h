@@ -118,7 +118,7 @@ struct IndexInfo {
   bool ordered = true;       ///< scans work
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
   bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
-  std::vector<IndexOption> options;
+  std::vector<IndexOption> options{};
 
   /// Makes an empty index. Null where the kind of key is not offered.
   Result<std::unique_ptr<IntegerIndex>> (*create_integer)(const IndexPlace&) = nullptr;

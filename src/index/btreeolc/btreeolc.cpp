@@ -145,8 +145,6 @@ PERDURE_REGISTER_INDEX(btreeolc,
                            .name = "btreeolc",
                            .title = "B+-tree with optimistic lock coupling (volatile)",
                            .index_class = IndexClass::in_memory,
-                           .ordered = true,
-                           .verifiable = true,
                            .options = {{.name = "inner_entries",
                                         .description = "separators an inner node holds; 15 make it"
                                                        " 256 bytes",

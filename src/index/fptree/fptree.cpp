@@ -33,14 +33,10 @@ FpTree<Keys>::FpTree(const IndexPlace& place, std::uint64_t head)
 template <class Keys>
 auto FpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
   const auto entries = static_cast<unsigned>(place.options.get("leaf_entries"));
-  Result<std::uint64_t> head = LeafList<Keys>::create_head(*place.pool, entries);
+  const auto head = create_rooted(
+      place, root_kind<Keys>(), {entries}, {"the first leaf", leaf_bytes(entries)},
+      [&](std::uint64_t offset) { LeafList<Keys>::format_head(*place.pool, offset, entries); });
   if (!head) return head.error();
-  Result<void> rooted =
-      create_index_root(*place.pool, place.root_name, root_kind<Keys>(), {entries, 0, 0}, *head);
-  if (!rooted) {
-    place.pool->heap().free(*head, leaf_bytes(entries));
-    return rooted.error();
-  }
   return std::unique_ptr<OrderedIndex<Keys>>(new FpTree(place, *head));
 }
 
@@ -193,19 +189,19 @@ void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) cons
 }
 
 template <class Keys>
-Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
+Outcome FpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!store_.within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
-  return with_room(*epochs_, [&] { return try_write(key, value, intent); });
+  return with_room(*epochs_, [&] { return try_put(key, value, kind); });
 }
 
 template <class Keys>
-Outcome FpTree<Keys>::try_write(Key key, Value value, Intent intent) {
+Outcome FpTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
   Locked at = lock_leaf(key, hash);
   Leaf& leaf = *at.leaf;
   unsigned old = at.slot;
-  if (old != no_slot ? intent == Intent::insert : intent == Intent::update) {
+  if (old != no_slot ? kind == Put::insert : kind == Put::update) {
     leaf.lock.unlock_unchanged();
     return old != no_slot ? Outcome::exists : Outcome::not_found;
   }

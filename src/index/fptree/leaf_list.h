@@ -19,8 +19,8 @@
 
 namespace perdure::fptree {
 
-/// An empty leaf, unlocked, in a reserved block. No flush.
-[[nodiscard]] Leaf& format_leaf(Pool& pool, const Reservation& block, unsigned entries) noexcept;
+/// An empty leaf, unlocked, in a reserved block at `offset`. No flush.
+[[nodiscard]] Leaf& format_leaf(Pool& pool, std::uint64_t offset, unsigned entries) noexcept;
 
 template <class Keys>
 class LeafList {
@@ -46,8 +46,8 @@ class LeafList {
     return next == null_offset ? nullptr : pool_.at<Leaf>(next);
   }
 
-  /// Makes the first leaf of a new list; it is published. Errors: out_of_space.
-  [[nodiscard]] static Result<std::uint64_t> create_head(Pool& pool, unsigned entries);
+  /// Makes the first leaf of a new list in a reserved block, and flushes it.
+  static void format_head(Pool& pool, std::uint64_t offset, unsigned entries) noexcept;
 
   /// Makes the draft's record durable in a free slot, then visible, in the same instant as the
   /// record in slot `old` (if it is not `no_slot`) ceases to be. Power-cut states: as before, or

@@ -91,7 +91,7 @@ class Loader {
     const std::size_t count = end - begin;
     Reservation block = pool_.heap().reserve(leaf_bytes(entries_));
     if (!block) return null_offset;
-    Leaf& leaf = format_leaf(pool_, block, entries_);
+    Leaf& leaf = format_leaf(pool_, block.offset, entries_);
     std::uint64_t filled = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Record& record = records_[begin + i];

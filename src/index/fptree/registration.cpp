@@ -24,8 +24,6 @@ PERDURE_REGISTER_INDEX(
     IndexInfo{.name = "fptree",
               .title = "FPTree (Oukid et al., SIGMOD 2016)",
               .index_class = IndexClass::persistent,
-              .ordered = true,
-              .verifiable = true,
               .options = {{.name = "leaf_entries",
                            .description = "records a leaf holds; part of the layout",
                            .fallback = max_entries,

@@ -127,9 +127,6 @@ PERDURE_REGISTER_INDEX(masstree, IndexInfo{
                                      .name = "masstree",
                                      .title = "Masstree (Mao et al., EuroSys 2012; volatile)",
                                      .index_class = IndexClass::in_memory,
-                                     .ordered = true,
-                                     .verifiable = true,
-                                     .options = {},
                                      .create_integer = create_in_memory<Masstree, IntegerKeys>,
                                      .create_bytes = create_in_memory<Masstree, ByteKeys>,
                                  });

@@ -43,9 +43,7 @@ PERDURE_REGISTER_INDEX(null, IndexInfo{
                                  .name = "null",
                                  .title = "does nothing: measures the harness",
                                  .index_class = IndexClass::harness,
-                                 .ordered = true,
                                  .verifiable = false,
-                                 .options = {},
                                  .create_integer = create<IntegerKeys>,
                                  .create_bytes = create<ByteKeys>,
                              });

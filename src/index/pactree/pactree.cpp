@@ -46,14 +46,11 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
   const std::size_t bytes = pactree::node_bytes(entries);
 
   Draft anchor;
-  if (!records.draft(Key{}, Value{}, anchor))
-    return Error{ErrorCode::out_of_space, "no room for the first anchor", pool.path(),
-                 "create a larger pool"};
+  if (!records.draft(Key{}, Value{}, anchor)) return no_room_for("the first anchor", pool);
   Reservation block = heap.reserve(bytes);
   if (!block) {
     records.cancel(anchor);
-    return Error{ErrorCode::out_of_space, "no room for the first data node", pool.path(),
-                 "create a larger pool"};
+    return no_room_for("the first data node", pool);
   }
   auto* const node = pool.at<DataNode>(block.offset);
   node->format(entries, anchor.words);

@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
 #include "index/pactree/node.h"
 #include "index/pactree/order_cache.h"
 #include "index/pactree/search_layer.h"
@@ -35,6 +34,7 @@
 #include "index/record/index_root.h"
 #include "index/record/record_store.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -46,7 +46,7 @@ template <class Keys>
 class PacTreePeer;
 
 template <class Keys>
-class PacTree final : public OrderedIndex<Keys> {
+class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -63,9 +63,7 @@ class PacTree final : public OrderedIndex<Keys> {
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
   ~PacTree() override;
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -78,7 +76,6 @@ class PacTree final : public OrderedIndex<Keys> {
 
  private:
   friend class PacTreePeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   enum class Purpose : std::uint8_t { read, scan, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
@@ -147,7 +144,6 @@ class PacTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Locked lock_node(Key key, std::uint64_t hash) const;
 
   // Changing (change.cpp). The caller holds the node's lock, if it names one, and is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool replace(DataNode& node, unsigned slot, Key key, Value value);

@@ -5,6 +5,7 @@
 #include "core/assert.h"
 #include "index/index.h"
 #include "index/pactree/node.h"
+#include "index/record/index_root.h"
 #include "index/record/record_store.h"
 
 namespace perdure::pactree {
@@ -67,9 +68,7 @@ class SearchLayer::Draft {
 
 Result<std::uint64_t> SearchLayer::create_root(Pool& pool) {
   Reservation block = pool.heap().reserve(TrieNode::bytes_of(TrieKind::n256));
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the search layer", pool.path(),
-                 "create a larger pool"};
+  if (!block) return no_room_for("the search layer", pool);
   const TrieNode* const root = TrieNode::make(pool.at<void>(block.offset), TrieKind::n256);
   pm::persist(root, root->bytes());
   pool.heap().publish({&block, 1});

@@ -35,13 +35,13 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
 #include "index/record/index_root.h"
 #include "index/registry.h"
 #include "index/roart/leaf_array.h"
 #include "index/roart/node.h"
 #include "index/roart/records.h"
 #include "index/roart/restart.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -53,7 +53,7 @@ template <class Keys>
 class RoartPeer;
 
 template <class Keys>
-class Roart final : public OrderedIndex<Keys> {
+class Roart final : public WritableIndex<Roart<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -70,9 +70,7 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
   ~Roart() override;
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -90,7 +88,6 @@ class Roart final : public OrderedIndex<Keys> {
 
  private:
   friend class RoartPeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   using Path = KeyPath<Keys>;
   using Entry = roart::Entry;
   using Kind = roart::Kind;
@@ -162,7 +159,6 @@ class Roart final : public OrderedIndex<Keys> {
 
   // Changing records (change.cpp). The caller of all but `put` is pinned; for `add` and `replace`
   // the array is locked.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome change(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   /// No node: damage was found.

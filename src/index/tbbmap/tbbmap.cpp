@@ -278,10 +278,7 @@ PERDURE_REGISTER_INDEX(tbbmap, IndexInfo{
                                    .name = "tbbmap",
                                    .title = "oneTBB concurrent_map, logical deletion (volatile)",
                                    .index_class = IndexClass::in_memory,
-                                   .ordered = true,
-                                   .verifiable = true,
                                    .native_only = true,
-                                   .options = {},
                                    .create_integer = create_integer,
                                    .create_bytes = create_bytes,
                                });

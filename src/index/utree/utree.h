@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/inner_tree/node_arena.h"
 #include "index/record/index_root.h"
@@ -34,6 +33,7 @@
 #include "index/registry.h"
 #include "index/utree/leaf.h"
 #include "index/utree/node.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -45,7 +45,7 @@ template <class Keys>
 class UTreePeer;
 
 template <class Keys>
-class UTree final : public OrderedIndex<Keys> {
+class UTree final : public WritableIndex<UTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -62,9 +62,7 @@ class UTree final : public OrderedIndex<Keys> {
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
   [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -79,7 +77,6 @@ class UTree final : public OrderedIndex<Keys> {
 
  private:
   friend class UTreePeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   enum class Purpose : std::uint8_t { read, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
@@ -119,7 +116,6 @@ class UTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool find_pinned(Key key, RecordWords& found) const;
 
   // Changing the list (change.cpp). The caller holds the leaf's lock and is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool hold_predecessor(const Leaf& leaf, Key key, unsigned rank, Predecessor& out);
