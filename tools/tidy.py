@@ -45,7 +45,7 @@ LAYERS: dict[str, set[str]] = {
 LAYERS["cli"] = LAYERS["driver"] | {"driver"}
 
 # Folders that hold what several indexes share; they are no index themselves.
-SHARED_INDEX_FOLDERS = {"inner_tree", "record", "reference", "memory", "tree"}
+SHARED_INDEX_FOLDERS = {"base", "common", "inner_tree", "leaf", "memory", "reference", "tree"}
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 75

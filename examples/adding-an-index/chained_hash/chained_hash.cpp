@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/rng.h"
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 
 namespace perdure {
 namespace {

@@ -17,9 +17,9 @@
 #include <type_traits>
 
 #include "core/result.h"
+#include "index/common/key_prefix.h"
 #include "index/inner_tree/inner_tree.h"
-#include "index/inner_tree/word_leaf.h"
-#include "index/record/key_prefix.h"
+#include "index/leaf/word_leaf.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/text_record.h"
 #include "index/registry.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "index/btreeolc/btreeolc.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 
 namespace perdure {
 

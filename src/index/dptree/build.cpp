@@ -1,7 +1,7 @@
 // DPTree's bulk load: a merge into an empty base tree, past logs and buffer trees.
 #include "core/assert.h"
+#include "index/common/bulk_check.h"
 #include "index/dptree/merge.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 

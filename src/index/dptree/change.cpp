@@ -1,7 +1,7 @@
 // The changing half of DPTree: insert, upsert, update, remove. An entry of the front tree, then its
 // log record, both before the leaf is unlocked.
+#include "index/common/with_room.h"
 #include "index/dptree/dptree.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 

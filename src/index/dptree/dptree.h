@@ -28,6 +28,9 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/index_root.h"
+#include "index/common/publish_batch.h"
+#include "index/common/record_store.h"
 #include "index/dptree/anchor.h"
 #include "index/dptree/base_map.h"
 #include "index/dptree/buffer.h"
@@ -40,9 +43,6 @@
 #include "index/dptree/spare_leaves.h"
 #include "index/dptree/workers.h"
 #include "index/index.h"
-#include "index/record/index_root.h"
-#include "index/record/publish_batch.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "pm/asymmetric_lock.h"
 #include "pm/pm.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "index/dptree/dptree.h"
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 
 namespace perdure {
 

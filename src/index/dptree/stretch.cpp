@@ -1,6 +1,6 @@
 // What one thread writes of a merge.
 #include "index/dptree/merge.h"
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 
 namespace perdure {
 

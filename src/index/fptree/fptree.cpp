@@ -4,10 +4,10 @@
 #include <array>
 
 #include "core/assert.h"
-#include "index/record/batch.h"
-#include "index/record/index_root.h"
-#include "index/record/leaf_order.h"
-#include "index/record/with_room.h"
+#include "index/common/index_root.h"
+#include "index/common/lookup_groups.h"
+#include "index/common/with_room.h"
+#include "index/leaf/leaf_order.h"
 
 namespace perdure::fptree {
 namespace {

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "core/assert.h"
-#include "index/record/leaf_order.h"
+#include "index/leaf/leaf_order.h"
 
 namespace perdure::fptree {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/record_store.h"
 #include "index/fptree/leaf.h"
 #include "index/index.h"
-#include "index/record/record_store.h"
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 #include "pool/pool.h"
 
 namespace perdure::fptree {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "index/common/parallel.h"
 #include "index/fptree/leaf_list.h"
-#include "index/record/parallel.h"
 
 namespace perdure::fptree {
 namespace {

@@ -1,5 +1,5 @@
+#include "index/common/index_root.h"
 #include "index/fptree/fptree.h"
-#include "index/record/index_root.h"
 
 namespace perdure::fptree {
 namespace {

@@ -2,9 +2,9 @@
 #include <new>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/hot/hot.h"
 #include "index/hot/wide_extension.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 

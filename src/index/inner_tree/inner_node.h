@@ -28,8 +28,8 @@
 #include <type_traits>
 
 #include "core/assert.h"
+#include "index/common/key_prefix.h"
 #include "index/index.h"
-#include "index/record/key_prefix.h"
 #include "pm/pm.h"
 
 namespace perdure {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/lbtree/leaf.h"
-#include "index/record/record_store.h"
 #include "pool/pool.h"
 
 namespace perdure::lbtree {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "index/common/with_room.h"
 #include "index/lbtree/lbtree.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "index/common/bulk_check.h"
 #include "index/lbtree/chain.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 

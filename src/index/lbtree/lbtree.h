@@ -19,11 +19,11 @@
 #include <span>
 
 #include "core/result.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/lbtree/leaf.h"
 #include "index/lbtree/locks.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
 #include "pm/pm.h"

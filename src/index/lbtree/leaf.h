@@ -28,7 +28,7 @@
 #include <cstdint>
 
 #include "core/assert.h"
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 
 namespace perdure::lbtree {

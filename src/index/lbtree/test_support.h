@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "index/common/test_store.h"
 #include "index/lbtree/lbtree.h"
-#include "index/record/test_store.h"
 
 namespace perdure {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/lmdb/environment.h"
 #include "index/lmdb/integer_keys.h"
 #include "index/lmdb/layered_keys.h"
-#include "index/reference/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure::lmdb {

@@ -3,9 +3,9 @@
 #include <new>
 
 #include "core/assert.h"
+#include "index/common/bulk_check.h"
 #include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 

@@ -21,8 +21,8 @@
 #include <string>
 
 #include "core/result.h"
+#include "index/common/key_prefix.h"
 #include "index/masstree/node.h"
-#include "index/record/key_prefix.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/text_record.h"
 #include "index/writable_index.h"

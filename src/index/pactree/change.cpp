@@ -3,10 +3,10 @@
 #include <array>
 
 #include "core/assert.h"
+#include "index/common/with_room.h"
+#include "index/leaf/leaf_order.h"
+#include "index/leaf/separator.h"
 #include "index/pactree/pactree.h"
-#include "index/record/leaf_order.h"
-#include "index/record/separator.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 

@@ -27,12 +27,12 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/pactree/node.h"
 #include "index/pactree/order_cache.h"
 #include "index/pactree/search_layer.h"
 #include "index/pactree/smo_log.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
 #include "pm/pm.h"

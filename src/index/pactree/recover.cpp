@@ -6,8 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "index/common/parallel.h"
 #include "index/pactree/pactree.h"
-#include "index/record/parallel.h"
 
 namespace perdure {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <span>
 
+#include "index/leaf/leaf_order.h"
 #include "index/pactree/pactree.h"
-#include "index/record/leaf_order.h"
 
 namespace perdure {
 

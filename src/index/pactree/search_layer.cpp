@@ -3,10 +3,10 @@
 #include <span>
 
 #include "core/assert.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/index.h"
 #include "index/pactree/node.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 
 namespace perdure::pactree {
 namespace {

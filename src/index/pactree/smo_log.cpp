@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 
 namespace perdure::pactree {
 

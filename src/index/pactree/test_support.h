@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "index/common/test_store.h"
 #include "index/pactree/pactree.h"
-#include "index/record/test_store.h"
 
 namespace perdure {
 

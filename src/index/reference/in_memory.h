@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure {

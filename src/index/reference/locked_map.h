@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
-#include "index/reference/bulk_check.h"
 #include "index/registry.h"
 #include "pm/pm.h"
 

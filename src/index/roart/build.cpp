@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/parallel.h"
-#include "index/record/publish_batch.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
+#include "index/common/parallel.h"
+#include "index/common/publish_batch.h"
 #include "index/roart/roart.h"
 
 namespace perdure {

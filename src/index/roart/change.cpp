@@ -1,5 +1,5 @@
 // The changing half of Roart: insert, update, remove of records. Structure: restructure.cpp.
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 #include "index/roart/roart.h"
 
 namespace perdure {

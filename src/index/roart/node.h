@@ -35,7 +35,7 @@
 #include <new>
 
 #include "core/assert.h"
-#include "index/record/key_path.h"
+#include "index/common/key_path.h"
 #include "index/roart/opening_lock.h"
 #include "pm/pm.h"
 

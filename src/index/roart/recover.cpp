@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/parallel.h"
+#include "index/common/parallel.h"
 #include "index/roart/roart.h"
 
 namespace perdure {

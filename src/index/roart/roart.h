@@ -35,7 +35,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 #include "index/registry.h"
 #include "index/roart/leaf_array.h"
 #include "index/roart/node.h"

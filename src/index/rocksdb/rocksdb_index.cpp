@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/assert.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/reference/engine_directory.h"
 #include "index/registry.h"
 #include "pm/pm.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure {

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "core/assert.h"
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 #include "index/utree/utree.h"
 
 namespace perdure {

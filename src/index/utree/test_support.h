@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/assert.h"
-#include "index/record/test_store.h"
+#include "index/common/test_store.h"
 #include "index/utree/utree.h"
 
 namespace perdure {

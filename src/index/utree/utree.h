@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/inner_tree/node_arena.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "index/utree/leaf.h"
 #include "index/utree/node.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 

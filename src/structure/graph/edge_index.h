@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "structure/base/id_map.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/id_map.h"
 
 namespace perdure::structure {
 

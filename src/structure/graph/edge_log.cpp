@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 

@@ -28,9 +28,9 @@
 #include <cstring>
 #include <vector>
 
+#include "structure/base/structure_index.h"
 #include "structure/graph/edge_index.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/structure_index.h"
 
 namespace perdure::structure {
 

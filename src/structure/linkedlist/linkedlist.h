@@ -9,8 +9,8 @@
 // L3  the index in DRAM has every element and the one before it; recovery builds it.
 #pragma once
 
-#include "structure/memory/id_map.h"
-#include "structure/memory/structure_index.h"
+#include "structure/base/id_map.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 

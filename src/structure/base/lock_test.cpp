@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "index/record/test_toggle.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/test_history.h"
+#include "index/common/test_toggle.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {

@@ -33,14 +33,14 @@
 #include <string>
 #include <vector>
 
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
-#include "structure/memory/lock.h"
+#include "structure/base/lock.h"
+#include "structure/base/slot.h"
+#include "structure/base/walk.h"
 #include "structure/memory/persistent_memory.h"
-#include "structure/memory/slot.h"
 #include "structure/memory/volatile_memory.h"
-#include "structure/memory/walk.h"
 
 namespace perdure::structure {
 

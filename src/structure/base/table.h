@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "pool/heap.h"
-#include "structure/memory/walk.h"
+#include "structure/base/walk.h"
 
 namespace perdure::structure {
 

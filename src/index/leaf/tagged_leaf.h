@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 
 namespace perdure::tagged {

@@ -11,7 +11,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/simd.h"
 
 namespace perdure {

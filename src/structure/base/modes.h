@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "index/registry.h"
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 

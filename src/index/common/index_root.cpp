@@ -1,4 +1,4 @@
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 
 #include <algorithm>
 #include <cstddef>
