@@ -57,6 +57,14 @@ SKIPPED_FOLDERS = {".git", ".venv", "results", "__pycache__", "node_modules"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LAYER_FOLDERS = set(LAYERS)
 
+# Intrinsics belong into pm/, but for what one index alone needs: HOT's partial keys, which lie in
+# DRAM, never change once linked, and are announced to the simulator where it can meet them.
+INTRINSICS_ALLOWED = {
+    "src/index/hot/partial_keys.h",
+    "src/index/hot/wide_extension.h",
+    "src/index/hot/wide_keys.h",
+}
+
 # Words that make the simulator and the crash explorer blind, in sources of indexes and structures.
 BANNED_IN_INDEXES = [
     (re.compile(r"\bthread_local\b"), "thread_local", "use pm::thread_slot()"),
@@ -267,7 +275,8 @@ def check_banned_words(tree: Tree) -> Iterator[Finding]:
         for number, line in enumerate(lines, 1):
             code = STRING.sub('""', line).split("//", 1)[0]
             for pattern, name, remedy in BANNED_IN_INDEXES:
-                if pattern.search(code):
+                allowed = name == "a raw intrinsic" and path in INTRINSICS_ALLOWED
+                if pattern.search(code) and not allowed:
                     yield Finding(path, number, f"{name} in index code", remedy)
 
 

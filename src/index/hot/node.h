@@ -39,6 +39,8 @@
 
 #include "core/assert.h"
 #include "index/hot/key_bits.h"
+#include "index/hot/partial_keys.h"
+#include "index/hot/wide_keys.h"
 #include "pm/pm.h"
 
 namespace perdure {
@@ -112,11 +114,11 @@ class Node {
     const std::byte* const keys = keys_begin();
     std::uint32_t subsets = 0;
     if (key_width_ == 1)
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint8_t*>(keys), dense);
+      subsets = match_subsets(reinterpret_cast<const std::uint8_t*>(keys), dense);
     else if (key_width_ == 2)
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint16_t*>(keys), dense);
+      subsets = match_subsets(reinterpret_cast<const std::uint16_t*>(keys), dense);
     else
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint32_t*>(keys), dense);
+      subsets = match_subsets(reinterpret_cast<const std::uint32_t*>(keys), dense);
     subsets &= ~std::uint32_t{0} >> (max_entries - entries_);
     return static_cast<unsigned>(std::bit_width(subsets)) - 1;  // N1: entry 0 always matches
   }
@@ -148,11 +150,11 @@ class Node {
     const auto way = static_cast<std::uint32_t>(key(i));
     std::uint32_t same = 0;
     if (key_width_ == 1)
-      same = pm::match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
+      same = match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
     else if (key_width_ == 2)
-      same = pm::match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
+      same = match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
     else
-      same = pm::match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
+      same = match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
     same &= ~std::uint32_t{0} >> (max_entries - entries_);
     // Side by side, because the keys ascend.
     return {static_cast<unsigned>(std::countr_zero(same)),
@@ -211,7 +213,7 @@ class Node {
   [[nodiscard, gnu::noinline, gnu::cold]] unsigned find_long(std::uint32_t dense) const noexcept {
     const auto* const keys = reinterpret_cast<const std::uint32_t*>(keys_begin());
     const std::uint32_t subsets =
-        pm::match_subsets(keys, dense) & ~std::uint32_t{0} >> (max_entries - entries_);
+        match_subsets(keys, dense) & ~std::uint32_t{0} >> (max_entries - entries_);
     return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));
   }
 

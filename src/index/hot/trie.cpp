@@ -345,8 +345,8 @@ Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
     extend_keys<std::uint8_t, std::uint16_t>(from, by, to);
   const unsigned at = by.at();
   // Entries change under the lock only, which the caller holds.
-  pm::copy_with_gap(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), count - 1, at,
-                    reinterpret_cast<std::uint64_t*>(&made->entry(0)));
+  copy_with_gap(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), count - 1, at,
+                reinterpret_cast<std::uint64_t*>(&made->entry(0)));
   new (&made->entry(at)) std::atomic<Entry>(entry);
   return entry_of(made, bytes);
 }
