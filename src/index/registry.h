@@ -139,8 +139,8 @@ struct IndexInfo {
   std::vector<IndexMode> modes{};
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< empty: all that keep what the class says
-  /// What it can be told to lock with, the first where one mutex is asked for. Empty: it has its
-  /// own way, whatever `IndexPlace::lock` says.
+  /// The locks that it can be told to use, the first where one mutex is wanted. Empty: it locks in
+  /// its own way, whatever `IndexPlace::lock` says.
   std::vector<LockKind> locks{};
 
   /// "fptree", "hashtable:pmem-trans": what `IndexRegistry::find` takes.

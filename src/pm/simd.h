@@ -34,7 +34,7 @@ void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks
 
 // Assembly, so that it is inlined into portable code: an operation on an index is held back by how
 // many instructions it has, because the next one overlaps with its misses only as far as the
-// reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
+// reorder buffer reaches. Registers from 16 on leave nothing that VZEROUPPER would have to
 // clear. Sanitizers do not see these reads.
 
 [[nodiscard]] inline std::uint64_t match_64_avx512(const std::uint8_t* bytes,
@@ -81,7 +81,7 @@ template <std::uint32_t counted>
   return up_to;
 }
 
-/// What brings each nibble above the lowest to the low end; the last lane is not asked for.
+/// What brings each nibble above the lowest to the low end; the last lane is not used.
 inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20, 24, 28, 32,
                                                              36, 40, 44, 48, 52, 56, 60, 64};
 

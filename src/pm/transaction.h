@@ -4,14 +4,13 @@
 // A machine without RTM, or one whose hypervisor aborts every transaction, loses nothing but the
 // elision: `elide` returns false after a bounded number of attempts and the caller takes its
 // software path, which must be complete in itself. The attempts are not free, 0.1 microseconds each
-// and more: whose sections always abort should not pay for them at each operation.
+// and more, so a caller whose sections always abort should not pay for them at each operation.
 //
 // Nor are transactions that commit. Nothing overlaps with their begin and end, so that the misses
-// of one operation no longer hide in those of the next: LB+-Tree and FPTree do 10 to 30 % more
-// operations without them on the Xeons this was measured on, one thread or two, skewed or not. What
-// the published indexes gain from them, readers that write nothing, their software paths have too.
-// So by default transactions are left out natively, and used under simulation, where the published
-// machines and what was published of them are asked for.
+// of one operation no longer hide in those of the next: natively LB+-Tree and FPTree are faster
+// without them. What the published indexes gain from transactions, readers that write nothing, the
+// software paths have too. So by default transactions are left out natively, and used under
+// simulation, which reproduces what was published.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +46,7 @@ using instruction::transaction_commit;
 
 /// Chooses for the process. At its start: `automatic`.
 void configure_transactions(TransactionUse use) noexcept;
-/// What was asked for last.
+/// What was configured last.
 [[nodiscard]] TransactionUse transaction_use() noexcept;
 [[nodiscard]] inline bool transactions_on() noexcept { return detail::transactions_enabled; }
 

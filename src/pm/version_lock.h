@@ -104,7 +104,7 @@ class VersionLock {
     word_.store(word - locked_bit, std::memory_order_release);
   }
 
-  /// One or the other, without a branch: for what nobody foresees.
+  /// One or the other, without a branch: for conditions that are unpredictable.
   void unlock(bool changed) noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     PERDURE_ASSERT(is_locked(word));
@@ -119,7 +119,7 @@ class VersionLock {
     word_.store((word - locked_bit + version_step) | obsolete_bit, std::memory_order_release);
   }
 
-  /// Forgets what a crash left behind. Recovery only, before any other thread runs.
+  /// Forgets what a crash left. Recovery only, before any other thread runs.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:

@@ -121,7 +121,7 @@ class ArtOlc final : public WritableIndex<ArtOlc<Keys>, Keys> {
   [[nodiscard]] bool take_out(const Position& parent, const Position& at, const Path& path);
   [[nodiscard]] bool collapse(const Position& parent, const Position& at, const Path& path);
 
-  /// Puts `child` in the place of `path` behind the first `level` bytes. The place is free.
+  /// Puts `child` in the place of `path` after the first `level` bytes. The place is free.
   static void put_below(Node& node, unsigned level, const Path& path, Child child) noexcept;
   /// Locks both, or neither.
   [[nodiscard]] static bool lock_both(const Position& parent, const Position& at) noexcept;
@@ -134,7 +134,7 @@ class ArtOlc final : public WritableIndex<ArtOlc<Keys>, Keys> {
 
   // Walking in order (walk.cpp).
   struct Frame {
-    Position at;           ///< level: behind the prefix
+    Position at;           ///< level: after the prefix
     unsigned next = 0;     ///< 0: `here` comes next; else the first child from byte next - 1 on
     bool bounded = false;  ///< the child below the walk's own byte may hold what lies before it
   };
@@ -152,7 +152,7 @@ class ArtOlc final : public WritableIndex<ArtOlc<Keys>, Keys> {
                                          bool ends) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   Node* const root_;
 };
 
@@ -166,7 +166,7 @@ bool ArtOlc<Keys>::enter(Position& at, Child child) noexcept {
   return true;
 }
 
-/// `at.level` is behind the prefix.
+/// `at.level` is after the prefix.
 template <class Keys>
 auto ArtOlc<Keys>::child_at(const Position& at, const Path& path) noexcept -> Child {
   return at.level == path.size() ? at.node->here.load(std::memory_order_acquire)

@@ -58,7 +58,7 @@ class BTreeOlc final : public WritableIndex<BTreeOlc<Keys>, Keys> {
  private:
   static constexpr bool is_bytes = Keys::kind == KeyKind::bytes;
 
-  /// A leaf, and its lock's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its lock's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
@@ -103,7 +103,7 @@ class BTreeOlc final : public WritableIndex<BTreeOlc<Keys>, Keys> {
   [[nodiscard]] Result<void> check_leaf(const Leaf& leaf, const Key* low, const Key* high) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   Leaf* const first_;
   InnerTree<Keys> inner_;
 };

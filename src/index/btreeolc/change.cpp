@@ -56,7 +56,7 @@ Outcome BTreeOlc<Keys>::put(Key key, Value value, Put kind) {
   return Outcome::ok;
 }
 
-// In the middle, or, where keys come in ascending order, behind the last. The right half is whole
+// In the middle, or, where keys come in ascending order, after the last. The right half is whole
 // before anything leads to it.
 template <class Keys>
 void BTreeOlc<Keys>::split(Leaf& leaf, Leaf& right, unsigned rank, Entry added) {

@@ -152,8 +152,8 @@ void FpTree<Keys>::lookup_group(std::span<const Key> keys, std::span<ValueOut> v
 }
 
 // Without a transaction the leaf is searched first: taking the lock waits for the flushes of the
-// operation before, and so hides the leaf's misses. The lock is had only if nothing has changed
-// since, and then what was found still holds; the leaf's bounds shrink only under its lock, so it
+// operation before, and so hides the leaf's misses. The result is still valid because the lock is
+// acquired at the version that was searched; the leaf's bounds shrink only under its lock, so it
 // still covers the key.
 template <class Keys>
 auto FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) -> Locked {
@@ -181,7 +181,7 @@ auto FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) -> Locked {
   }
 }
 
-/// Asks for the line that a new record would take, beside the miss of an old record elsewhere.
+/// Prefetches the line that a new record would take, beside the miss of an old record elsewhere.
 template <class Keys>
 void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) const noexcept {
   const std::uint64_t free = ~leaf.commit.load(std::memory_order_relaxed) & list_.full();

@@ -62,16 +62,16 @@ class LeafList {
   /// Takes the record in `slot` out. Cost: 1 flushed line, 1 fence.
   void erase(Leaf& leaf, unsigned slot) noexcept;
 
-  /// Moves the upper half of a full leaf to a new one, which is linked behind it; sets `separator`
+  /// Moves the upper half of a full leaf to a new one, which is linked after it; sets `separator`
   /// to a key above all that stay and not above any that went. Null: out of space, and nothing
   /// changed. Power-cut states: as before; linked and not yet emptied (L8); done. Cost: half the
   /// leaf's lines and 3 more flushed, 2 fences.
   [[nodiscard]] Leaf* split(Leaf& leaf, Key& separator) noexcept;
 
-  /// Unlinks an empty leaf from behind `previous`. Both are locked. Cost: 1 flushed line, 1 fence.
+  /// Unlinks an empty leaf after `previous`. Both are locked. Cost: 1 flushed line, 1 fence.
   void unlink(Leaf& previous, const Leaf& leaf) noexcept;
 
-  /// Builds leaves for ascending records behind the empty head, visible all at once. Returns them,
+  /// Builds leaves for ascending records after the empty head, visible all at once. Returns them,
   /// the head first. Errors: usage, out_of_space; then nothing has changed.
   [[nodiscard]] Result<std::vector<Entry>> load(std::span<const Record> records, unsigned threads);
 

@@ -1,4 +1,4 @@
-// LeafList::load: a chain of leaves built behind the empty head and linked by one word.
+// LeafList::load: a chain of leaves built after the empty head and linked by one word.
 #include <algorithm>
 #include <array>
 

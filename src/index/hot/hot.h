@@ -180,7 +180,7 @@ class Hot final : public WritableIndex<Hot<Keys>, Keys> {
   class Checker;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   mutable pm::VersionLock root_lock_;
   std::atomic<Entry> root_{hot::no_entry};
 };

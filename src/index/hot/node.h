@@ -319,10 +319,10 @@ static_assert(sizeof(Node) == 24);
 [[nodiscard]] inline Node* node_of(Entry entry) noexcept {
   return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));
 }
-/// Asks for the node's lines at once: the first two and the last three, which are all that nodes of
-/// integers have, but for one in the fullest. Without a branch, which could be foretold no better
-/// than the node's size, and with few instructions; of the smallest nodes the neighbours' lines
-/// come, too.
+/// Prefetches the node's lines at once: the first two and the last three, which are all that nodes
+/// of integers have, but for one in the fullest. Without a branch, which could be predicted no
+/// better than the node's size, and with few instructions; of the smallest nodes the neighbours'
+/// lines come, too.
 inline void prefetch_node(Entry entry) noexcept {
   constexpr std::size_t line = pm::cache_line_bytes;
   const auto* const node = reinterpret_cast<const std::byte*>(node_of(entry));

@@ -48,10 +48,10 @@ class WideExtension {
       return no_entry;
     made_->bits_ = static_cast<std::uint8_t>(bits);
     made_->masks()[0] = mask | bit;
-    const unsigned behind = static_cast<unsigned>(_mm_popcnt_u64(mask & (bit - 1)));
+    const unsigned after = static_cast<unsigned>(_mm_popcnt_u64(mask & (bit - 1)));
     const bool one = (key & bit) != 0;
-    const unsigned at = width_ == 1 ? place<std::uint8_t>(behind, is_new, near, one)
-                                    : place<std::uint16_t>(behind, is_new, near, one);
+    const unsigned at = width_ == 1 ? place<std::uint8_t>(after, is_new, near, one)
+                                    : place<std::uint16_t>(after, is_new, near, one);
     copy_with_gap_wide(reinterpret_cast<const std::uint64_t*>(&node_.entry(0)), count_ - 1, at,
                        reinterpret_cast<std::uint64_t*>(&made_->entry(0)));
     const auto first_bit = static_cast<unsigned>(__builtin_clzll(mask));
@@ -60,13 +60,13 @@ class WideExtension {
   }
 
  private:
-  /// Writes all partial keys; the new entry's place. `behind`: how many of the node's bits come
-  /// behind that of the branch, which is one of them unless it `is_new`.
+  /// Writes all partial keys; the new entry's place. `after`: how many of the node's bits come
+  /// after that of the branch, which is one of them unless it `is_new`.
   template <class Word>
   [[gnu::always_inline, gnu::target("avx512f,avx512bw,bmi2,popcnt")]] unsigned place(
-      unsigned behind, std::uint32_t is_new, unsigned near, bool one) noexcept {
+      unsigned after, std::uint32_t is_new, unsigned near, bool one) noexcept {
     const auto* const keys = reinterpret_cast<const Word*>(node_.base() + Node::keys_at(0));
-    const std::uint32_t below = low_bits(behind);
+    const std::uint32_t below = low_bits(after);
     const std::uint32_t value = below + 1;
     const std::uint32_t up_to_old = below + (value & (is_new - 1));
     const std::uint32_t same =

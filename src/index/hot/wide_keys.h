@@ -1,5 +1,5 @@
 // What insertions, and searches for byte strings, do with partial keys where there are AVX-512 and
-// BMI2: up to 32 keys at once. Callers ask for the processor first (`Node::is_wide`), which a
+// BMI2: up to 32 keys at once. Callers check the processor first (`Node::is_wide`), which a
 // simulated machine never has, so it need not be told of these accesses.
 //
 // Every function names its target; one that is `always_inline` can be used only in another of that

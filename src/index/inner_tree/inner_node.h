@@ -6,7 +6,7 @@
 //   e = entries; s = e / 8, or 0 in a node of at most 15 entries, which has no pad either. In a
 //   larger one key words begin a cache line, and so do children.
 //
-// A large node is searched in two steps of misses: the samples (every eighth key word, asked for
+// A large node is searched in two steps of misses: the samples (every eighth key word, prefetched
 // with the node), then one line of eight key words beside one line of children. With 15 integer
 // entries a node is exactly one 256-byte block. There is no room for a count, and lookups need
 // none:
@@ -148,7 +148,7 @@ class InnerLayout {
     return true;
   }
 
-  /// Asks for the lines a search of `node` reads first: all of a small integer node, else version
+  /// Prefetches the lines a search of `node` reads first: all of a small integer node, else version
   /// lock and samples.
   void prefetch(const void* node) const noexcept {
     if (is_small() && !has_texts)
@@ -303,7 +303,7 @@ class InnerLayout {
 
   unsigned entries_;
   unsigned samples_;
-  unsigned key_at_;  ///< where key words begin, in words behind the lock
+  unsigned key_at_;  ///< where key words begin, in words after the lock
   unsigned text_at_;
   unsigned child_at_;
 };

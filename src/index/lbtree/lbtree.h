@@ -72,7 +72,7 @@ class LbTree final : public WritableIndex<LbTree<Keys>, Keys> {
   enum class Purpose : std::uint8_t { read, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A leaf, and its stripe's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its stripe's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     pm::VersionLock* lock = nullptr;

@@ -91,7 +91,7 @@ TEST(LbTreeCrash, UpdateAndRemoveAreOneWord) {
   expect_after_cuts(test.store, removal, words, {}, test.model);
 }
 
-/// A full first leaf, 7 keys from 1000 and 7 from 2000 on, and one behind it, which a split must
+/// A full first leaf, 7 keys from 1000 and 7 from 2000 on, and one after it, which a split must
 /// keep.
 void fill_leaf(IntegerCase& test, bool ascending) {
   for (std::uint64_t n = 0; n < 15; ++n) test.insert(2000 + 10 * n);

@@ -116,7 +116,7 @@ class Masstree final : public WritableIndex<Masstree<Keys>, Keys> {
   [[nodiscard]] static bool is_link(const Entry& entry) noexcept {
     return is_bytes && entry.length == masstree::longer && (entry.word & masstree::link_bit) != 0;
   }
-  [[nodiscard]] static Node* root_behind(std::uint64_t word) noexcept {
+  [[nodiscard]] static Node* root_of_link(std::uint64_t word) noexcept {
     return reinterpret_cast<Node*>(word - masstree::link_bit);
   }
   [[nodiscard]] static std::uint64_t link_to(const Node* node) noexcept {
@@ -202,7 +202,7 @@ class Masstree final : public WritableIndex<Masstree<Keys>, Keys> {
   [[nodiscard]] Result<void> check_entry(const Entry& entry, std::string& above) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   std::atomic<Node*> root_;
 };
 

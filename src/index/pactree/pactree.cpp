@@ -90,8 +90,8 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
 }
 
 // The node is searched first: taking the lock waits for the flushes of the operation before, and so
-// hides the node's misses. The lock is had only if nothing has changed since the node was entered,
-// and then what was found still holds.
+// hides the node's misses. The result is still valid because the lock is acquired at the
+// version that was searched.
 template <class Keys>
 auto PacTree<Keys>::lock_node(Key key, std::uint64_t hash) const -> Locked {
   for (pm::Backoff backoff;; backoff.wait()) {

@@ -79,7 +79,7 @@ class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
   enum class Purpose : std::uint8_t { read, scan, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A node, and its lock's word from a moment when the key that was asked for belonged to it.
+  /// A node, and its lock's word from a moment when the key belonged to it.
   struct Entered {
     DataNode* node = nullptr;
     std::uint64_t word = 0;
@@ -156,7 +156,7 @@ class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
   void fill_right(const Division& division, DataNode& right) const;
   [[nodiscard]] std::uint64_t take_entry(std::uint64_t entry);
 
-  void ask_for_scan(const DataNode& node) const noexcept;
+  void prefetch_for_scan(const DataNode& node) const noexcept;
   /// Records of a node in the order of their keys, as they were at one version.
   struct InOrder {
     std::array<RecordWords, pactree::max_entries> words;
@@ -233,7 +233,7 @@ auto PacTree<Keys>::enter(Key key, std::uint64_t hash) const -> Entered {
     if constexpr (purpose == Purpose::write)
       pactree::prefetch_for_write(*node, hash, entries_);
     else if constexpr (purpose == Purpose::scan)
-      ask_for_scan(*node);
+      prefetch_for_scan(*node);
     else
       pactree::prefetch(*node, hash, entries_);
     const std::uint64_t seen = node->lock.read_begin();

@@ -81,7 +81,7 @@ Child SearchLayer::last(Child child) const noexcept {
   return child;
 }
 
-void SearchLayer::ask_behind(const TrieNode& node, std::uint8_t byte) const noexcept {
+void SearchLayer::prefetch_after(const TrieNode& node, std::uint8_t byte) const noexcept {
   node.each_unsorted([&](std::uint8_t other, Child child) {
     if (other > byte && is_data(child)) pm::prefetch(&pool_.at<DataNode>(offset_of(child))->commit);
   });
@@ -89,8 +89,8 @@ void SearchLayer::ask_behind(const TrieNode& node, std::uint8_t byte) const noex
 
 // Where nothing below the present node is at or below the key, the next lower place above is what
 // counts. The nodes passed last are remembered for that; a key whose path is deeper, and forks off
-// further up, begins at a node behind its own and finds it by `prev`.
-std::uint64_t SearchLayer::find(std::string_view key, bool and_behind) const noexcept {
+// further up, begins at a node after its own and finds it by `prev`.
+std::uint64_t SearchLayer::find(std::string_view key, bool and_following) const noexcept {
   struct Passed {
     const TrieNode* node;
     unsigned byte;
@@ -118,7 +118,7 @@ std::uint64_t SearchLayer::find(std::string_view key, bool and_behind) const noe
     const std::uint8_t byte = byte_at(key, level);
     const Child child = node->find(byte);
     passed[depth++ % kept] = {node, byte};
-    if (and_behind && (child == no_child || is_data(child))) ask_behind(*node, byte);
+    if (and_following && (child == no_child || is_data(child))) prefetch_after(*node, byte);
     if (child == no_child) break;
     if (is_data(child)) return offset_of(child);
     node = node_at(child);

@@ -155,8 +155,8 @@ class Roart<Keys>::Builder {
 // Power-cut states: empty, or all records.
 template <class Keys>
 Result<void> Roart<Keys>::bulk_load(std::span<const Record> records) {
-  if (early()) finish_walk();
-  if (is_damaged()) return damage();
+  if (state_.early()) finish_walk();
+  if (state_.is_damaged()) return state_.damage();
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   Builder builder(*this, threads_);

@@ -208,7 +208,7 @@ unsigned Roart<Keys>::take_out(const Place& at, const Path& path) {
     return Node::capacity(node.kind);
   if (at.forks || at.entry.symbol() == 0) return node.count();
   // T7: the entry before gets the range.
-  if (early() && !touch(node, node.find(at.entry.symbol() - 1), path))
+  if (state_.early() && !touch(node, node.find(at.entry.symbol() - 1), path))
     return Node::capacity(node.kind);
   LeafArray& array = *array_at(at.entry);
   Hold array_hold(array.lock);
@@ -236,7 +236,8 @@ bool Roart<Keys>::collapse(const Place& at, const Path& path) {
   const Entry lowest = node.next(0);
   if (count > 2 || (count == 2 && !lowest.is_array())) return false;
   const Entry kept = count == 1 ? lowest : node.next(1);
-  if (early() && !(touch(node, lowest, path) && touch(node, kept, path))) return false;  // T7
+  if (state_.early() && !(touch(node, lowest, path) && touch(node, kept, path)))
+    return false;  // T7
   if (!kept.is_array() && node_at(kept)->level - at.above->level > Node::held_bytes) return false;
   const auto link = [&] {
     pm::store_persist(at.above->word_of(entry), kept.from(entry.symbol()).word());

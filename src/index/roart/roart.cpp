@@ -116,7 +116,7 @@ auto Roart<Keys>::find_array(const Path& path) const noexcept -> const LeafArray
 
 template <class Keys>
 Outcome Roart<Keys>::lookup(Key key, ValueOut& value) {
-  if (early()) return is_damaged() ? Outcome::invalid : lookup_early(key, value);
+  if (state_.early()) return state_.is_damaged() ? Outcome::invalid : lookup_early(key, value);
   const Probe probe(key);
   const Epochs::Guard guard(epochs_);
   const LeafArray& array = find_array(Path(key));

@@ -14,7 +14,7 @@
 //     array as well, before it replaces it. Locks are taken from the root downwards. What was
 //     replaced is obsolete when its lock is released: whoever waited for it begins again.
 // T5  before a writer changes an array, all entries on the way to it are durable: where it finds a
-//     node locked behind having read an entry, it flushes the node itself.
+//     node locked after it has read an entry, it flushes the node itself.
 // T6  memory that a thread may still read is freed only after a grace period.
 //
 // After an instant restart, until the walk has ended (restart.cpp):
@@ -41,6 +41,7 @@
 #include "index/roart/node.h"
 #include "index/roart/records.h"
 #include "index/roart/restart.h"
+#include "index/roart/restart_state.h"
 #include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
@@ -113,7 +114,7 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
 
   Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t openings);
 
-  /// A path of which the walk knows these bytes; what is behind them is not asked for.
+  /// A path of which the walk knows these bytes; nothing after them is looked at.
   [[nodiscard]] static Path path_of(std::string_view bytes) noexcept {
     const KeyPath<ByteKeys> known(bytes);
     if constexpr (Keys::kind == KeyKind::integer)
@@ -194,17 +195,9 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
   [[nodiscard]] bool collect(const Path& path, Collector& collector) const;
 
   // Before the walk has ended (restart.cpp, touch.cpp).
-  enum class Progress : std::uint8_t { settled, walking, damaged };
   enum class Walked : std::uint8_t { all, part, damaged };
   struct Walk;
-  [[nodiscard]] bool early() const noexcept {
-    return progress_.load(std::memory_order_acquire) != Progress::settled;
-  }
-  [[nodiscard]] bool is_damaged() const noexcept {
-    return progress_.load(std::memory_order_acquire) == Progress::damaged;
-  }
-  [[nodiscard]] Error damage() const;
-  void note_damage(const Error& what) const;
+  void note_damage(const Error& what) const { state_.note_damage(what, pool_); }
   [[nodiscard]] Error corrupt(const char* what, std::uint64_t offset) const {
     return detail::corrupt_record(what, offset, pool_);
   }
@@ -231,7 +224,7 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
   [[nodiscard]] bool is_sane(Slot slot) const;
   void start_worker();
   void stop_worker();
-  /// Touches `arrays` arrays more, and sweeps behind the last. The caller is not pinned.
+  /// Touches `arrays` arrays more, and sweeps after the last. The caller is not pinned.
   void walk_on(unsigned arrays) const;
   void finish_walk() const;
   [[nodiscard]] Walked walk_below(const Node& node, std::string& path, bool bounded,
@@ -261,9 +254,7 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
   Node* const root_;
   mutable Epochs epochs_;
   roart::Records<Keys> records_;
-  mutable std::atomic<Progress> progress_{Progress::settled};
-  mutable pm::VersionLock damage_lock_;
-  mutable std::optional<Error> damage_;
+  mutable roart::RestartState state_;
   std::unique_ptr<Walk> walk_;
 };
 

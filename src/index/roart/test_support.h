@@ -46,9 +46,7 @@ class RoartPeer {
   // The restart.
 
   [[nodiscard]] std::uint16_t opening() const { return tree_.opening_; }
-  [[nodiscard]] bool is_walking() const {
-    return tree_.progress_ == Roart<Keys>::Progress::walking;
-  }
+  [[nodiscard]] bool is_walking() const { return tree_.state_.is_walking(); }
   /// Nodes and arrays that are of this opening; the root is.
   [[nodiscard]] std::size_t touched() const {
     std::size_t count = 0;

@@ -1,4 +1,4 @@
-// UTree's bulk load: the list is built behind nothing and linked by one word.
+// UTree's bulk load: the list is built where nothing leads to it, and linked by one word.
 #include <vector>
 
 #include "index/common/bulk_check.h"

@@ -109,7 +109,7 @@ bool UTree<Keys>::add(Leaf& leaf, unsigned rank, ListNode& before, Key key, Valu
   return true;
 }
 
-// Splits a full leaf. The last leaf of all keeps its entries where the new one comes behind them,
+// Splits a full leaf. The last leaf of all keeps its entries where the new one comes after them,
 // so that ascending insertions fill leaves. The right half is complete before anything leads to it,
 // and until this leaf is unlocked nobody can take it away, because that needs this lock (T4).
 template <class Keys>

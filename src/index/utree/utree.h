@@ -80,7 +80,7 @@ class UTree final : public WritableIndex<UTree<Keys>, Keys> {
   enum class Purpose : std::uint8_t { read, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A leaf, and its lock's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its lock's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;

@@ -19,7 +19,7 @@ struct Family {
   }
 };
 
-/// A persistent memory with the kind of refs that the options ask for.
+/// A persistent memory with the kind of refs that the options choose.
 template <class Family, template <class> class Memory>
 [[nodiscard]] std::unique_ptr<Structure> make_persistent(const IndexPlace& place) {
   return place.options.get("offsets") != 0 ? Family::template make<Memory<Offsets>>(place)
@@ -75,7 +75,7 @@ template <class Family>
            .recover_slots = recover<trans>}};
 }
 
-/// What every structure can be asked for, then its own.
+/// The options of every structure, then its own.
 [[nodiscard]] inline std::vector<IndexOption> options(std::vector<IndexOption> own = {}) {
   own.insert(own.begin(), {.name = "offsets",
                            .description = "1: 8-byte offsets on media, 0: 16-byte object ids",

@@ -1,7 +1,7 @@
 // EdgeIndex: where edges lie, in DRAM: edge to place, and the edges of each vertex.
 //
 // X1  the edges of a vertex are a ring: each knows the target of the one before it and of the one
-//     behind it; the vertex knows one of them.
+//     after it; the vertex knows one of them.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ class Linkedlist final : public StructureIndex<Linkedlist<Memory>, Memory> {
   void collect(std::uint64_t, std::size_t, SlotScan&) const {}  // unordered
 
   [[nodiscard]] Element* at(Ref<Element> ref) const noexcept { return this->memory_.at(ref); }
-  [[nodiscard]] Ref<Element>& link_behind(Element* before) const noexcept {
+  [[nodiscard]] Ref<Element>& link_after(Element* before) const noexcept {
     return before == nullptr ? this->top().first : before->next;
   }
 
