@@ -84,7 +84,8 @@ inline constexpr unsigned lead_bytes = 6;  ///< with the hint they are an intege
 class Trie;
 class WideExtension;
 
-class Node {
+/// Where the parts of a node lie.
+class NodeLayout {
  public:
   static constexpr unsigned group_bytes = 8;
   static constexpr unsigned max_groups = 4;
@@ -98,7 +99,7 @@ class Node {
 
   [[nodiscard]] std::atomic<Entry>& entry(unsigned i) noexcept { return entries_begin()[i]; }
   [[nodiscard]] const std::atomic<Entry>& entry(unsigned i) const noexcept {
-    return const_cast<Node*>(this)->entries_begin()[i];
+    return const_cast<NodeLayout*>(this)->entries_begin()[i];
   }
 
   /// The first discriminative bit: the branch at the node's root.
@@ -107,6 +108,81 @@ class Node {
     return groups_ == 0 ? 8U * window_ + in_group : 8U * offsets()[in_group / 8] + in_group % 8;
   }
 
+  /// At most eight lines.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return bytes_of(groups_, key_width_, entries_);
+  }
+  /// What a node with one entry more most often takes.
+  [[nodiscard]] std::size_t bytes_with_one_more() const noexcept {
+    return bytes_of(groups_, key_width_, entries_ + 1U);
+  }
+
+  mutable pm::VersionLock lock;
+
+ protected:
+  [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
+    return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
+  }
+  [[nodiscard]] static constexpr std::size_t entries_at(unsigned groups, unsigned key_width,
+                                                        unsigned entries) noexcept {
+    return (keys_at(groups) + std::size_t{key_width} * entries + 7) / 8 * 8;
+  }
+  /// At least so much that 32 partial keys can be read.
+  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned groups, unsigned key_width,
+                                                      unsigned entries) noexcept {
+    return std::max(entries_at(groups, key_width, entries) + sizeof(Entry) * entries,
+                    keys_at(groups) + std::size_t{key_width} * max_entries);
+  }
+
+  [[nodiscard]] std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
+  [[nodiscard]] const std::byte* base() const noexcept {
+    return reinterpret_cast<const std::byte*>(this);
+  }
+  [[nodiscard]] const std::uint64_t* masks() const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(base() + header_bytes);
+  }
+  [[nodiscard]] std::uint64_t* masks() noexcept {
+    return reinterpret_cast<std::uint64_t*>(base() + header_bytes);
+  }
+  [[nodiscard]] const std::uint16_t* offsets() const noexcept {
+    return reinterpret_cast<const std::uint16_t*>(masks() + groups_);
+  }
+  [[nodiscard]] std::uint16_t* offsets() noexcept {
+    return reinterpret_cast<std::uint16_t*>(masks() + groups_);
+  }
+  [[nodiscard]] const std::byte* keys_begin() const noexcept { return base() + keys_at(groups_); }
+  [[nodiscard]] std::byte* keys_begin() noexcept { return base() + keys_at(groups_); }
+  [[nodiscard]] std::atomic<Entry>* entries_begin() noexcept {
+    return reinterpret_cast<std::atomic<Entry>*>(base() + entries_at_);
+  }
+
+  /// On top of a word.
+  [[nodiscard]] std::uint64_t lead() const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, base() + header_bytes - sizeof word, sizeof word);
+    return word >> hint_bits << hint_bits;
+  }
+  void set_lead(std::uint64_t key, unsigned bytes) noexcept {
+    const std::uint64_t shared = bytes == 0 ? 0 : key >> (64 - 8 * bytes) << (64 - 8 * bytes);
+    std::memcpy(lead_.data(), reinterpret_cast<const std::byte*>(&shared) + hint_bits / 8,
+                lead_bytes);
+  }
+
+  static constexpr std::size_t header_bytes = 24;
+
+  std::uint16_t height_ = 0;
+  std::uint16_t window_ = 0;  ///< the byte of the key at which the window of a single mask begins
+  std::uint16_t entries_at_ = 0;
+  std::uint8_t entries_ = 0;
+  std::uint8_t bits_ = 0;
+  std::uint8_t groups_ = 0;
+  std::uint8_t key_width_ = 0;
+  std::array<std::byte, lead_bytes> lead_{};
+};
+
+/// What is looked for in a node.
+class Node : public NodeLayout {
+ public:
   /// The entry under which `key` would lie.
   template <class Keys>
   [[nodiscard]] unsigned find(const KeyBits<Keys>& key) const noexcept {
@@ -179,36 +255,11 @@ class Node {
     return (key ^ known) >> unknown << unknown;
   }
 
-  /// At most eight lines.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return bytes_of(groups_, key_width_, entries_);
-  }
-  /// What a node with one entry more most often takes.
-  [[nodiscard]] std::size_t bytes_with_one_more() const noexcept {
-    return bytes_of(groups_, key_width_, entries_ + 1U);
-  }
-
-  mutable pm::VersionLock lock;
-
  private:
   friend class Trie;
   friend class WideExtension;
   friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
                       bool one, Entry entry);
-
-  [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
-    return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
-  }
-  [[nodiscard]] static constexpr std::size_t entries_at(unsigned groups, unsigned key_width,
-                                                        unsigned entries) noexcept {
-    return (keys_at(groups) + std::size_t{key_width} * entries + 7) / 8 * 8;
-  }
-  /// At least so much that 32 partial keys can be read.
-  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned groups, unsigned key_width,
-                                                      unsigned entries) noexcept {
-    return std::max(entries_at(groups, key_width, entries) + sizeof(Entry) * entries,
-                    keys_at(groups) + std::size_t{key_width} * max_entries);
-  }
 
   [[nodiscard, gnu::noinline, gnu::cold]] unsigned find_long(std::uint32_t dense) const noexcept {
     const auto* const keys = reinterpret_cast<const std::uint32_t*>(keys_begin());
@@ -233,7 +284,8 @@ class Node {
     return dense;
   }
 
-  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call there.
+  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call
+  /// there.
   [[nodiscard]] static unsigned ones(std::uint64_t mask) noexcept {
     return static_cast<unsigned>(std::bit_width(pm::extract_bits(~std::uint64_t{0}, mask)));
   }
@@ -255,51 +307,6 @@ class Node {
     }
     return count;
   }
-
-  [[nodiscard]] std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
-  [[nodiscard]] const std::byte* base() const noexcept {
-    return reinterpret_cast<const std::byte*>(this);
-  }
-  [[nodiscard]] const std::uint64_t* masks() const noexcept {
-    return reinterpret_cast<const std::uint64_t*>(base() + header_bytes);
-  }
-  [[nodiscard]] std::uint64_t* masks() noexcept {
-    return reinterpret_cast<std::uint64_t*>(base() + header_bytes);
-  }
-  [[nodiscard]] const std::uint16_t* offsets() const noexcept {
-    return reinterpret_cast<const std::uint16_t*>(masks() + groups_);
-  }
-  [[nodiscard]] std::uint16_t* offsets() noexcept {
-    return reinterpret_cast<std::uint16_t*>(masks() + groups_);
-  }
-  [[nodiscard]] const std::byte* keys_begin() const noexcept { return base() + keys_at(groups_); }
-  [[nodiscard]] std::byte* keys_begin() noexcept { return base() + keys_at(groups_); }
-  [[nodiscard]] std::atomic<Entry>* entries_begin() noexcept {
-    return reinterpret_cast<std::atomic<Entry>*>(base() + entries_at_);
-  }
-
-  /// On top of a word.
-  [[nodiscard]] std::uint64_t lead() const noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, base() + header_bytes - sizeof word, sizeof word);
-    return word >> hint_bits << hint_bits;
-  }
-  void set_lead(std::uint64_t key, unsigned bytes) noexcept {
-    const std::uint64_t shared = bytes == 0 ? 0 : key >> (64 - 8 * bytes) << (64 - 8 * bytes);
-    std::memcpy(lead_.data(), reinterpret_cast<const std::byte*>(&shared) + hint_bits / 8,
-                lead_bytes);
-  }
-
-  static constexpr std::size_t header_bytes = 24;
-
-  std::uint16_t height_ = 0;
-  std::uint16_t window_ = 0;  ///< the byte of the key at which the window of a single mask begins
-  std::uint16_t entries_at_ = 0;
-  std::uint8_t entries_ = 0;
-  std::uint8_t bits_ = 0;
-  std::uint8_t groups_ = 0;
-  std::uint8_t key_width_ = 0;
-  std::array<std::byte, lead_bytes> lead_{};
 };
 
 static_assert(sizeof(Node) == 24);
@@ -319,10 +326,10 @@ static_assert(sizeof(Node) == 24);
 [[nodiscard]] inline Node* node_of(Entry entry) noexcept {
   return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));
 }
-/// Prefetches the node's lines at once: the first two and the last three, which are all that nodes
-/// of integers have, but for one in the fullest. Without a branch, which could be predicted no
-/// better than the node's size, and with few instructions; of the smallest nodes the neighbours'
-/// lines come, too.
+/// Prefetches the node's lines at once: the first two and the last three, which are all that
+/// nodes of integers have, but for one in the fullest. Without a branch, which could be predicted
+/// no better than the node's size, and with few instructions; of the smallest nodes the
+/// neighbours' lines come, too.
 inline void prefetch_node(Entry entry) noexcept {
   constexpr std::size_t line = pm::cache_line_bytes;
   const auto* const node = reinterpret_cast<const std::byte*>(node_of(entry));
