@@ -136,7 +136,7 @@ template class BTreeOlc<ByteKeys>;
 namespace {
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<BTreeOlc<Keys>>(place));
 }
 

@@ -30,9 +30,9 @@ Outcome BTreeOlc<Keys>::put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   Leaf& leaf = lock_leaf(key);
   const LeafPosition position = search(leaf, key, [] { return true; });
-  if (kind == (position.present ? Put::insert : Put::update)) {
+  if (is_refused(kind, position.present)) {
     leaf.lock.unlock_unchanged();
-    return position.present ? Outcome::exists : Outcome::not_found;
+    return refusal(position.present);
   }
   Entry entry;
   Leaf* right = nullptr;

@@ -31,7 +31,7 @@ FpTree<Keys>::FpTree(const IndexPlace& place, std::uint64_t head)
       tree_(std::make_unique<Tree>(*epochs_, tree_options_, list_.head())) {}
 
 template <class Keys>
-auto FpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto FpTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   const auto entries = static_cast<unsigned>(place.options.get("leaf_entries"));
   const auto head = create_rooted(
       place, root_kind<Keys>(), {entries}, {"the first leaf", leaf_bytes(entries)},
@@ -41,7 +41,7 @@ auto FpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
 }
 
 template <class Keys>
-auto FpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto FpTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind<Keys>());
   if (!root) return root.error();
@@ -201,9 +201,9 @@ Outcome FpTree<Keys>::try_put(Key key, Value value, Put kind) {
   Locked at = lock_leaf(key, hash);
   Leaf& leaf = *at.leaf;
   unsigned old = at.slot;
-  if (old != no_slot ? kind == Put::insert : kind == Put::update) {
+  if (is_refused(kind, old != no_slot)) {
     leaf.lock.unlock_unchanged();
-    return old != no_slot ? Outcome::exists : Outcome::not_found;
+    return refusal(old != no_slot);
   }
   typename LeafList<Keys>::Draft draft;
   if (!store_.draft(key, value, draft)) {

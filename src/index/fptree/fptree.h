@@ -34,9 +34,9 @@ class FpTree final : public WritableIndex<FpTree<Keys>, Keys> {
   using Scan = typename Keys::Scan;
 
   /// Errors: out_of_space, exists.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
 
   Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;

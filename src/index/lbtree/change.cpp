@@ -59,9 +59,9 @@ Outcome LbTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_leaf(key, fingerprint);
   const bool present = at.slot != no_slot;
-  if (kind == (present ? Put::insert : Put::update)) {
+  if (is_refused(kind, present)) {
     at.lock->unlock_unchanged();
-    return present ? Outcome::exists : Outcome::not_found;
+    return refusal(present);
   }
   const bool done = present ? replace(*at.leaf, static_cast<unsigned>(at.slot), key, value)
                             : add(*at.leaf, key, value, fingerprint);

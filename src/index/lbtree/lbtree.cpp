@@ -22,7 +22,7 @@ LbTree<Keys>::LbTree(const IndexPlace& place, std::uint64_t head)
              first_) {}
 
 template <class Keys>
-auto LbTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto LbTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   const auto head = create_rooted(place, root_kind, {place.options.get("as_published")},
                                   {"the first leaf", sizeof(Leaf)}, [&](std::uint64_t offset) {
                                     auto* const leaf = place.pool->template at<Leaf>(offset);
@@ -34,7 +34,7 @@ auto LbTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
 }
 
 template <class Keys>
-auto LbTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto LbTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   const Result<IndexRoot> root = read_index_root(*place.pool, place.root_name, root_kind);
   if (!root) return root.error();
   if (root.value().option[0] != 0)

@@ -50,9 +50,9 @@ class LbTree final : public WritableIndex<LbTree<Keys>, Keys> {
   static constexpr IndexRootKind root_kind{"lbtree", 1, Keys::kind};
 
   /// An empty tree: one leaf, one root. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
 
   Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;

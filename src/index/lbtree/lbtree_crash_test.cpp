@@ -1,4 +1,4 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of LB+-Tree.
+// Power cuts made by hand (common/test_cuts.h) around every step of LB+-Tree.
 #include <gtest/gtest.h>
 
 #include "index/common/test_cuts.h"

@@ -157,17 +157,17 @@ class LmdbIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> over(Result<std::unique_ptr<Environment>> environment) {
+MadeIndex<Keys> over(Result<std::unique_ptr<Environment>> environment) {
   if (!environment) return environment.error();
   return std::unique_ptr<OrderedIndex<Keys>>(
       std::make_unique<LmdbIndex<Keys>>(std::move(environment).value()));
 }
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   return over<Keys>(Environment::create(place, Keys::kind));
 }
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place) {
+MadeIndex<Keys> recover(const IndexPlace& place) {
   return over<Keys>(Environment::open(place, Keys::kind));
 }
 

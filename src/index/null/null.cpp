@@ -35,7 +35,7 @@ class NullIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace&) {
+MadeIndex<Keys> create(const IndexPlace&) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<NullIndex<Keys>>());
 }
 

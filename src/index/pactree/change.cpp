@@ -24,9 +24,9 @@ Outcome PacTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Locked at = lock_node(key, hash);
   DataNode& node = *at.node;
   const bool present = at.slot != pactree::no_slot;
-  if (kind == (present ? Put::insert : Put::update)) {
+  if (is_refused(kind, present)) {
     node.lock.unlock_unchanged();
-    return present ? Outcome::exists : Outcome::not_found;
+    return refusal(present);
   }
   if (!present) return add_record(node, key, value, hash);
   if (!replace(node, at.slot, key, value)) {

@@ -37,7 +37,7 @@ PacTree<Keys>::~PacTree() {
 }
 
 template <class Keys>
-auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto PacTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Heap& heap = pool.heap();
   Epochs epochs;

@@ -58,9 +58,9 @@ class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
   static constexpr IndexRootKind root_kind{"pactree", 1, Keys::kind};
 
   /// An empty index: one data node, a trie's root, a log. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
   ~PacTree() override;
 
   Outcome put(Key key, Value value, Put kind);

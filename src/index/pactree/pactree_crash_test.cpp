@@ -1,4 +1,4 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of PacTree.
+// Power cuts made by hand (common/test_cuts.h) around every step of PacTree.
 #include <gtest/gtest.h>
 
 #include "index/common/test_cuts.h"
@@ -20,27 +20,12 @@ using pactree_test::succeeds;
 
 /// A store of the keys 0, 10, ..., in nodes of 8. The thread that splits or merges replays.
 template <class Keys>
-struct Held {
-  Store<Keys> store{{"node_entries=8", "workers=0"}};
-  Model<Keys> model;
-
-  explicit Held(std::uint64_t records) {
-    for (std::uint64_t i = 0; i < records; ++i) insert(10 * i);
-  }
-  void insert(std::uint64_t number) {
-    const auto key = make<Keys>(number);
-    EXPECT_EQ(store.index().insert(key, key), Outcome::ok);
-    model[key] = key;
-  }
-  void remove(std::uint64_t number) {
-    EXPECT_EQ(store.index().remove(make<Keys>(number)), Outcome::ok);
-    model.erase(make<Keys>(number));
+struct Held : pactree_test::ModelledStore<Keys, Store, make<Keys>> {
+  explicit Held(std::uint64_t records) : Held::ModelledStore({"node_entries=8", "workers=0"}) {
+    for (std::uint64_t i = 0; i < records; ++i) this->insert(10 * i);
   }
   [[nodiscard]] DataNode& node(std::uint64_t number) {
-    return store.peer().node_of(make<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+    return this->store.peer().node_of(make<Keys>(number));
   }
 };
 

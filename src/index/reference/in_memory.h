@@ -13,8 +13,7 @@ namespace perdure {
 
 /// For IndexInfo.
 template <template <class> class Index, class Keys>
-[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> create_in_memory(
-    const IndexPlace& place) {
+[[nodiscard]] MadeIndex<Keys> create_in_memory(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<Index<Keys>>(place.huge_pages));
 }
 

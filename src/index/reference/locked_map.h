@@ -181,7 +181,7 @@ class LockedMap final : public OrderedIndex<Keys> {
 
 /// The `create_*` of a registration.
 template <class Keys, template <class, class, class, class> class Map>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create_locked_map(const IndexPlace& place) {
+MadeIndex<Keys> create_locked_map(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(
       std::make_unique<LockedMap<Keys, Map>>(place.huge_pages));
 }

@@ -58,9 +58,9 @@ Outcome Roart<Keys>::change(Key key, Value value, Put kind) {
     if (!array.lock.lock()) continue;
     const LeafArray::Found found = search(array, probe);
     const bool present = static_cast<bool>(found.slot);
-    if (kind == (present ? Put::insert : Put::update)) {
+    if (is_refused(kind, present)) {
       array.lock.unlock_unchanged();
-      return present ? Outcome::exists : Outcome::not_found;
+      return refusal(present);
     }
     const unsigned free = present ? found.place : array.free_place(probe.fingerprint, entries_);
     if (free == LeafArray::no_slot) {

@@ -28,7 +28,7 @@ Roart<Keys>::Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t
 }
 
 template <class Keys>
-auto Roart<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto Roart<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Heap& heap = pool.heap();
   const Error full{ErrorCode::out_of_space, "no room for an empty tree", pool.path(),
@@ -64,7 +64,7 @@ auto Roart<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Orde
 }
 
 template <class Keys>
-auto Roart<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto Roart<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();

@@ -65,10 +65,10 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
   static constexpr IndexRootKind root_kind{"roart", 2, Keys::kind};
 
   /// An empty tree. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone: at once where the heap can serve before it has swept, with damage found
   /// later (T9); else after a walk. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
   ~Roart() override;
 
   Outcome put(Key key, Value value, Put kind);

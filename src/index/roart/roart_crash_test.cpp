@@ -1,4 +1,4 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of Roart.
+// Power cuts made by hand (common/test_cuts.h) around every step of Roart.
 #include <gtest/gtest.h>
 
 #include "index/common/test_cuts.h"
@@ -22,44 +22,29 @@ using roart_test::succeeds;
 
 /// The path of a number ends with its two bytes.
 template <class Keys>
-auto key_of(unsigned number) {
+auto key_of(std::uint64_t number) {
   if constexpr (Keys::kind == KeyKind::integer)
-    return std::uint64_t{number};
+    return number;
   else
     return std::string(1, static_cast<char>(number >> 8)) +
            std::string(1, static_cast<char>(number & 0xff));
 }
 
 template <class Keys>
-struct Case {
-  Store<Keys> store{{"leaf_entries=4"}};
-  Model<Keys> model;
-
-  explicit Case(std::initializer_list<unsigned> numbers) {
-    for (const unsigned number : numbers) insert(number);
-  }
-  void insert(unsigned number) {
-    const auto key = key_of<Keys>(number);
-    EXPECT_EQ(store.index().insert(key, key), Outcome::ok);
-    model[key] = key;
-  }
-  void remove(unsigned number) {
-    EXPECT_EQ(store.index().remove(key_of<Keys>(number)), Outcome::ok);
-    model.erase(key_of<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+struct Case : roart_test::ModelledStore<Keys, Store, key_of<Keys>> {
+  explicit Case(std::initializer_list<unsigned> numbers) : Case::ModelledStore({"leaf_entries=4"}) {
+    for (const unsigned number : numbers) this->insert(number);
   }
   [[nodiscard]] Node& node(unsigned number) {
-    return *store.peer().place_of(key_of<Keys>(number)).first;
+    return *this->store.peer().place_of(key_of<Keys>(number)).first;
   }
   [[nodiscard]] std::uint64_t slot(unsigned number) {
-    return offset(&store.peer().slot_of(key_of<Keys>(number)));
+    return this->offset(&this->store.peer().slot_of(key_of<Keys>(number)));
   }
   /// Those of `words` that are entries of a node.
   [[nodiscard]] Words entries(Words& words, const Node& node) {
-    const std::uint64_t begin = offset(&node) + sizeof(Node);
-    const std::uint64_t end = offset(&node) + node.bytes();
+    const std::uint64_t begin = this->offset(&node) + sizeof(Node);
+    const std::uint64_t end = this->offset(&node) + node.bytes();
     return extract(words, [=](std::uint64_t at) { return at >= begin && at < end; });
   }
 };

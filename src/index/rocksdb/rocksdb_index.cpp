@@ -353,7 +353,7 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   auto directory = EngineDirectory::create(place.path, "rocksdb");
   if (!directory) return directory.error();
   auto engine = open_engine(std::move(directory).value(), place, Keys::kind, true);
@@ -364,7 +364,7 @@ Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
 }
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place) {
+MadeIndex<Keys> recover(const IndexPlace& place) {
   auto directory = EngineDirectory::open(place.path, "rocksdb");
   if (!directory) return directory.error();
   if (auto checked = check_kind(*directory, Keys::kind); !checked) return checked.error();

@@ -267,10 +267,10 @@ class BytesTbbMap final : public TbbMap<ByteKeys, TextMap> {
   Epochs epochs_;  // declared after the arena of the base: it goes first
 };
 
-Result<std::unique_ptr<IntegerIndex>> create_integer(const IndexPlace& place) {
+MadeIndex<IntegerKeys> create_integer(const IndexPlace& place) {
   return std::unique_ptr<IntegerIndex>(std::make_unique<IntegerTbbMap>(place.huge_pages));
 }
-Result<std::unique_ptr<BytesIndex>> create_bytes(const IndexPlace& place) {
+MadeIndex<ByteKeys> create_bytes(const IndexPlace& place) {
   return std::unique_ptr<BytesIndex>(std::make_unique<BytesTbbMap>(place.huge_pages));
 }
 

@@ -49,9 +49,9 @@ Outcome UTree<Keys>::try_put(Key key, Value value, Put kind) {
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
     const LeafPosition position = search(leaf, key, [] { return true; });
-    if (kind == (position.present ? Put::insert : Put::update)) {
+    if (is_refused(kind, position.present)) {
       leaf.lock.unlock_unchanged();
-      return position.present ? Outcome::exists : Outcome::not_found;
+      return refusal(position.present);
     }
     Predecessor before;
     if (!position.present && !hold_predecessor(leaf, key, position.rank, before)) {

@@ -20,7 +20,7 @@ UTree<Keys>::UTree(const IndexPlace& place, std::uint64_t head)
              first_) {}
 
 template <class Keys>
-auto UTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto UTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   if (pool.bytes() > Leaf::most_pool_bytes)
     return Error{ErrorCode::usage, "utree reaches 32 TiB, the pool is larger", pool.path(),
@@ -33,7 +33,7 @@ auto UTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Orde
 }
 
 template <class Keys>
-auto UTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto UTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();

@@ -1,4 +1,4 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of uTree.
+// Power cuts made by hand (common/test_cuts.h) around every step of uTree.
 #include <gtest/gtest.h>
 
 #include "index/common/test_cuts.h"
@@ -28,28 +28,12 @@ auto key_of(std::uint64_t number) {
 
 /// A store of the keys 1000, 1010, ... 1190, which leaves of 4 hold.
 template <class Keys>
-struct Case {
-  Store<Keys> store{{"leaf_entries=4"}};
-  Model<Keys> model;
-
-  Case() {
-    for (std::uint64_t number = 1000; number < 1200; number += 10) insert(number);
-  }
-  void insert(std::uint64_t number) {
-    const auto key = key_of<Keys>(number);
-    const auto value = key_of<Keys>(number * 3);
-    EXPECT_EQ(store.index().insert(key, value), Outcome::ok);
-    model[key] = value;
-  }
-  void remove(std::uint64_t number) {
-    EXPECT_EQ(store.index().remove(key_of<Keys>(number)), Outcome::ok);
-    model.erase(key_of<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+struct Case : utree_test::ModelledStore<Keys, Store, key_of<Keys>> {
+  Case() : Case::ModelledStore({"leaf_entries=4"}) {
+    for (std::uint64_t number = 1000; number < 1200; number += 10) this->insert(number, number * 3);
   }
   [[nodiscard]] ListNode& node(std::uint64_t number) {
-    return store.peer().node_of(key_of<Keys>(number));
+    return this->store.peer().node_of(key_of<Keys>(number));
   }
 };
 

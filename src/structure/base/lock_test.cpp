@@ -26,7 +26,7 @@ struct Number {
   operator std::string_view() const { return text; }
 };
 
-Result<std::unique_ptr<SlotIndex>> create_with(LockKind lock, const IndexInfo& info, Pool* pool) {
+MadeIndex<SlotKeys> create_with(LockKind lock, const IndexInfo& info, Pool* pool) {
   IndexPlace place;
   place.pool = pool;
   place.options = *IndexRegistry::options(info, {});

@@ -27,14 +27,14 @@ template <class Family, template <class> class Memory>
 }
 
 template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
-[[nodiscard]] Result<std::unique_ptr<SlotIndex>> create(const IndexPlace& place) {
+[[nodiscard]] MadeIndex<SlotKeys> create(const IndexPlace& place) {
   std::unique_ptr<Structure> structure = make(place);
   if (auto done = structure->create(place); !done) return done.error();
   return std::unique_ptr<SlotIndex>(std::move(structure));
 }
 
 template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
-[[nodiscard]] Result<std::unique_ptr<SlotIndex>> recover(const IndexPlace& place) {
+[[nodiscard]] MadeIndex<SlotKeys> recover(const IndexPlace& place) {
   std::unique_ptr<Structure> structure = make(place);
   if (auto done = structure->recover(place); !done) return done.error();
   return std::unique_ptr<SlotIndex>(std::move(structure));
