@@ -11,7 +11,7 @@ namespace perdure::pm {
 /// Prefetches the line of `address` into all cache levels.
 inline void prefetch(const void* address) noexcept { detail::instruction::prefetch(address); }
 
-/// Prefetches the line for one use: it shall not push others out of the larger caches.
+/// Prefetches the line for one use: it does not push others out of the larger caches.
 inline void prefetch_once(const void* address) noexcept {
   detail::instruction::prefetch_once(address);
 }

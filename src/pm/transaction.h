@@ -100,14 +100,14 @@ template <class Section>
 ///   a section that commits   penalty = penalty / 2
 ///   either                   the next `penalty` sections of the thread are left out
 ///
-/// While there is a penalty a section has `attempts_in_doubt` attempts at most. So sections that
-/// never commit cost that many aborts in 1024 operations, one that fails among others that commit
-/// costs one left out, and 2046 operations after the last failure nothing is left out any more.
-/// State is kept by thread slot: any number of threads, and nothing survives the object.
+/// While there is a penalty a section has `attempts_after_a_failure` attempts at most. So sections
+/// that never commit cost that many aborts in 1024 operations, one that fails among others that
+/// commit costs one left out, and 2046 operations after the last failure nothing is left out any
+/// more. State is kept by thread slot: any number of threads, and nothing survives the object.
 class AdaptiveElision {
  public:
   static constexpr std::uint32_t most_left_out = 1023;
-  static constexpr unsigned attempts_in_doubt = 4;
+  static constexpr unsigned attempts_after_a_failure = 4;
 
   /// As `elide`; false without an attempt when the section is left out. Cost beyond that: one line
   /// of DRAM that is the thread's own, and only read while all goes well.
@@ -119,10 +119,10 @@ class AdaptiveElision {
       --mine.to_leave_out;
       return false;
     }
-    const bool in_doubt = mine.penalty != 0;
+    const bool has_failed = mine.penalty != 0;
     const bool committed =
-        elide(in_doubt ? std::min(attempts, attempts_in_doubt) : attempts, section);
-    if (!committed || in_doubt) mine.judge(committed);
+        elide(has_failed ? std::min(attempts, attempts_after_a_failure) : attempts, section);
+    if (!committed || has_failed) mine.judge(committed);
     return committed;
   }
 
