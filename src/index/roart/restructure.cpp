@@ -9,33 +9,6 @@
 
 namespace perdure {
 
-/// A lock held until the end of the scope, or until what it guards has changed.
-template <class Keys>
-class Roart<Keys>::Hold {
- public:
-  /// False when what it guards was unlinked.
-  explicit Hold(roart::OpeningLock& lock) noexcept : lock_(lock), held_(lock.lock()) {}
-  ~Hold() {
-    if (held_) lock_.unlock_unchanged();
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
-  [[nodiscard]] explicit operator bool() const noexcept { return held_; }
-  void unlock_changed() noexcept {
-    lock_.unlock();
-    held_ = false;
-  }
-  void unlock_obsolete() noexcept {
-    lock_.unlock_obsolete();
-    held_ = false;
-  }
-
- private:
-  roart::OpeningLock& lock_;
-  bool held_;
-};
-
 /// How the records of a full array are parted: those with a lower symbol at `level` go left.
 template <class Keys>
 struct Roart<Keys>::Halves {

@@ -173,7 +173,7 @@ class Roart final : public WritableIndex<Roart<Keys>, Keys> {
   // Changing the structure (restructure.cpp), which the caller looks at anew afterwards. False: out
   // of space, nothing changed.
   class Draft;
-  class Hold;
+  using Hold = pm::HeldLock<roart::OpeningLock>;
   struct Halves;
   [[nodiscard]] bool split(const Place& at, const Path& path);
   [[nodiscard]] bool fork(const Place& at, const Path& path);
