@@ -20,7 +20,7 @@
 #include "core/rng.h"
 #include "index/registry.h"
 #include "pm/pm.h"
-#include "structure/memory/slot.h"
+#include "structure/base/slot.h"
 #include "workload/stream.h"
 #include "workload/workload.h"
 

@@ -28,9 +28,10 @@ endforeach()
 install(FILES src/pool/epoch.h src/pool/heap.h src/pool/options.h src/pool/pool.h src/pool/ptr.h
   src/pool/size_classes.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
 install(FILES src/index/index.h src/index/media_layout.h src/index/registry.h
+  src/index/writable_index.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index" COMPONENT library)
-install(FILES src/index/record/with_room.h
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index/record" COMPONENT library)
+install(FILES src/index/common/with_room.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index/common" COMPONENT library)
 
 install(EXPORT perdureTargets NAMESPACE perdure:: DESTINATION "${perdure_package_folder}"
   COMPONENT library)

@@ -54,7 +54,7 @@ SUITES = (
 )  # fmt: skip
 # Only these tests need one of the structures by name.
 STRUCTURES = ("arraylist", "bplustree", "graph", "hashtable", "linkedlist", "skiplist")
-TESTS_OF_ALL_STRUCTURES = ("test_index_memory", "test_index_tree")
+TESTS_OF_ALL_STRUCTURES = ("test_index_base", "test_index_memory", "test_index_tree")
 # ctest's and pytest's verdicts, ninja's last word, libFuzzer's count of executions.
 CLOSING = re.compile(
     r"tests passed|tests failed|\d+ passed|\d+ failed|Total Test time|^Ran \d+ tests|^tidy: |"

@@ -45,7 +45,7 @@ LAYERS: dict[str, set[str]] = {
 LAYERS["cli"] = LAYERS["driver"] | {"driver"}
 
 # Folders that hold what several indexes share; they are no index themselves.
-SHARED_INDEX_FOLDERS = {"inner_tree", "record", "reference", "memory", "tree"}
+SHARED_INDEX_FOLDERS = {"base", "common", "inner_tree", "leaf", "memory", "reference", "tree"}
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 75
@@ -56,6 +56,14 @@ SKIPPED_FOLDERS = {".git", ".venv", "results", "__pycache__", "node_modules"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LAYER_FOLDERS = set(LAYERS)
+
+# Intrinsics belong into pm/, but for what one index alone needs: HOT's partial keys, which lie in
+# DRAM, never change once linked, and are announced to the simulator where it can meet them.
+INTRINSICS_ALLOWED = {
+    "src/index/hot/partial_keys.h",
+    "src/index/hot/wide_extension.h",
+    "src/index/hot/wide_keys.h",
+}
 
 # Words that make the simulator and the crash explorer blind, in sources of indexes and structures.
 BANNED_IN_INDEXES = [
@@ -267,7 +275,8 @@ def check_banned_words(tree: Tree) -> Iterator[Finding]:
         for number, line in enumerate(lines, 1):
             code = STRING.sub('""', line).split("//", 1)[0]
             for pattern, name, remedy in BANNED_IN_INDEXES:
-                if pattern.search(code):
+                allowed = name == "a raw intrinsic" and path in INTRINSICS_ALLOWED
+                if pattern.search(code) and not allowed:
                     yield Finding(path, number, f"{name} in index code", remedy)
 
 

@@ -278,8 +278,7 @@ namespace {
 
 // An index that is served before its recovery has ended has not counted its records yet.
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> compared(
-    Result<std::unique_ptr<OrderedIndex<Keys>>> recovered, const IndexPlace& place) {
+MadeIndex<Keys> compared(MadeIndex<Keys> recovered, const IndexPlace& place) {
   if (!recovered || place.pool == nullptr || place.pool->is_recovering() ||
       !place.pool->expects_records())
     return recovered;
@@ -289,8 +288,7 @@ Result<std::unique_ptr<OrderedIndex<Keys>>> compared(
 }
 
 template <class Keys, class Function>
-Result<std::unique_ptr<OrderedIndex<Keys>>> created(const IndexInfo& info, Function create,
-                                                    const IndexPlace& place) {
+MadeIndex<Keys> created(const IndexInfo& info, Function create, const IndexPlace& place) {
   if (create == nullptr) return lacks<Keys>(info, "creation");
   if (auto recovered = check_recovered(place); !recovered) return recovered.error();
   const Result<IndexPlace> whole = completed(info, place);
@@ -298,8 +296,7 @@ Result<std::unique_ptr<OrderedIndex<Keys>>> created(const IndexInfo& info, Funct
 }
 
 template <class Keys, class Function>
-Result<std::unique_ptr<OrderedIndex<Keys>>> recovered(const IndexInfo& info, Function recover,
-                                                      const IndexPlace& place) {
+MadeIndex<Keys> recovered(const IndexInfo& info, Function recover, const IndexPlace& place) {
   if (recover == nullptr) return lacks<Keys>(info, "recovery");
   const Result<IndexPlace> whole = completed(info, place);
   return whole ? compared(recover(*whole), *whole) : whole.error();
@@ -345,38 +342,32 @@ bool IndexRegistry::add(IndexInfo info) {
 }
 
 template <>
-Result<std::unique_ptr<IntegerIndex>> create_index<IntegerKeys>(const IndexInfo& info,
-                                                                const IndexPlace& place) {
+MadeIndex<IntegerKeys> create_index<IntegerKeys>(const IndexInfo& info, const IndexPlace& place) {
   return created<IntegerKeys>(info, info.create_integer, place);
 }
 
 template <>
-Result<std::unique_ptr<IntegerIndex>> recover_index<IntegerKeys>(const IndexInfo& info,
-                                                                 const IndexPlace& place) {
+MadeIndex<IntegerKeys> recover_index<IntegerKeys>(const IndexInfo& info, const IndexPlace& place) {
   return recovered<IntegerKeys>(info, info.recover_integer, place);
 }
 
 template <>
-Result<std::unique_ptr<BytesIndex>> create_index<ByteKeys>(const IndexInfo& info,
-                                                           const IndexPlace& place) {
+MadeIndex<ByteKeys> create_index<ByteKeys>(const IndexInfo& info, const IndexPlace& place) {
   return created<ByteKeys>(info, info.create_bytes, place);
 }
 
 template <>
-Result<std::unique_ptr<BytesIndex>> recover_index<ByteKeys>(const IndexInfo& info,
-                                                            const IndexPlace& place) {
+MadeIndex<ByteKeys> recover_index<ByteKeys>(const IndexInfo& info, const IndexPlace& place) {
   return recovered<ByteKeys>(info, info.recover_bytes, place);
 }
 
 template <>
-Result<std::unique_ptr<SlotIndex>> create_index<SlotKeys>(const IndexInfo& info,
-                                                          const IndexPlace& place) {
+MadeIndex<SlotKeys> create_index<SlotKeys>(const IndexInfo& info, const IndexPlace& place) {
   return created<SlotKeys>(info, info.create_slots, place);
 }
 
 template <>
-Result<std::unique_ptr<SlotIndex>> recover_index<SlotKeys>(const IndexInfo& info,
-                                                           const IndexPlace& place) {
+MadeIndex<SlotKeys> recover_index<SlotKeys>(const IndexInfo& info, const IndexPlace& place) {
   return recovered<SlotKeys>(info, info.recover_slots, place);
 }
 

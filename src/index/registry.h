@@ -67,6 +67,10 @@ enum class IndexClass : std::uint8_t {
 
 struct IndexPlace;
 
+/// What creating or recovering an index gives.
+template <class Keys>
+using MadeIndex = Result<std::unique_ptr<OrderedIndex<Keys>>>;
+
 /// How the operations on a structure keep out of each other's way, as `--lock` on the command line.
 enum class LockKind : std::uint8_t {
   none,            ///< not at all: for one thread
@@ -94,8 +98,8 @@ struct IndexMode {
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< the pools it works on; empty: all, or none needed
   std::vector<LockKind> locks{};  ///< as of IndexInfo
-  Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
-  Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
+  MadeIndex<SlotKeys> (*create_slots)(const IndexPlace&) = nullptr;
+  MadeIndex<SlotKeys> (*recover_slots)(const IndexPlace&) = nullptr;
 };
 
 /// What an index is created or recovered with.
@@ -118,18 +122,18 @@ struct IndexInfo {
   bool ordered = true;       ///< scans work
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
   bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
-  std::vector<IndexOption> options;
+  std::vector<IndexOption> options{};
 
   /// Makes an empty index. Null where the kind of key is not offered.
-  Result<std::unique_ptr<IntegerIndex>> (*create_integer)(const IndexPlace&) = nullptr;
-  Result<std::unique_ptr<BytesIndex>> (*create_bytes)(const IndexPlace&) = nullptr;
-  Result<std::unique_ptr<SlotIndex>> (*create_slots)(const IndexPlace&) = nullptr;
+  MadeIndex<IntegerKeys> (*create_integer)(const IndexPlace&) = nullptr;
+  MadeIndex<ByteKeys> (*create_bytes)(const IndexPlace&) = nullptr;
+  MadeIndex<SlotKeys> (*create_slots)(const IndexPlace&) = nullptr;
   /// Recovers from what `place` holds, clean or crashed. Null for in_memory and harness.
   /// Errors: not_found (no such root), foreign (another index, kind of key or options), corrupt,
   /// newer, out_of_space.
-  Result<std::unique_ptr<IntegerIndex>> (*recover_integer)(const IndexPlace&) = nullptr;
-  Result<std::unique_ptr<BytesIndex>> (*recover_bytes)(const IndexPlace&) = nullptr;
-  Result<std::unique_ptr<SlotIndex>> (*recover_slots)(const IndexPlace&) = nullptr;
+  MadeIndex<IntegerKeys> (*recover_integer)(const IndexPlace&) = nullptr;
+  MadeIndex<ByteKeys> (*recover_bytes)(const IndexPlace&) = nullptr;
+  MadeIndex<SlotKeys> (*recover_slots)(const IndexPlace&) = nullptr;
 
   /// Describes what lies on media with these options, for counterexamples. Null: shown as bytes.
   std::vector<MediaStruct> (*media)(const IndexOptions&) = nullptr;
@@ -139,8 +143,8 @@ struct IndexInfo {
   std::vector<IndexMode> modes{};
   Tearing tearing = Tearing::nothing;
   std::vector<HeapKind> heaps{};  ///< empty: all that keep what the class says
-  /// What it can be told to lock with, the first where one mutex is asked for. Empty: it has its
-  /// own way, whatever `IndexPlace::lock` says.
+  /// The locks that it can be told to use, the first where one mutex is wanted. Empty: it locks in
+  /// its own way, whatever `IndexPlace::lock` says.
   std::vector<LockKind> locks{};
 
   /// "fptree", "hashtable:pmem-trans": what `IndexRegistry::find` takes.
@@ -169,11 +173,9 @@ class IndexRegistry {
 /// (an option, a lock or a pool that it cannot have; create: roots of the pool are not recovered
 /// yet), unsupported (this kind of key, or the pool's heap).
 template <class Keys>
-[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> create_index(const IndexInfo& info,
-                                                                       const IndexPlace& place);
+[[nodiscard]] MadeIndex<Keys> create_index(const IndexInfo& info, const IndexPlace& place);
 template <class Keys>
-[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> recover_index(const IndexInfo& info,
-                                                                        const IndexPlace& place);
+[[nodiscard]] MadeIndex<Keys> recover_index(const IndexInfo& info, const IndexPlace& place);
 
 /// Before a pool is closed: lets the index end what it has begun, and tells the pool what it holds,
 /// so that the next opening notices damage (Pool::note_settled). No operation may follow.

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "pibench/plugin_library.h"
 
 namespace perdure {

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "index/reference/reference_checks.h"
+#include "index/reference/test_reference.h"
 
 namespace perdure {
 namespace {

@@ -8,19 +8,19 @@
 
 namespace perdure::pm {
 
-/// Asks for the line of `address` in all cache levels.
+/// Prefetches the line of `address` into all cache levels.
 inline void prefetch(const void* address) noexcept { detail::instruction::prefetch(address); }
 
-/// Asks for the line for one use: it shall not push others out of the larger caches.
+/// Prefetches the line for one use: it does not push others out of the larger caches.
 inline void prefetch_once(const void* address) noexcept {
   detail::instruction::prefetch_once(address);
 }
 
-/// Asks for the line not next but soon, as one of many: into the L2, so that it waits for none of
-/// the L1's few fill buffers longer than it must.
+/// Prefetches a line that is needed soon but not next, as one of many: into the L2, so that it
+/// waits for none of the L1's few fill buffers longer than it must.
 inline void prefetch_l2(const void* address) noexcept { detail::instruction::prefetch_l2(address); }
 
-/// Asks for the line in an owned state: most of a flush's price is the missing line.
+/// Prefetches the line in an owned state: most of a flush's price is the missing line.
 /// `prefetchw` does nothing on x86-64 processors that do not know it.
 inline void prefetch_for_write(const void* address) noexcept {
   detail::instruction::prefetch_for_write(address);

@@ -15,10 +15,10 @@ namespace perdure::pm::detail::instruction {
 inline constexpr bool simulated = false;
 
 inline void clwb(const std::byte* line) noexcept {
-  asm volatile(".byte 0x66; xsaveopt %0" : "+m"(*const_cast<std::byte*>(line)));
+  asm volatile("clwb %0" : "+m"(*const_cast<std::byte*>(line)));
 }
 inline void clflushopt(const std::byte* line) noexcept {
-  asm volatile(".byte 0x66; clflush %0" : "+m"(*const_cast<std::byte*>(line)));
+  asm volatile("clflushopt %0" : "+m"(*const_cast<std::byte*>(line)));
 }
 inline void clflush(const std::byte* line) noexcept {
   asm volatile("clflush %0" : "+m"(*const_cast<std::byte*>(line)));
@@ -60,11 +60,11 @@ inline void yield() noexcept { sched_yield(); }
 
 inline std::uint32_t transaction_begin() noexcept {
   std::uint32_t status = ~0U;
-  asm volatile(".byte 0xc7, 0xf8; .long 0" : "+a"(status)::"memory");
+  asm volatile("xbegin 1f\n1:" : "+a"(status)::"memory");
   return status;
 }
-inline void transaction_commit() noexcept { asm volatile(".byte 0x0f, 0x01, 0xd5" ::: "memory"); }
-inline void transaction_abort() noexcept { asm volatile(".byte 0xc6, 0xf8, 0x01" ::: "memory"); }
+inline void transaction_commit() noexcept { asm volatile("xend" ::: "memory"); }
+inline void transaction_abort() noexcept { asm volatile("xabort $1" ::: "memory"); }
 
 /// The CPU reports RTM and a trial transaction has committed. Cost: a trial at each call.
 [[nodiscard]] bool has_transactions() noexcept;

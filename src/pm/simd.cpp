@@ -48,21 +48,6 @@ __attribute__((target("avx2,popcnt"))) PERDURE_RACY_READ unsigned count_up_to_av
   return n - static_cast<unsigned>(_mm_popcnt_u32(above & ((1U << n) - 1)));
 }
 
-__attribute__((target("avx512f,avx512bw"))) PERDURE_RACY_READ std::uint32_t match_subsets_avx512(
-    const std::uint16_t* keys, std::uint32_t word) noexcept {
-  const __m512i all = _mm512_loadu_si512(keys);
-  const __m512i wanted = _mm512_set1_epi16(static_cast<short>(word));
-  return _mm512_cmpeq_epi16_mask(_mm512_and_si512(all, wanted), all);
-}
-
-__attribute__((target("avx512f"))) PERDURE_RACY_READ std::uint32_t match_subsets_avx512(
-    const std::uint32_t* keys, std::uint32_t word) noexcept {
-  const __m512i others = _mm512_set1_epi32(static_cast<int>(~word));
-  const std::uint32_t low = _mm512_testn_epi32_mask(_mm512_loadu_si512(keys), others);
-  const std::uint32_t high = _mm512_testn_epi32_mask(_mm512_loadu_si512(keys + 16), others);
-  return low | high << 16;
-}
-
 namespace {
 
 template <unsigned blocks>

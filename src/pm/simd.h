@@ -30,15 +30,11 @@ extern bool has_pext;  ///< and the level is not sse2
                                          std::uint64_t limit) noexcept;
 [[nodiscard]] unsigned count_up_to_avx2(const std::uint64_t* words, unsigned n,
                                         std::uint64_t limit) noexcept;
-[[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint16_t* keys,
-                                                 std::uint32_t word) noexcept;
-[[nodiscard]] std::uint32_t match_subsets_avx512(const std::uint32_t* keys,
-                                                 std::uint32_t word) noexcept;
 void rank_avx512(const std::int32_t* values, unsigned count, std::int32_t* ranks) noexcept;
 
 // Assembly, so that it is inlined into portable code: an operation on an index is held back by how
 // many instructions it has, because the next one overlaps with its misses only as far as the
-// reorder buffer reaches. Registers from 16 on leave nothing behind that VZEROUPPER would have to
+// reorder buffer reaches. Registers from 16 on leave nothing that VZEROUPPER would have to
 // clear. Sanitizers do not see these reads.
 
 [[nodiscard]] inline std::uint64_t match_64_avx512(const std::uint8_t* bytes,
@@ -85,7 +81,7 @@ template <std::uint32_t counted>
   return up_to;
 }
 
-/// What brings each nibble above the lowest to the low end; the last lane is not asked for.
+/// What brings each nibble above the lowest to the low end; the last lane is not used.
 inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20, 24, 28, 32,
                                                              36, 40, 44, 48, 52, 56, 60, 64};
 
@@ -114,7 +110,7 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
 
 /// Bit i is set where `word` has all bits of key i, i < count <= 32: of keys of one byte, or of
 /// two. Does both, because which it is comes from memory as late as the keys: a branch on it would
-/// be foretold wrongly and throw away what the core has begun behind it. Keys from `count` on are
+/// be unpredictable, and throw away what the core has begun after it. Keys from `count` on are
 /// not read.
 [[nodiscard]] inline std::uint32_t match_short_subsets_avx512(const void* keys, bool of_bytes,
                                                               std::uint32_t word,
@@ -135,30 +131,6 @@ inline constexpr std::array<std::uint64_t, 16> nibble_shifts{4,  8,  12, 16, 20,
       : "r"(keys), "r"(~word), "r"(count)
       : PERDURE_WIDE_REGISTERS "cc", "memory");
   return of_bytes ? of_one : of_two;
-}
-
-/// `copy_with_gap` of up to 32 words: by masks, because nobody foresees where the gap is.
-[[gnu::always_inline]] inline void copy_with_gap_avx512(const std::uint64_t* from, unsigned count,
-                                                        unsigned gap, std::uint64_t* to) noexcept {
-  std::uint64_t before = (std::uint64_t{1} << gap) - 1;
-  std::uint64_t all = (std::uint64_t{2} << count) - 1;
-  std::uint64_t behind = all & ~(before << 1 | 1);
-  do {
-    asm volatile(
-        "kmovd %k2, %%k1\n\t"
-        "kmovd %k3, %%k2\n\t"
-        "kmovd %k4, %%k3\n\t"
-        "vmovdqu64 (%0), %%zmm16%{%%k1%}%{z%}\n\t"
-        "vmovdqu64 -8(%0), %%zmm16%{%%k2%}\n\t"
-        "vmovdqu64 %%zmm16, (%1)%{%%k3%}"
-        :
-        : "r"(from), "r"(to), "r"(before), "r"(behind), "r"(all)
-        : PERDURE_WIDE_REGISTERS "memory");
-    from += 8;
-    to += 8;
-    before >>= 8;
-    behind >>= 8;
-  } while ((all >>= 8) != 0);
 }
 
 // As assembly, so that they are inlined into code for processors without them.
@@ -298,72 +270,6 @@ inline void rank_by_counting(const std::array<std::int32_t, 64>& values, unsigne
 [[nodiscard]] inline std::uint64_t extract_bits(std::uint64_t word, std::uint64_t mask) noexcept {
   return detail::has_pext ? detail::extract_bits_bmi2(word, mask)
                           : detail::extract_bits_plain(word, mask);
-}
-
-/// Bit i is set where keys[i] has of the bits of `mask` those of `value` and no others, i < 32.
-/// Reads 32 keys. Any alignment.
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint8_t* keys,
-                                                                  std::uint32_t mask,
-                                                                  std::uint32_t value) noexcept {
-  detail::instruction::note_read(keys, 32);
-  const __m128i counted = _mm_set1_epi8(static_cast<char>(mask));
-  const __m128i wanted = _mm_set1_epi8(static_cast<char>(value & mask));
-  std::uint32_t equal = 0;
-#pragma GCC unroll 2
-  for (unsigned part = 0; part < 2; ++part) {
-    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    const __m128i same = _mm_cmpeq_epi8(_mm_and_si128(block, counted), wanted);
-    equal |= static_cast<std::uint32_t>(_mm_movemask_epi8(same)) << 16 * part;
-  }
-  return equal;
-}
-
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint16_t* keys,
-                                                                  std::uint32_t mask,
-                                                                  std::uint32_t value) noexcept {
-  detail::instruction::note_read(keys, 64);
-  const __m128i counted = _mm_set1_epi16(static_cast<short>(mask));
-  const __m128i wanted = _mm_set1_epi16(static_cast<short>(value & mask));
-  const auto same = [&](unsigned part) {
-    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    return _mm_cmpeq_epi16(_mm_and_si128(block, counted), wanted);
-  };
-  const int low = _mm_movemask_epi8(_mm_packs_epi16(same(0), same(1)));
-  const int high = _mm_movemask_epi8(_mm_packs_epi16(same(2), same(3)));
-  return static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
-}
-
-[[nodiscard]] PERDURE_RACY_READ inline std::uint32_t match_masked(const std::uint32_t* keys,
-                                                                  std::uint32_t mask,
-                                                                  std::uint32_t value) noexcept {
-  detail::instruction::note_read(keys, 128);
-  const __m128i counted = _mm_set1_epi32(static_cast<int>(mask));
-  const __m128i wanted = _mm_set1_epi32(static_cast<int>(value & mask));
-  std::uint32_t equal = 0;
-  for (unsigned part = 0; part < 8; ++part) {
-    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + part);
-    const __m128i same = _mm_cmpeq_epi32(_mm_and_si128(block, counted), wanted);
-    equal |= static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(same))) << 4 * part;
-  }
-  return equal;
-}
-
-/// Bit i is set where `word` has all bits of keys[i], i < 32. Reads 32 keys. Any alignment.
-template <class Key>
-[[nodiscard]] inline std::uint32_t match_subsets(const Key* keys, std::uint32_t word) noexcept {
-  if constexpr (sizeof(Key) > 1)
-    if (detail::simd_level == SimdLevel::avx512) return detail::match_subsets_avx512(keys, word);
-  return match_masked(keys, ~word, 0);
-}
-
-/// Copies `count` words, those from the one at `gap` on one place further than the others. `from`
-/// and `to` do not overlap. What is in the gap afterwards is undefined.
-inline void copy_with_gap(const std::uint64_t* from, unsigned count, unsigned gap,
-                          std::uint64_t* to) noexcept {
-  if (detail::simd_level == SimdLevel::avx512 && count <= 32)
-    return detail::copy_with_gap_avx512(from, count, gap, to);
-  std::memcpy(to, from, gap * sizeof *to);
-  std::memcpy(to + gap + 1, from + gap, (count - gap) * sizeof *to);
 }
 
 }  // namespace perdure::pm

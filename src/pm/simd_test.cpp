@@ -6,7 +6,6 @@
 #include <array>
 
 #include "core/rng.h"
-#include "pm/partial_keys.h"
 
 namespace perdure::pm {
 namespace {
@@ -149,63 +148,6 @@ TEST_P(SimdTest, ExtractedBitsAgreeWithScalarCode) {
 }
 
 template <class Word>
-void expect_subsets_as_scalar(Rng& rng) {
-  std::array<Word, 32 + 3> keys;
-  for (int round = 0; round < 20'000; ++round) {
-    for (Word& key : keys) key = static_cast<Word>(rng() & rng() & rng());
-    const auto word = static_cast<Word>(rng() | rng());
-    const std::size_t shift = rng.below(4);
-    std::uint32_t expected = 0;
-    for (unsigned i = 0; i < 32; ++i)
-      expected |= std::uint32_t{(keys[shift + i] & word) == keys[shift + i]} << i;
-    ASSERT_EQ(match_subsets(&keys[shift], word), expected);
-  }
-}
-
-template <class Word>
-void expect_masked_as_scalar(Rng& rng) {
-  std::array<Word, 32 + 3> keys;
-  for (int round = 0; round < 20'000; ++round) {
-    for (Word& key : keys) key = static_cast<Word>(rng());
-    const auto mask = static_cast<Word>(rng() & rng() & rng());
-    const std::size_t shift = rng.below(4);
-    const Word value = keys[rng.below(keys.size())];
-    std::uint32_t expected = 0;
-    for (unsigned i = 0; i < 32; ++i)
-      expected |= std::uint32_t{((keys[shift + i] ^ value) & mask) == 0} << i;
-    ASSERT_EQ(match_masked(&keys[shift], mask, value), expected);
-    if constexpr (sizeof(Word) <= 2)
-      if (detail::simd_level == SimdLevel::avx512 && detail::has_pext) {
-        const auto valid = static_cast<std::uint32_t>(rng());
-        ASSERT_EQ(detail::match_masked_avx512(&keys[shift], valid, mask, value), expected & valid);
-      }
-  }
-}
-
-TEST_P(SimdTest, MaskedMatchesAgreeWithScalarCode) {
-  Rng rng(14);
-  expect_masked_as_scalar<std::uint8_t>(rng);
-  expect_masked_as_scalar<std::uint16_t>(rng);
-  expect_masked_as_scalar<std::uint32_t>(rng);
-}
-
-TEST_P(SimdTest, CopiesLeaveAGapAndWriteNothingBehind) {
-  Rng rng(15);
-  for (int round = 0; round < 20'000; ++round) {
-    const auto count = static_cast<unsigned>(rng.below(33));
-    const auto gap = static_cast<unsigned>(rng.below(count + 1));
-    std::array<std::uint64_t, 34> from;
-    std::array<std::uint64_t, 35> to;
-    for (auto& word : from) word = rng();
-    to.fill(7);
-    copy_with_gap(&from[1], count, gap, to.data());
-    for (unsigned i = 0; i < gap; ++i) ASSERT_EQ(to[i], from[1 + i]);
-    for (unsigned i = gap; i < count; ++i) ASSERT_EQ(to[i + 1], from[1 + i]);
-    for (unsigned i = count + 1; i < to.size(); ++i) ASSERT_EQ(to[i], 7U);
-  }
-}
-
-template <class Word>
 void expect_short_subsets_as_scalar(Rng& rng) {
   std::array<Word, 64> keys;
   for (int round = 0; round < 20'000; ++round) {
@@ -220,50 +162,11 @@ void expect_short_subsets_as_scalar(Rng& rng) {
   }
 }
 
-template <class Word>
-void expect_shifted_as_scalar(Rng& rng) {
-  for (int round = 0; round < 20'000; ++round) {
-    const auto count = 1 + static_cast<unsigned>(rng.below(31));
-    const auto gap = static_cast<unsigned>(rng.below(count + 1));
-    std::array<Word, 34> from;
-    std::array<Word, 34> to;
-    for (Word& key : from) key = static_cast<Word>(rng());
-    to.fill(7);
-    const auto lanes = static_cast<std::uint32_t>((std::uint64_t{2} << count) - 1);
-    const std::uint32_t bit = std::uint32_t{1} << gap;
-    detail::KeyShift by;
-    by.before = bit - 1;
-    by.gap = bit;
-    by.behind = lanes & ~(by.before | bit);
-    by.high = static_cast<std::uint32_t>(rng());
-    by.marked = lanes & ~bit & static_cast<std::uint32_t>(rng());
-    by.mark = static_cast<std::uint32_t>(rng());
-    by.fresh = static_cast<std::uint32_t>(rng());
-    detail::shift_keys_avx512(&from[1], by, to.data());
-    for (unsigned i = count + 1; i < to.size(); ++i) ASSERT_EQ(to[i], 7);
-    for (unsigned i = 0; i <= count; ++i) {
-      const Word old = from[i < gap ? i + 1 : i];
-      const auto mark = static_cast<Word>((by.marked >> i & 1) != 0 ? by.mark : 0);
-      const auto moved = static_cast<Word>((old + (old & static_cast<Word>(by.high))) | mark);
-      ASSERT_EQ(to[i], i == gap ? static_cast<Word>(by.fresh) : moved);
-    }
-  }
-}
-
-TEST(WideSimd, PartialKeysAreFoundAndShiftedAsByScalarCode) {
+TEST(WideSimd, ShortSubsetsAgreeWithScalarCode) {
   if (detail::simd_level != SimdLevel::avx512 || !detail::has_pext) return;  // never called there
   Rng rng(16);
   expect_short_subsets_as_scalar<std::uint8_t>(rng);
   expect_short_subsets_as_scalar<std::uint16_t>(rng);
-  expect_shifted_as_scalar<std::uint8_t>(rng);
-  expect_shifted_as_scalar<std::uint16_t>(rng);
-}
-
-TEST_P(SimdTest, SubsetsAgreeWithScalarCode) {
-  Rng rng(12);
-  expect_subsets_as_scalar<std::uint8_t>(rng);
-  expect_subsets_as_scalar<std::uint16_t>(rng);
-  expect_subsets_as_scalar<std::uint32_t>(rng);
 }
 
 TEST(SimdLevelTest, IsNeverAboveWhatTheMachineHas) {

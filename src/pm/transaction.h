@@ -4,14 +4,13 @@
 // A machine without RTM, or one whose hypervisor aborts every transaction, loses nothing but the
 // elision: `elide` returns false after a bounded number of attempts and the caller takes its
 // software path, which must be complete in itself. The attempts are not free, 0.1 microseconds each
-// and more: whose sections always abort should not pay for them at each operation.
+// and more, so a caller whose sections always abort should not pay for them at each operation.
 //
 // Nor are transactions that commit. Nothing overlaps with their begin and end, so that the misses
-// of one operation no longer hide in those of the next: LB+-Tree and FPTree do 10 to 30 % more
-// operations without them on the Xeons this was measured on, one thread or two, skewed or not. What
-// the published indexes gain from them, readers that write nothing, their software paths have too.
-// So by default transactions are left out natively, and used under simulation, where the published
-// machines and what was published of them are asked for.
+// of one operation no longer hide in those of the next: natively LB+-Tree and FPTree are faster
+// without them. What the published indexes gain from transactions, readers that write nothing, the
+// software paths have too. So by default transactions are left out natively, and used under
+// simulation, which reproduces what was published.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +46,7 @@ using instruction::transaction_commit;
 
 /// Chooses for the process. At its start: `automatic`.
 void configure_transactions(TransactionUse use) noexcept;
-/// What was asked for last.
+/// What was configured last.
 [[nodiscard]] TransactionUse transaction_use() noexcept;
 [[nodiscard]] inline bool transactions_on() noexcept { return detail::transactions_enabled; }
 
@@ -101,14 +100,14 @@ template <class Section>
 ///   a section that commits   penalty = penalty / 2
 ///   either                   the next `penalty` sections of the thread are left out
 ///
-/// While there is a penalty a section has `attempts_in_doubt` attempts at most. So sections that
-/// never commit cost that many aborts in 1024 operations, one that fails among others that commit
-/// costs one left out, and 2046 operations after the last failure nothing is left out any more.
-/// State is kept by thread slot: any number of threads, and nothing survives the object.
+/// While there is a penalty a section has `attempts_after_a_failure` attempts at most. So sections
+/// that never commit cost that many aborts in 1024 operations, one that fails among others that
+/// commit costs one left out, and 2046 operations after the last failure nothing is left out any
+/// more. State is kept by thread slot: any number of threads, and nothing survives the object.
 class AdaptiveElision {
  public:
   static constexpr std::uint32_t most_left_out = 1023;
-  static constexpr unsigned attempts_in_doubt = 4;
+  static constexpr unsigned attempts_after_a_failure = 4;
 
   /// As `elide`; false without an attempt when the section is left out. Cost beyond that: one line
   /// of DRAM that is the thread's own, and only read while all goes well.
@@ -120,10 +119,10 @@ class AdaptiveElision {
       --mine.to_leave_out;
       return false;
     }
-    const bool in_doubt = mine.penalty != 0;
+    const bool has_failed = mine.penalty != 0;
     const bool committed =
-        elide(in_doubt ? std::min(attempts, attempts_in_doubt) : attempts, section);
-    if (!committed || in_doubt) mine.judge(committed);
+        elide(has_failed ? std::min(attempts, attempts_after_a_failure) : attempts, section);
+    if (!committed || has_failed) mine.judge(committed);
     return committed;
   }
 

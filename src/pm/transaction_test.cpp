@@ -72,7 +72,7 @@ TEST_F(TransactionTest, SectionsThatAlwaysAbortAreHardlyTried) {
   const std::uint64_t aborts = all_aborts(after) - all_aborts(before);
   const std::uint64_t left_out = after.left_out - before.left_out;
   constexpr unsigned judged = 10 + sections / AdaptiveElision::most_left_out;
-  EXPECT_LE(aborts, attempts + AdaptiveElision::attempts_in_doubt * judged);
+  EXPECT_LE(aborts, attempts + AdaptiveElision::attempts_after_a_failure * judged);
   EXPECT_EQ(aborts > 0, transactions_on());
   EXPECT_EQ(left_out > sections - 2 * judged, transactions_on());
 }

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include "core/assert.h"
 #include "pm/hints.h"
@@ -104,7 +105,7 @@ class VersionLock {
     word_.store(word - locked_bit, std::memory_order_release);
   }
 
-  /// One or the other, without a branch: for what nobody foresees.
+  /// One or the other, without a branch: for conditions that are unpredictable.
   void unlock(bool changed) noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     PERDURE_ASSERT(is_locked(word));
@@ -119,7 +120,7 @@ class VersionLock {
     word_.store((word - locked_bit + version_step) | obsolete_bit, std::memory_order_release);
   }
 
-  /// Forgets what a crash left behind. Recovery only, before any other thread runs.
+  /// Forgets what a crash left. Recovery only, before any other thread runs.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:
@@ -143,6 +144,35 @@ class LockGuard {
 
  private:
   VersionLock& lock_;
+};
+
+/// Holds a lock, or none; releases it unchanged unless told otherwise.
+template <class Lock = VersionLock>
+class HeldLock {
+ public:
+  HeldLock() = default;
+  /// Waits for `lock`. Holds none if it is obsolete.
+  explicit HeldLock(Lock& lock) noexcept : lock_(lock.lock() ? &lock : nullptr) {}
+  ~HeldLock() { unlock_unchanged(); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+
+  /// Without waiting. False: `lock` is taken or obsolete.
+  [[nodiscard]] bool take(Lock& lock) noexcept {
+    if (!lock.try_lock()) return false;
+    lock_ = &lock;
+    return true;
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return lock_ != nullptr; }
+  void unlock_unchanged() noexcept {
+    if (lock_ != nullptr) std::exchange(lock_, nullptr)->unlock_unchanged();
+  }
+  // It holds one.
+  void unlock_changed() noexcept { std::exchange(lock_, nullptr)->unlock(); }
+  void unlock_obsolete() noexcept { std::exchange(lock_, nullptr)->unlock_obsolete(); }
+
+ private:
+  Lock* lock_ = nullptr;
 };
 
 /// One optimistic reading of what a VersionLock guards: true as long as nothing has changed since

@@ -69,7 +69,7 @@ class Epochs {
   /// heavy fences.
   [[nodiscard]] bool collect();
 
-  // A full pool (index/record/with_room.h). What is retired still takes room, so a heap may refuse
+  // A full pool (index/common/with_room.h). What is retired still takes room, so a heap may refuse
   // a block although a grace period later it would have one.
 
   /// How often blocks of a heap were freed here; an operation asks before it begins.

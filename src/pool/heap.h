@@ -7,7 +7,7 @@
 //   free      after a grace period (see pool/epoch.h), once no reader can hold it
 //
 // A heap refuses where it has no room, although blocks may wait for their grace period: whoever can
-// let go of its pin asks Epochs for them and tries again (index/record/with_room.h).
+// let go of its pin asks Epochs for them and tries again (index/common/with_room.h).
 //
 // What a crash can leave behind, an allocated block that nothing links to, recovery takes back:
 //   the owner of each root marks every block it can reach (`mark`), then the pool calls `sweep`.

@@ -30,7 +30,7 @@ class Tidy(unittest.TestCase):
     def test_a_sound_tree_passes(self) -> None:
         self.assertEqual(self.found({
             "src/pool/a.h": HEAD + '#include "pm/pm.h"\n#include "core/result.h"\n',
-            "src/index/a/a.cpp": '#include "index/a/a.h"\n#include "index/record/r.h"\n'
+            "src/index/a/a.cpp": '#include "index/a/a.h"\n#include "index/common/r.h"\n'
                                  "PERDURE_REGISTER_INDEX(a, IndexInfo{});\n",
             "src/index/a/a_test.cpp": "", "src/index/a/design.md": "# A\n"}), [])
 

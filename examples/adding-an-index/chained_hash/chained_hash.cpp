@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/rng.h"
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 
 namespace perdure {
 namespace {
@@ -14,7 +14,7 @@ Error corrupt(std::string what) {
 
 }  // namespace
 
-Result<std::unique_ptr<IntegerIndex>> ChainedHash::create(const IndexPlace& place) {
+MadeIndex<IntegerKeys> ChainedHash::create(const IndexPlace& place) {
   Heap& heap = place.pool->heap();
   const std::uint64_t buckets = place.options.get("buckets");
   Reservation blocks[] = {heap.reserve(buckets * sizeof(Word)), heap.reserve(sizeof(Root))};
@@ -39,7 +39,7 @@ Result<std::unique_ptr<IntegerIndex>> ChainedHash::create(const IndexPlace& plac
   return std::unique_ptr<IntegerIndex>(new ChainedHash(*place.pool, *root));
 }
 
-Result<std::unique_ptr<IntegerIndex>> ChainedHash::recover(const IndexPlace& place) {
+MadeIndex<IntegerKeys> ChainedHash::recover(const IndexPlace& place) {
   Pool& pool = *place.pool;
   const auto roots = pool.roots();
   const auto found = std::ranges::find(roots, place.root_name, &PoolRoot::name);
@@ -126,26 +126,12 @@ Outcome ChainedHash::locked(std::uint64_t key, Change&& change) {
   });
 }
 
-Outcome ChainedHash::insert(std::uint64_t key, std::uint64_t value) {
-  return locked(key, [&](Word& link) {
-    if (link.load(std::memory_order_relaxed) != null_offset) return Outcome::exists;
-    return add(table()[bucket_of(key)], key, value);
-  });
-}
-
-Outcome ChainedHash::upsert(std::uint64_t key, std::uint64_t value) {
+Outcome ChainedHash::put(std::uint64_t key, std::uint64_t value, Put kind) {
   return locked(key, [&](Word& link) {
     Node* const node = node_at(link.load(std::memory_order_relaxed));
-    if (node == nullptr) return add(table()[bucket_of(key)], key, value);
-    pm::store_persist(node->value, value);
-    return Outcome::ok;
-  });
-}
-
-Outcome ChainedHash::update(std::uint64_t key, std::uint64_t value) {
-  return locked(key, [&](Word& link) {
-    Node* const node = node_at(link.load(std::memory_order_relaxed));
-    if (node == nullptr) return Outcome::not_found;
+    const bool present = node != nullptr;
+    if (is_refused(kind, present)) return refusal(present);
+    if (!present) return add(table()[bucket_of(key)], key, value);
     pm::store_persist(node->value, value);
     return Outcome::ok;
   });

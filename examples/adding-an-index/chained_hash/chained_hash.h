@@ -20,22 +20,22 @@
 #include <vector>
 
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
 
 namespace perdure {
 
-class ChainedHash final : public IntegerIndex {
+class ChainedHash final : public WritableIndex<ChainedHash, IntegerKeys> {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<IntegerIndex>> create(const IndexPlace& place);
-  [[nodiscard]] static Result<std::unique_ptr<IntegerIndex>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<IntegerKeys> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<IntegerKeys> recover(const IndexPlace& place);
   /// Names for counterexamples. The root is of a node's size class and goes without.
   [[nodiscard]] static std::vector<MediaStruct> media(const IndexOptions& options);
 
-  Outcome insert(std::uint64_t key, std::uint64_t value) override;
-  Outcome upsert(std::uint64_t key, std::uint64_t value) override;
-  Outcome update(std::uint64_t key, std::uint64_t value) override;
+  /// Insert, upsert and update (index/writable_index.h).
+  Outcome put(std::uint64_t key, std::uint64_t value, Put kind);
   Outcome remove(std::uint64_t key) override;
   Outcome lookup(std::uint64_t key, std::uint64_t& value) override;
   std::size_t scan(std::uint64_t from, std::size_t count, IntegerScan& out) override;

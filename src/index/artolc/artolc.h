@@ -21,14 +21,14 @@
 #include "core/result.h"
 #include "index/artolc/node.h"
 #include "index/artolc/record.h"
-#include "index/index.h"
 #include "index/reference/arena_allocator.h"
+#include "index/writable_index.h"
 #include "pool/epoch.h"
 
 namespace perdure {
 
 template <class Keys>
-class ArtOlc final : public OrderedIndex<Keys> {
+class ArtOlc final : public WritableIndex<ArtOlc<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -39,9 +39,7 @@ class ArtOlc final : public OrderedIndex<Keys> {
   /// No memory for the root: std::bad_alloc.
   explicit ArtOlc(bool huge_pages);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -55,7 +53,6 @@ class ArtOlc final : public OrderedIndex<Keys> {
   void quiesce() override { epochs_.drain(); }
 
  private:
-  enum class Put : std::uint8_t { insert, upsert, update };
   using Path = art::Path<Keys>;
   using TrieRecord = art::TrieRecord<Keys>;
   using Draft = RecordDraft<Keys>;
@@ -109,7 +106,6 @@ class ArtOlc final : public OrderedIndex<Keys> {
                           TrieRecord*& found) const noexcept;
 
   // Changing (change.cpp). The caller is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(const Path& path, Put kind, Draft& draft);
   [[nodiscard]] std::optional<Outcome> put_at_record(const Position& at, TrieRecord* present,
                                                      const Path& path, Put kind, Draft& draft);
@@ -125,7 +121,7 @@ class ArtOlc final : public OrderedIndex<Keys> {
   [[nodiscard]] bool take_out(const Position& parent, const Position& at, const Path& path);
   [[nodiscard]] bool collapse(const Position& parent, const Position& at, const Path& path);
 
-  /// Puts `child` in the place of `path` behind the first `level` bytes. The place is free.
+  /// Puts `child` in the place of `path` after the first `level` bytes. The place is free.
   static void put_below(Node& node, unsigned level, const Path& path, Child child) noexcept;
   /// Locks both, or neither.
   [[nodiscard]] static bool lock_both(const Position& parent, const Position& at) noexcept;
@@ -138,7 +134,7 @@ class ArtOlc final : public OrderedIndex<Keys> {
 
   // Walking in order (walk.cpp).
   struct Frame {
-    Position at;           ///< level: behind the prefix
+    Position at;           ///< level: after the prefix
     unsigned next = 0;     ///< 0: `here` comes next; else the first child from byte next - 1 on
     bool bounded = false;  ///< the child below the walk's own byte may hold what lies before it
   };
@@ -156,7 +152,7 @@ class ArtOlc final : public OrderedIndex<Keys> {
                                          bool ends) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   Node* const root_;
 };
 
@@ -170,7 +166,7 @@ bool ArtOlc<Keys>::enter(Position& at, Child child) noexcept {
   return true;
 }
 
-/// `at.level` is behind the prefix.
+/// `at.level` is after the prefix.
 template <class Keys>
 auto ArtOlc<Keys>::child_at(const Position& at, const Path& path) noexcept -> Child {
   return at.level == path.size() ? at.node->here.load(std::memory_order_acquire)

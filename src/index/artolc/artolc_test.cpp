@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "index/reference/volatile_map_suite.h"
+#include "index/reference/test_volatile_map.h"
 
 namespace perdure {
 

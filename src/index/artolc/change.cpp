@@ -4,7 +4,7 @@
 #include <new>
 
 #include "index/artolc/artolc.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 
 namespace perdure {
 

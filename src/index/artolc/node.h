@@ -1,4 +1,4 @@
-// The inner nodes of an adaptive radix tree in DRAM: four sizes behind one head.
+// The inner nodes of an adaptive radix tree in DRAM: four sizes with one header.
 // Source: Leis, Kemper, Neumann, "The Adaptive Radix Tree", ICDE 2013, section III.
 //
 //   byte 0              8       16       24     32
@@ -13,7 +13,7 @@
 // N1  shape, prefix, here, key bytes and children change only under the lock; the kind never does.
 // N2  `prefix` holds the first eight bytes of the path that all keys below share, the first byte on
 //     top; shape has its whole length, which may be more (then a record below has the rest).
-// N3  `here` is the record whose key ends behind the prefix.
+// N3  `here` is the record whose key ends after the prefix.
 // N4  in n4 and n16 the first `count` places are in use.
 #pragma once
 

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Node, ReadsNoChildOfAFourAsAKeyByte) {
-  // match_16 reads behind the four key bytes.
+  // match_16 reads past the four key bytes.
   const Owned node = make(NodeKind::n4);
   node->insert(1, 0x0909090909090909);
   EXPECT_EQ(node->find(9), no_child);

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "index/artolc/node.h"
+#include "index/common/key_path.h"
 #include "index/index.h"
-#include "index/record/key_path.h"
 #include "index/reference/volatile_record.h"
 
 namespace perdure::art {

@@ -136,7 +136,7 @@ template class BTreeOlc<ByteKeys>;
 namespace {
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<BTreeOlc<Keys>>(place));
 }
 
@@ -145,8 +145,6 @@ PERDURE_REGISTER_INDEX(btreeolc,
                            .name = "btreeolc",
                            .title = "B+-tree with optimistic lock coupling (volatile)",
                            .index_class = IndexClass::in_memory,
-                           .ordered = true,
-                           .verifiable = true,
                            .options = {{.name = "inner_entries",
                                         .description = "separators an inner node holds; 15 make it"
                                                        " 256 bytes",

@@ -17,19 +17,19 @@
 #include <type_traits>
 
 #include "core/result.h"
-#include "index/index.h"
+#include "index/common/key_prefix.h"
 #include "index/inner_tree/inner_tree.h"
-#include "index/inner_tree/word_leaf.h"
-#include "index/record/key_prefix.h"
+#include "index/leaf/word_leaf.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/text_record.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pool/epoch.h"
 
 namespace perdure {
 
 template <class Keys>
-class BTreeOlc final : public OrderedIndex<Keys> {
+class BTreeOlc final : public WritableIndex<BTreeOlc<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -42,9 +42,7 @@ class BTreeOlc final : public OrderedIndex<Keys> {
   /// No memory for the first nodes: std::bad_alloc.
   explicit BTreeOlc(const IndexPlace& place);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -59,9 +57,8 @@ class BTreeOlc final : public OrderedIndex<Keys> {
 
  private:
   static constexpr bool is_bytes = Keys::kind == KeyKind::bytes;
-  enum class Put : std::uint8_t { insert, upsert, update };
 
-  /// A leaf, and its lock's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its lock's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
@@ -98,7 +95,6 @@ class BTreeOlc final : public OrderedIndex<Keys> {
 
   [[nodiscard]] Leaf* new_leaf() { return new (arena_.allocate(sizeof(Leaf))) Leaf; }
   [[nodiscard]] Entry make_entry(Key key, Value value);
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   /// Splits a full leaf into an empty one and adds an entry at `rank`.
   void split(Leaf& leaf, Leaf& right, unsigned rank, Entry added);
   [[nodiscard]] bool try_unlink(Key key, Leaf& leaf);
@@ -107,7 +103,7 @@ class BTreeOlc final : public OrderedIndex<Keys> {
   [[nodiscard]] Result<void> check_leaf(const Leaf& leaf, const Key* low, const Key* high) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   Leaf* const first_;
   InnerTree<Keys> inner_;
 };

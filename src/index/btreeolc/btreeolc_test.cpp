@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/rng.h"
-#include "index/reference/volatile_map_suite.h"
+#include "index/reference/test_volatile_map.h"
 
 namespace perdure {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "index/btreeolc/btreeolc.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 
 namespace perdure {
 
@@ -30,9 +30,9 @@ Outcome BTreeOlc<Keys>::put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   Leaf& leaf = lock_leaf(key);
   const LeafPosition position = search(leaf, key, [] { return true; });
-  if (kind == (position.present ? Put::insert : Put::update)) {
+  if (is_refused(kind, position.present)) {
     leaf.lock.unlock_unchanged();
-    return position.present ? Outcome::exists : Outcome::not_found;
+    return refusal(position.present);
   }
   Entry entry;
   Leaf* right = nullptr;
@@ -56,7 +56,7 @@ Outcome BTreeOlc<Keys>::put(Key key, Value value, Put kind) {
   return Outcome::ok;
 }
 
-// In the middle, or, where keys come in ascending order, behind the last. The right half is whole
+// In the middle, or, where keys come in ascending order, after the last. The right half is whole
 // before anything leads to it.
 template <class Keys>
 void BTreeOlc<Keys>::split(Leaf& leaf, Leaf& right, unsigned rank, Entry added) {

@@ -19,10 +19,10 @@
 #include <memory>
 #include <vector>
 
+#include "index/common/record_store.h"
 #include "index/dptree/log.h"
 #include "index/inner_tree/inner_tree.h"
-#include "index/inner_tree/word_leaf.h"
-#include "index/record/record_store.h"
+#include "index/leaf/word_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure::dptree {

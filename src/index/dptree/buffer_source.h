@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "index/common/record_store.h"
 #include "index/dptree/base_map.h"
 #include "index/dptree/buffer.h"
 #include "index/dptree/log.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"

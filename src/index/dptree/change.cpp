@@ -1,7 +1,7 @@
 // The changing half of DPTree: insert, upsert, update, remove. An entry of the front tree, then its
 // log record, both before the leaf is unlocked.
+#include "index/common/with_room.h"
 #include "index/dptree/dptree.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 
@@ -108,17 +108,14 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   const pm::AsymmetricLock::ReadGuard writing(parts_.writers);
   const Epochs::Guard guard(parts_.epochs);
   Buffer& front = *parts_.snapshot().front;
-  const Outcome otherwise = kind == Put::insert ? Outcome::exists : Outcome::not_found;
-  const auto is_against = [&](bool present) {
-    return kind != Put::upsert && present == (kind == Put::insert);
-  };
+  const Outcome refused = refusal(kind == Put::insert);
   LockedKey target = lock_key(front, key, hash, read_before(kind),
                               kind == Put::update ? Prefetch::record : Prefetch::metadata);
   auto& position = target.position;
-  if (!target.is_speculative && is_against(target.present)) {
+  if (!target.is_speculative && is_refused(kind, target.present)) {
     front.release(position);
     note_outcome(kind, false);
-    return otherwise;
+    return refused;
   }
   Draft draft;
   LogRecord* record = nullptr;
@@ -132,20 +129,20 @@ inline Outcome DpTree<Keys>::try_put(Key key, Value value, std::uint64_t hash, P
   }
   if (record == nullptr) {
     const bool knows_better =
-        target.is_speculative && is_against(is_in_base(target.route, key, hash));
-    return knows_better ? otherwise : Outcome::out_of_space;
+        target.is_speculative && is_refused(kind, is_in_base(target.route, key, hash));
+    return knows_better ? refused : Outcome::out_of_space;
   }
   front.set(position, key, parts_.pool.offset_of(record));
   constexpr std::array speculative{Change::insert, Change::put, Change::update};  // by `Put`
   log_put(*record, draft, front.seal(),
           target.is_speculative ? speculative[static_cast<std::size_t>(kind)] : Change::put);
   needs_maintenance = maintenance_.may_be_due(front, hash);
-  if (target.is_speculative && is_against(is_in_base(target.route, key, hash))) {
+  if (target.is_speculative && is_refused(kind, is_in_base(target.route, key, hash))) {
     front.discard(draft.words.value, draft.words.key);
     front.mark_failed(position, hash);
     front.unlock(position);
     note_outcome(kind, false);
-    return otherwise;
+    return refused;
   }
   note_outcome(kind, true);
   if constexpr (RecordStore<Keys>::has_blobs)

@@ -2,10 +2,10 @@
 
 #include <new>
 
+#include "index/common/bulk_check.h"
 #include "index/dptree/check.h"
 #include "index/dptree/recover.h"
 #include "index/dptree/scan.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 
@@ -19,7 +19,7 @@ DpTree<Keys>::~DpTree() {
 }
 
 template <class Keys>
-auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto DpTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const auto leaf_entries = static_cast<unsigned>(place.options.get("leaf_entries"));
   const auto log_entries = static_cast<unsigned>(place.options.get("log_entries"));
@@ -43,11 +43,11 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Ord
   front->begin_log(anchor->log[0], {});
   tree->parts_.current.set_first({front.release(), nullptr, base.release()});
   tree->maintenance_.start();
-  return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
+  return MadeIndex<Keys>(std::move(tree));
 }
 
 template <class Keys>
-auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto DpTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();
@@ -69,7 +69,7 @@ auto DpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<Or
   if (Result<void> noted = pool.root_recovered(place.root_name); !noted) return noted.error();
   maintenance.claims().recount(maintenance.leftovers());
   maintenance.start();
-  return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
+  return MadeIndex<Keys>(std::move(tree));
 }
 
 template <class Keys>

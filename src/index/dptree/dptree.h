@@ -19,12 +19,12 @@
 #include <span>
 
 #include "core/result.h"
+#include "index/common/index_root.h"
 #include "index/dptree/in_place.h"
 #include "index/dptree/maintenance.h"
 #include "index/dptree/parts.h"
-#include "index/index.h"
-#include "index/record/index_root.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 
 namespace perdure {
 
@@ -33,7 +33,7 @@ template <class Keys>
 class DpTreePeer;
 
 template <class Keys>
-class DpTree final : public OrderedIndex<Keys> {
+class DpTree final : public WritableIndex<DpTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -44,14 +44,12 @@ class DpTree final : public OrderedIndex<Keys> {
   static constexpr IndexRootKind root_kind{"dptree", 3, Keys::kind};
 
   /// An empty tree, one root. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
   ~DpTree() override;
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -65,8 +63,6 @@ class DpTree final : public OrderedIndex<Keys> {
  private:
   friend class DpTreePeer<Keys>;
 
-  enum class Put : std::uint8_t { insert, upsert, update };
-  static constexpr std::size_t puts = 3;
   using Draft = typename RecordStore<Keys>::Draft;
   using Buffer = dptree::Buffer<Keys>;
   using Route = dptree::Route<Keys>;
@@ -110,7 +106,6 @@ class DpTree final : public OrderedIndex<Keys> {
                                                        std::uint64_t hash) const;
   [[nodiscard]] ReadFirst read_before(Put kind) const noexcept;
   void note_outcome(Put kind, bool succeeds) noexcept;
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   /// `out_of_space`: the log has no room. `needs_maintenance`: call `Maintenance::run` afterwards.
   [[nodiscard]] [[gnu::always_inline]] Outcome try_put(Key key, Value value, std::uint64_t hash,
                                                        Put kind, bool& needs_maintenance);
@@ -123,7 +118,7 @@ class DpTree final : public OrderedIndex<Keys> {
   dptree::InPlace<Keys> in_place_;
   /// Whether the last put of a kind has succeeded: then the next one's log record is written before
   /// the base tree is read. The record of a change that fails is wasted.
-  std::array<std::atomic<bool>, puts> last_succeeded_{true, true, true};
+  std::array<std::atomic<bool>, 3> last_succeeded_{true, true, true};
 };
 
 extern template class DpTree<IntegerKeys>;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "index/common/test_cuts.h"
 #include "index/dptree/test_support.h"
-#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
@@ -23,7 +23,7 @@ using dptree_test::suspected_number;
 using index_test::expect_after_cuts;
 using index_test::expect_corrupt;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Word;
 using index_test::Words;
 using index_test::operator+;
@@ -52,7 +52,7 @@ void expect_one_log_record(std::uint64_t number, Step&& step) {
   Case<Keys> test;
   ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
   const auto before = test.model;
-  Recording<Keys> recording(test.store);
+  PowerCuts<Keys> recording(test.store);
   step(test, number);
   auto& record = test.store.peer().logged(make<Keys>(number));
   const std::uint64_t check = offset_of(test, &record.check);
@@ -104,7 +104,7 @@ void expect_nothing_of(std::uint64_t number, Step&& step) {
   Case<Keys> test;
   ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
   const auto key = make<Keys>(number);
-  Recording<Keys> recording(test.store);
+  PowerCuts<Keys> recording(test.store);
   step(test, key);
   Words loose = recording.changed();
   // A record's first word is its key's; its last one decides.
@@ -153,7 +153,7 @@ TYPED_TEST(DpTreeCrash, ARotationIsOneWord) {
   Case<TypeParam> test;
   ASSERT_NO_FATAL_FAILURE(fill_two_trees(test));
   const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> recording(test.store);
   test.store.peer().rotate();
   const Words words = recording.changed();
   ASSERT_EQ(words.size(), 1U);
@@ -180,7 +180,7 @@ void expect_merge_is_one_word(Changes&& changes) {
   test.put(1, 5);  // the front tree goes on
   const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
   const std::uint64_t log = middle_log(test);
-  Recording<Keys> recording(test.store);
+  PowerCuts<Keys> recording(test.store);
   ASSERT_TRUE(test.store.peer().merge());
   Words loose = recording.changed();
   const Words commit = extract(loose, state);
@@ -229,7 +229,7 @@ TYPED_TEST(DpTreeCrash, ARemovalInPlaceIsOneWord) {
     Case<TypeParam> test(short_logs);
     ASSERT_NO_FATAL_FAILURE(fill_three_trees(test));
     const auto with = test.model;
-    Recording<TypeParam> recording(test.store);
+    PowerCuts<TypeParam> recording(test.store);
     ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(number)), Outcome::ok);
     test.model.erase(make<TypeParam>(number));
     const Words words = recording.changed();
@@ -256,7 +256,7 @@ TYPED_TEST(DpTreeCrash, AReplacementInPlaceIsOneWord) {
         ASSERT_NO_FATAL_FAILURE(replace(6000));
       }
       const auto before = test.model;
-      Recording<TypeParam> recording(test.store);
+      PowerCuts<TypeParam> recording(test.store);
       ASSERT_NO_FATAL_FAILURE(replace(7000));
       Words loose = recording.changed();
       std::uint64_t decides = loose.back().offset;
@@ -288,7 +288,7 @@ TYPED_TEST(DpTreeCrash, APartOfAMergeIsOneWord) {
   test.put(1, 5);
   const std::uint64_t state = offset_of(test, &test.store.peer().anchor().state);
   Hog hog(test.store.pool().heap(), test.store.peer().leaf_bytes(), 3);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> recording(test.store);
   ASSERT_FALSE(test.store.peer().merge());
   ASSERT_GT(test.store.peer().left(), 0U);
   ASSERT_LT(test.store.peer().left(), 50U);
@@ -297,7 +297,7 @@ TYPED_TEST(DpTreeCrash, APartOfAMergeIsOneWord) {
   ASSERT_EQ(commit.size(), 1U);
 
   const auto with = test.model;
-  Recording<TypeParam> removal(test.store);
+  PowerCuts<TypeParam> removal(test.store);
   ASSERT_EQ(test.store.peer().remove_in_place(make<TypeParam>(20)), Outcome::ok);
   const Words words = removal.changed();
   ASSERT_EQ(words.size(), 2U);
@@ -329,7 +329,7 @@ TYPED_TEST(DpTreeCrash, ABulkLoadIsOneWord) {
     model.emplace(key, key);
   }
   const std::uint64_t state = store.pool().offset_of(&store.peer().anchor().state);
-  Recording<TypeParam> recording(store);
+  PowerCuts<TypeParam> recording(store);
   ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
   Words loose = recording.changed();
   const Words commit = extract(loose, state);
@@ -373,7 +373,7 @@ TYPED_TEST(DpTreeCrash, DamagedTreesAreCorrupt) {
       {log, word_at(log) + 8},
       {log, map.leaf(0).offset()},
   };
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> recording(test.store);
   expect_corrupt<TypeParam>(test.store, recording, damages, test.model);
 }
 

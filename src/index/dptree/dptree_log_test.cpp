@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "index/common/test_dram_pool.h"
 #include "index/dptree/test_support.h"
-#include "index/record/test_dram_pool.h"
 
 namespace perdure {
 namespace {

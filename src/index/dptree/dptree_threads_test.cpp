@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "core/rng.h"
+#include "index/common/test_toggle.h"
 #include "index/dptree/test_support.h"
-#include "index/record/test_toggle.h"
 #include "pool/test_pinned_reader.h"
 
 namespace perdure {

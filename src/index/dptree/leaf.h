@@ -34,7 +34,7 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 #include "pool/heap.h"
 #include "pool/ptr.h"

@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 #include "pool/pool.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "index/record/publish_batch.h"
+#include "index/common/publish_batch.h"
 
 namespace perdure::dptree {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "index/record/publish_batch.h"
+#include "index/common/publish_batch.h"
 
 namespace perdure::dptree {
 

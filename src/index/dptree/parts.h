@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/common/record_store.h"
 #include "index/dptree/anchor.h"
 #include "index/dptree/base_map.h"
 #include "index/dptree/buffer.h"
@@ -17,7 +18,6 @@
 #include "index/dptree/leaf.h"
 #include "index/dptree/log.h"
 #include "index/dptree/snapshot.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "pm/asymmetric_lock.h"
 #include "pm/pm.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 
 namespace perdure::dptree {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 
 namespace perdure::dptree {
 

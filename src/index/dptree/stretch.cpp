@@ -1,6 +1,6 @@
 #include "index/dptree/stretch.h"
 
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 
 namespace perdure::dptree {
 

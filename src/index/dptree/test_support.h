@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "index/common/test_store.h"
 #include "index/dptree/dptree.h"
-#include "index/record/test_store.h"
 
 namespace perdure {
 

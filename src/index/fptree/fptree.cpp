@@ -4,10 +4,10 @@
 #include <array>
 
 #include "core/assert.h"
-#include "index/record/batch.h"
-#include "index/record/index_root.h"
-#include "index/record/leaf_order.h"
-#include "index/record/with_room.h"
+#include "index/common/index_root.h"
+#include "index/common/lookup_groups.h"
+#include "index/common/with_room.h"
+#include "index/leaf/leaf_order.h"
 
 namespace perdure::fptree {
 namespace {
@@ -31,21 +31,17 @@ FpTree<Keys>::FpTree(const IndexPlace& place, std::uint64_t head)
       tree_(std::make_unique<Tree>(*epochs_, tree_options_, list_.head())) {}
 
 template <class Keys>
-auto FpTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto FpTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   const auto entries = static_cast<unsigned>(place.options.get("leaf_entries"));
-  Result<std::uint64_t> head = LeafList<Keys>::create_head(*place.pool, entries);
+  const auto head = create_rooted(
+      place, root_kind<Keys>(), {entries}, {"the first leaf", leaf_bytes(entries)},
+      [&](std::uint64_t offset) { LeafList<Keys>::format_head(*place.pool, offset, entries); });
   if (!head) return head.error();
-  Result<void> rooted =
-      create_index_root(*place.pool, place.root_name, root_kind<Keys>(), {entries, 0, 0}, *head);
-  if (!rooted) {
-    place.pool->heap().free(*head, leaf_bytes(entries));
-    return rooted.error();
-  }
   return std::unique_ptr<OrderedIndex<Keys>>(new FpTree(place, *head));
 }
 
 template <class Keys>
-auto FpTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto FpTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind<Keys>());
   if (!root) return root.error();
@@ -156,8 +152,8 @@ void FpTree<Keys>::lookup_group(std::span<const Key> keys, std::span<ValueOut> v
 }
 
 // Without a transaction the leaf is searched first: taking the lock waits for the flushes of the
-// operation before, and so hides the leaf's misses. The lock is had only if nothing has changed
-// since, and then what was found still holds; the leaf's bounds shrink only under its lock, so it
+// operation before, and so hides the leaf's misses. The result is still valid because the lock is
+// acquired at the version that was searched; the leaf's bounds shrink only under its lock, so it
 // still covers the key.
 template <class Keys>
 auto FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) -> Locked {
@@ -185,7 +181,7 @@ auto FpTree<Keys>::lock_leaf(Key key, std::uint64_t hash) -> Locked {
   }
 }
 
-/// Asks for the line that a new record would take, beside the miss of an old record elsewhere.
+/// Prefetches the line that a new record would take, beside the miss of an old record elsewhere.
 template <class Keys>
 void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) const noexcept {
   const std::uint64_t free = ~leaf.commit.load(std::memory_order_relaxed) & list_.full();
@@ -193,21 +189,21 @@ void FpTree<Keys>::prefetch_free_slot(const Leaf& leaf, std::uint64_t hash) cons
 }
 
 template <class Keys>
-Outcome FpTree<Keys>::write(Key key, Value value, Intent intent) {
+Outcome FpTree<Keys>::put(Key key, Value value, Put kind) {
   if (!store_.within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
-  return with_room(*epochs_, [&] { return try_write(key, value, intent); });
+  return with_room(*epochs_, [&] { return try_put(key, value, kind); });
 }
 
 template <class Keys>
-Outcome FpTree<Keys>::try_write(Key key, Value value, Intent intent) {
+Outcome FpTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(*epochs_);
   const std::uint64_t hash = hash_of(key);
   Locked at = lock_leaf(key, hash);
   Leaf& leaf = *at.leaf;
   unsigned old = at.slot;
-  if (old != no_slot ? intent == Intent::insert : intent == Intent::update) {
+  if (is_refused(kind, old != no_slot)) {
     leaf.lock.unlock_unchanged();
-    return old != no_slot ? Outcome::exists : Outcome::not_found;
+    return refusal(old != no_slot);
   }
   typename LeafList<Keys>::Draft draft;
   if (!store_.draft(key, value, draft)) {

@@ -15,9 +15,9 @@
 #include <optional>
 
 #include "index/fptree/leaf_list.h"
-#include "index/index.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pool/epoch.h"
 
 namespace perdure::fptree {
@@ -25,7 +25,7 @@ namespace perdure::fptree {
 inline constexpr std::uint32_t layout_version = 1;
 
 template <class Keys>
-class FpTree final : public OrderedIndex<Keys> {
+class FpTree final : public WritableIndex<FpTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -34,13 +34,11 @@ class FpTree final : public OrderedIndex<Keys> {
   using Scan = typename Keys::Scan;
 
   /// Errors: out_of_space, exists.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
 
-  Outcome insert(Key key, Value value) override { return write(key, value, Intent::insert); }
-  Outcome upsert(Key key, Value value) override { return write(key, value, Intent::upsert); }
-  Outcome update(Key key, Value value) override { return write(key, value, Intent::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -56,7 +54,6 @@ class FpTree final : public OrderedIndex<Keys> {
   void quiesce() override { epochs_->drain(); }
 
  private:
-  enum class Intent : std::uint8_t { insert, upsert, update };
   using Tree = InnerTree<Keys>;
 
   /// A leaf being read, and the lock word its content must be validated against.
@@ -77,8 +74,7 @@ class FpTree final : public OrderedIndex<Keys> {
   FpTree(const IndexPlace& place, std::uint64_t head);
   void build(const std::vector<typename LeafList<Keys>::Entry>& leaves);
 
-  Outcome write(Key key, Value value, Intent intent);
-  [[nodiscard]] Outcome try_write(Key key, Value value, Intent intent);
+  [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   /// The leaf that covers `key`, locked, and where it holds the key.
   [[nodiscard]] Locked lock_leaf(Key key, std::uint64_t hash);

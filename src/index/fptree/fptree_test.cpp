@@ -3,8 +3,8 @@
 #include <atomic>
 #include <thread>
 
-#include "index/fptree/fptree_test_support.h"
-#include "index/record/leaf_order.h"
+#include "index/fptree/test_support.h"
+#include "index/leaf/leaf_order.h"
 
 namespace perdure::fptree {
 namespace {

@@ -29,7 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/record/tagged_leaf.h"
+#include "index/leaf/tagged_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure::fptree {

@@ -4,26 +4,20 @@
 #include <new>
 
 #include "core/assert.h"
-#include "index/record/leaf_order.h"
+#include "index/leaf/leaf_order.h"
 
 namespace perdure::fptree {
 
-Leaf& format_leaf(Pool& pool, const Reservation& block, unsigned entries) noexcept {
-  auto* const leaf = new (pool.base() + block.offset) Leaf{};
+Leaf& format_leaf(Pool& pool, std::uint64_t offset, unsigned entries) noexcept {
+  auto* const leaf = new (pool.base() + offset) Leaf{};
   for (unsigned slot = 0; slot < entries; ++slot) new (&leaf->record(slot)) LeafRecord{};
   return *leaf;
 }
 
 template <class Keys>
-Result<std::uint64_t> LeafList<Keys>::create_head(Pool& pool, unsigned entries) {
-  Reservation block = pool.heap().reserve(leaf_bytes(entries));
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the first leaf", pool.path(),
-                 "create a larger pool"};
+void LeafList<Keys>::format_head(Pool& pool, std::uint64_t offset, unsigned entries) noexcept {
   // Of an empty leaf only the header means anything (L1).
-  pm::persist(&format_leaf(pool, block, entries).commit, pm::cache_line_bytes);
-  pool.heap().publish({&block, 1});
-  return block.offset;
+  pm::flush(&format_leaf(pool, offset, entries).commit, pm::cache_line_bytes);
 }
 
 template <class Keys>
@@ -70,7 +64,7 @@ Leaf* LeafList<Keys>::split(Leaf& leaf, Key& separator) noexcept {
   sort_by_key(copy, store_);
 
   const unsigned middle = entries_ / 2;
-  Leaf& right = format_leaf(pool_, block, entries_);
+  Leaf& right = format_leaf(pool_, block.offset, entries_);
   std::uint64_t gone = 0;
   std::uint64_t filled = 0;
   for (unsigned r = middle; r < entries_; ++r) {

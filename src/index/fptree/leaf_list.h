@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/record_store.h"
 #include "index/fptree/leaf.h"
 #include "index/index.h"
-#include "index/record/record_store.h"
-#include "index/record/separator.h"
+#include "index/leaf/separator.h"
 #include "pool/pool.h"
 
 namespace perdure::fptree {
 
-/// An empty leaf, unlocked, in a reserved block. No flush.
-[[nodiscard]] Leaf& format_leaf(Pool& pool, const Reservation& block, unsigned entries) noexcept;
+/// An empty leaf, unlocked, in a reserved block at `offset`. No flush.
+[[nodiscard]] Leaf& format_leaf(Pool& pool, std::uint64_t offset, unsigned entries) noexcept;
 
 template <class Keys>
 class LeafList {
@@ -46,8 +46,8 @@ class LeafList {
     return next == null_offset ? nullptr : pool_.at<Leaf>(next);
   }
 
-  /// Makes the first leaf of a new list; it is published. Errors: out_of_space.
-  [[nodiscard]] static Result<std::uint64_t> create_head(Pool& pool, unsigned entries);
+  /// Makes the first leaf of a new list in a reserved block, and flushes it.
+  static void format_head(Pool& pool, std::uint64_t offset, unsigned entries) noexcept;
 
   /// Makes the draft's record durable in a free slot, then visible, in the same instant as the
   /// record in slot `old` (if it is not `no_slot`) ceases to be. Power-cut states: as before, or
@@ -62,16 +62,16 @@ class LeafList {
   /// Takes the record in `slot` out. Cost: 1 flushed line, 1 fence.
   void erase(Leaf& leaf, unsigned slot) noexcept;
 
-  /// Moves the upper half of a full leaf to a new one, which is linked behind it; sets `separator`
+  /// Moves the upper half of a full leaf to a new one, which is linked after it; sets `separator`
   /// to a key above all that stay and not above any that went. Null: out of space, and nothing
   /// changed. Power-cut states: as before; linked and not yet emptied (L8); done. Cost: half the
   /// leaf's lines and 3 more flushed, 2 fences.
   [[nodiscard]] Leaf* split(Leaf& leaf, Key& separator) noexcept;
 
-  /// Unlinks an empty leaf from behind `previous`. Both are locked. Cost: 1 flushed line, 1 fence.
+  /// Unlinks an empty leaf after `previous`. Both are locked. Cost: 1 flushed line, 1 fence.
   void unlink(Leaf& previous, const Leaf& leaf) noexcept;
 
-  /// Builds leaves for ascending records behind the empty head, visible all at once. Returns them,
+  /// Builds leaves for ascending records after the empty head, visible all at once. Returns them,
   /// the head first. Errors: usage, out_of_space; then nothing has changed.
   [[nodiscard]] Result<std::vector<Entry>> load(std::span<const Record> records, unsigned threads);
 

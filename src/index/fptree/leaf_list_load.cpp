@@ -1,9 +1,9 @@
-// LeafList::load: a chain of leaves built behind the empty head and linked by one word.
+// LeafList::load: a chain of leaves built after the empty head and linked by one word.
 #include <algorithm>
 #include <array>
 
+#include "index/common/parallel.h"
 #include "index/fptree/leaf_list.h"
-#include "index/record/parallel.h"
 
 namespace perdure::fptree {
 namespace {
@@ -91,7 +91,7 @@ class Loader {
     const std::size_t count = end - begin;
     Reservation block = pool_.heap().reserve(leaf_bytes(entries_));
     if (!block) return null_offset;
-    Leaf& leaf = format_leaf(pool_, block, entries_);
+    Leaf& leaf = format_leaf(pool_, block.offset, entries_);
     std::uint64_t filled = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Record& record = records_[begin + i];

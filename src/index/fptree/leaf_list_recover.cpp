@@ -6,8 +6,8 @@
 // before it is followed, and nothing is written before the whole list has been surveyed.
 #include <algorithm>
 
+#include "index/common/parallel.h"
 #include "index/fptree/leaf_list.h"
-#include "index/record/parallel.h"
 
 namespace perdure::fptree {
 namespace {

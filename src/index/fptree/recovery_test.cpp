@@ -1,6 +1,6 @@
 // Power cuts inside each step of FPTree, made by hand: the media as they may be left, then
 // recovery. Every test names the invariants of leaf.h it breaks or relies on.
-#include "index/fptree/fptree_test_support.h"
+#include "index/fptree/test_support.h"
 
 namespace perdure::fptree {
 namespace {

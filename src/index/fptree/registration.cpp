@@ -1,5 +1,5 @@
+#include "index/common/index_root.h"
 #include "index/fptree/fptree.h"
-#include "index/record/index_root.h"
 
 namespace perdure::fptree {
 namespace {
@@ -24,8 +24,6 @@ PERDURE_REGISTER_INDEX(
     IndexInfo{.name = "fptree",
               .title = "FPTree (Oukid et al., SIGMOD 2016)",
               .index_class = IndexClass::persistent,
-              .ordered = true,
-              .verifiable = true,
               .options = {{.name = "leaf_entries",
                            .description = "records a leaf holds; part of the layout",
                            .fallback = max_entries,

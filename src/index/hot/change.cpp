@@ -2,44 +2,16 @@
 #include <new>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/hot/hot.h"
 #include "index/hot/wide_extension.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 
-namespace {
-
-// A lock, or none, until the end of a scope.
-class Held {
- public:
-  Held() = default;
-  ~Held() { unlock(); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
-  /// False: it is not free, or obsolete.
-  [[nodiscard]] bool take(pm::VersionLock& lock) noexcept {
-    if (!lock.try_lock()) return false;
-    lock_ = &lock;
-    return true;
-  }
-  explicit operator bool() const noexcept { return lock_ != nullptr; }
-  void unlock() noexcept {
-    if (lock_ != nullptr) std::exchange(lock_, nullptr)->unlock_unchanged();
-  }
-  void unlock_obsolete() noexcept { std::exchange(lock_, nullptr)->unlock_obsolete(); }
-
- private:
-  pm::VersionLock* lock_ = nullptr;
-};
-
-}  // namespace
-
 template <class Keys>
 struct Hot<Keys>::Locks {
-  Held node;
-  Held place;
+  pm::HeldLock<> node;
+  pm::HeldLock<> place;
 };
 
 // Unless it is committed it leaves everything as it was: locks are released, what was made is
@@ -148,14 +120,14 @@ template <class Keys>
       if (const Attempt attempt = insert_into(route, branch, draft, locks);
           attempt != Attempt::unfit)
         return ok_if(attempt == Attempt::done);
-    locks.node.unlock();
-    locks.place.unlock();
+    locks.node.unlock_unchanged();
+    locks.place.unlock_unchanged();
     if (branch.at_record && route.steps[branch.level].node->height() > 1)
       return ok_if(push_down(route, branch, draft));
     return ok_if(add(route, branch, draft));
   }
-  locks.node.unlock();
-  locks.place.unlock();
+  locks.node.unlock_unchanged();
+  locks.place.unlock_unchanged();
   if (hot::is_dead(route.leaf)) {
     if (kind == Put::update) return Outcome::not_found;
     return ok_if(replace_record(route, draft));

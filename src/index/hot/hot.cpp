@@ -144,9 +144,6 @@ PERDURE_REGISTER_INDEX(hot, IndexInfo{
                                 .name = "hot",
                                 .title = "Height optimized trie, ROWEX (volatile)",
                                 .index_class = IndexClass::in_memory,
-                                .ordered = true,
-                                .verifiable = true,
-                                .options = {},
                                 .create_integer = create_in_memory<Hot, IntegerKeys>,
                                 .create_bytes = create_in_memory<Hot, ByteKeys>,
                             });

@@ -26,15 +26,15 @@
 #include "index/hot/node.h"
 #include "index/hot/short_list.h"
 #include "index/hot/trie.h"
-#include "index/index.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/volatile_record.h"
+#include "index/writable_index.h"
 #include "pool/epoch.h"
 
 namespace perdure {
 
 template <class Keys>
-class Hot final : public OrderedIndex<Keys> {
+class Hot final : public WritableIndex<Hot<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -44,8 +44,7 @@ class Hot final : public OrderedIndex<Keys> {
 
   explicit Hot(bool huge_pages) : arena_(huge_pages) {}
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome update(Key key, Value value) override;
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
@@ -68,7 +67,6 @@ class Hot final : public OrderedIndex<Keys> {
   [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_below(root_.load()); }
 
  private:
-  enum class Put : std::uint8_t { insert, upsert, update };
   using KeyBits = hot::KeyBits<Keys>;
   using LeafRecord = VolatileRecord<Keys>;
   using Draft = RecordDraft<Keys>;
@@ -144,7 +142,6 @@ class Hot final : public OrderedIndex<Keys> {
   }
 
   // Changing (change.cpp). False or nothing: something changed meanwhile, start again.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] std::optional<Outcome> try_put(const KeyBits& key, Put kind, Route& route,
                                                Draft& draft);
   [[nodiscard]] bool insert_first(Draft& draft);
@@ -183,7 +180,7 @@ class Hot final : public OrderedIndex<Keys> {
   class Checker;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   mutable pm::VersionLock root_lock_;
   std::atomic<Entry> root_{hot::no_entry};
 };

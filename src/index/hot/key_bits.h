@@ -2,7 +2,7 @@
 //
 // K1  of two keys the one with a zero at the first bit where they differ is the smaller, and two
 //     keys that differ do so at some bit. For byte strings that takes more than their bytes,
-//     because one may begin another: behind max_key_bytes bytes, zero from the string's end on,
+//     because one may begin another: after max_key_bytes bytes, zero from the string's end on,
 //     follows the length. It decides only between strings that differ in zero bytes at the end.
 #pragma once
 

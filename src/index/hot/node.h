@@ -39,6 +39,8 @@
 
 #include "core/assert.h"
 #include "index/hot/key_bits.h"
+#include "index/hot/partial_keys.h"
+#include "index/hot/wide_keys.h"
 #include "pm/pm.h"
 
 namespace perdure {
@@ -82,7 +84,8 @@ inline constexpr unsigned lead_bytes = 6;  ///< with the hint they are an intege
 class Trie;
 class WideExtension;
 
-class Node {
+/// Where the parts of a node lie.
+class NodeLayout {
  public:
   static constexpr unsigned group_bytes = 8;
   static constexpr unsigned max_groups = 4;
@@ -96,85 +99,13 @@ class Node {
 
   [[nodiscard]] std::atomic<Entry>& entry(unsigned i) noexcept { return entries_begin()[i]; }
   [[nodiscard]] const std::atomic<Entry>& entry(unsigned i) const noexcept {
-    return const_cast<Node*>(this)->entries_begin()[i];
+    return const_cast<NodeLayout*>(this)->entries_begin()[i];
   }
 
   /// The first discriminative bit: the branch at the node's root.
   [[nodiscard]] unsigned first_bit() const noexcept {
     const auto in_group = static_cast<unsigned>(std::countl_zero(masks()[0]));
     return groups_ == 0 ? 8U * window_ + in_group : 8U * offsets()[in_group / 8] + in_group % 8;
-  }
-
-  /// The entry under which `key` would lie.
-  template <class Keys>
-  [[nodiscard]] unsigned find(const KeyBits<Keys>& key) const noexcept {
-    const std::uint32_t dense = dense_key(key);
-    const std::byte* const keys = keys_begin();
-    std::uint32_t subsets = 0;
-    if (key_width_ == 1)
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint8_t*>(keys), dense);
-    else if (key_width_ == 2)
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint16_t*>(keys), dense);
-    else
-      subsets = pm::match_subsets(reinterpret_cast<const std::uint32_t*>(keys), dense);
-    subsets &= ~std::uint32_t{0} >> (max_entries - entries_);
-    return static_cast<unsigned>(std::bit_width(subsets)) - 1;  // N1: entry 0 always matches
-  }
-
-  /// True when `find_wide` may be called.
-  [[nodiscard]] static bool is_wide() noexcept {
-    return pm::detail::simd_level == pm::SimdLevel::avx512 && pm::detail::has_pext;
-  }
-  /// `find` in the fewest instructions: integers have a single mask (`KeyBits::word`).
-  [[nodiscard, gnu::always_inline]] unsigned find_wide(std::uint64_t key) const noexcept {
-    const auto dense = static_cast<std::uint32_t>(pm::detail::extract_bits_bmi2(key, masks()[0]));
-    const std::byte* const keys = base() + keys_at(0);
-    if (key_width_ > 2) [[unlikely]]
-      return find_long(dense);
-    const std::uint32_t subsets =
-        pm::detail::match_short_subsets_avx512(keys, key_width_ < 2, dense, entries_);
-    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));  // N1: entry 0 always matches
-  }
-
-  /// The entries [first, end) that share the way to entry `i` up to `position`.
-  struct Range {
-    unsigned first;
-    unsigned end;
-    [[nodiscard]] unsigned size() const noexcept { return end - first; }
-  };
-  [[nodiscard]] Range sharing(unsigned i, unsigned position) const noexcept {
-    const std::uint32_t above = ~std::uint32_t{0} << (bits_ - bits_before(position));
-    const std::byte* const keys = keys_begin();
-    const auto way = static_cast<std::uint32_t>(key(i));
-    std::uint32_t same = 0;
-    if (key_width_ == 1)
-      same = pm::match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
-    else if (key_width_ == 2)
-      same = pm::match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
-    else
-      same = pm::match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
-    same &= ~std::uint32_t{0} >> (max_entries - entries_);
-    // Side by side, because the keys ascend.
-    return {static_cast<unsigned>(std::countr_zero(same)),
-            static_cast<unsigned>(std::bit_width(same))};
-  }
-
-  /// The sparse partial key of entry `i`.
-  [[nodiscard]] std::uint64_t key(unsigned i) const noexcept {
-    const std::byte* const keys = keys_begin();
-    if (key_width_ == 1) return reinterpret_cast<const std::uint8_t*>(keys)[i];
-    if (key_width_ == 2) return reinterpret_cast<const std::uint16_t*>(keys)[i];
-    return reinterpret_cast<const std::uint32_t*>(keys)[i];
-  }
-
-  /// The bits at which `key` differs from that of the record's entry `entry` of this node, as far
-  /// as the node knows: the first one is the first of all. None: ask the record.
-  [[nodiscard, gnu::always_inline]] std::uint64_t known_difference(std::uint64_t key,
-                                                                   Entry entry) const noexcept {
-    const auto first_bit = static_cast<unsigned>(__builtin_clzll(masks()[0]));
-    const unsigned unknown = address_bits - 8 * hint_byte_of(first_bit);
-    const std::uint64_t known = lead() | entry >> address_bits << unknown;
-    return (key ^ known) >> unknown << unknown;
   }
 
   /// At most eight lines.
@@ -188,12 +119,7 @@ class Node {
 
   mutable pm::VersionLock lock;
 
- private:
-  friend class Trie;
-  friend class WideExtension;
-  friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
-                      bool one, Entry entry);
-
+ protected:
   [[nodiscard]] static constexpr std::size_t keys_at(unsigned groups) noexcept {
     return header_bytes + (groups == 0 ? 8 : (8 + 2 * group_bytes) * groups);
   }
@@ -206,52 +132,6 @@ class Node {
                                                       unsigned entries) noexcept {
     return std::max(entries_at(groups, key_width, entries) + sizeof(Entry) * entries,
                     keys_at(groups) + std::size_t{key_width} * max_entries);
-  }
-
-  [[nodiscard, gnu::noinline, gnu::cold]] unsigned find_long(std::uint32_t dense) const noexcept {
-    const auto* const keys = reinterpret_cast<const std::uint32_t*>(keys_begin());
-    const std::uint32_t subsets =
-        pm::match_subsets(keys, dense) & ~std::uint32_t{0} >> (max_entries - entries_);
-    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));
-  }
-
-  template <class Keys>
-  [[nodiscard]] std::uint32_t dense_key(const KeyBits<Keys>& key) const noexcept {
-    if (groups_ == 0)
-      return static_cast<std::uint32_t>(pm::extract_bits(key.word(window_), masks()[0]));
-    std::uint32_t dense = 0;
-    for (unsigned group = 0; group < groups_; ++group) {
-      std::uint64_t word = 0;
-      for (unsigned i = 0; i < group_bytes; ++i)
-        word = word << 8 | key.byte(offsets()[group * group_bytes + i]);
-      const std::uint64_t mask = masks()[group];
-      // 31 bits at most, so no shift is by 32 or more.
-      dense = dense << ones(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
-    }
-    return dense;
-  }
-
-  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call there.
-  [[nodiscard]] static unsigned ones(std::uint64_t mask) noexcept {
-    return static_cast<unsigned>(std::bit_width(pm::extract_bits(~std::uint64_t{0}, mask)));
-  }
-  /// How many of the discriminative bits come before `position`.
-  [[nodiscard]] unsigned bits_before(unsigned position) const noexcept {
-    if (groups_ == 0) {
-      if (position <= 8U * window_) return 0;
-      const unsigned bits = position - 8U * window_;
-      return bits >= 64 ? bits_ : ones(masks()[0] >> (64 - bits));
-    }
-    unsigned count = 0;
-    for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
-      const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
-      const unsigned byte = offsets()[place];
-      if (byte < position / 8)
-        count += ones(mask & 0xff);
-      else if (byte == position / 8)
-        count += ones((mask & 0xff) >> (8 - position % 8));
-    }
-    return count;
   }
 
   [[nodiscard]] std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
@@ -300,6 +180,135 @@ class Node {
   std::array<std::byte, lead_bytes> lead_{};
 };
 
+/// What is looked for in a node.
+class Node : public NodeLayout {
+ public:
+  /// The entry under which `key` would lie.
+  template <class Keys>
+  [[nodiscard]] unsigned find(const KeyBits<Keys>& key) const noexcept {
+    const std::uint32_t dense = dense_key(key);
+    const std::byte* const keys = keys_begin();
+    std::uint32_t subsets = 0;
+    if (key_width_ == 1)
+      subsets = match_subsets(reinterpret_cast<const std::uint8_t*>(keys), dense);
+    else if (key_width_ == 2)
+      subsets = match_subsets(reinterpret_cast<const std::uint16_t*>(keys), dense);
+    else
+      subsets = match_subsets(reinterpret_cast<const std::uint32_t*>(keys), dense);
+    subsets &= ~std::uint32_t{0} >> (max_entries - entries_);
+    return static_cast<unsigned>(std::bit_width(subsets)) - 1;  // N1: entry 0 always matches
+  }
+
+  /// True when `find_wide` may be called.
+  [[nodiscard]] static bool is_wide() noexcept {
+    return pm::detail::simd_level == pm::SimdLevel::avx512 && pm::detail::has_pext;
+  }
+  /// `find` in the fewest instructions: integers have a single mask (`KeyBits::word`).
+  [[nodiscard, gnu::always_inline]] unsigned find_wide(std::uint64_t key) const noexcept {
+    const auto dense = static_cast<std::uint32_t>(pm::detail::extract_bits_bmi2(key, masks()[0]));
+    const std::byte* const keys = base() + keys_at(0);
+    if (key_width_ > 2) [[unlikely]]
+      return find_long(dense);
+    const std::uint32_t subsets =
+        pm::detail::match_short_subsets_avx512(keys, key_width_ < 2, dense, entries_);
+    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));  // N1: entry 0 always matches
+  }
+
+  /// The entries [first, end) that share the way to entry `i` up to `position`.
+  struct Range {
+    unsigned first;
+    unsigned end;
+    [[nodiscard]] unsigned size() const noexcept { return end - first; }
+  };
+  [[nodiscard]] Range sharing(unsigned i, unsigned position) const noexcept {
+    const std::uint32_t above = ~std::uint32_t{0} << (bits_ - bits_before(position));
+    const std::byte* const keys = keys_begin();
+    const auto way = static_cast<std::uint32_t>(key(i));
+    std::uint32_t same = 0;
+    if (key_width_ == 1)
+      same = match_masked(reinterpret_cast<const std::uint8_t*>(keys), above, way);
+    else if (key_width_ == 2)
+      same = match_masked(reinterpret_cast<const std::uint16_t*>(keys), above, way);
+    else
+      same = match_masked(reinterpret_cast<const std::uint32_t*>(keys), above, way);
+    same &= ~std::uint32_t{0} >> (max_entries - entries_);
+    // Side by side, because the keys ascend.
+    return {static_cast<unsigned>(std::countr_zero(same)),
+            static_cast<unsigned>(std::bit_width(same))};
+  }
+
+  /// The sparse partial key of entry `i`.
+  [[nodiscard]] std::uint64_t key(unsigned i) const noexcept {
+    const std::byte* const keys = keys_begin();
+    if (key_width_ == 1) return reinterpret_cast<const std::uint8_t*>(keys)[i];
+    if (key_width_ == 2) return reinterpret_cast<const std::uint16_t*>(keys)[i];
+    return reinterpret_cast<const std::uint32_t*>(keys)[i];
+  }
+
+  /// The bits at which `key` differs from that of the record's entry `entry` of this node, as far
+  /// as the node knows: the first one is the first of all. None: ask the record.
+  [[nodiscard, gnu::always_inline]] std::uint64_t known_difference(std::uint64_t key,
+                                                                   Entry entry) const noexcept {
+    const auto first_bit = static_cast<unsigned>(__builtin_clzll(masks()[0]));
+    const unsigned unknown = address_bits - 8 * hint_byte_of(first_bit);
+    const std::uint64_t known = lead() | entry >> address_bits << unknown;
+    return (key ^ known) >> unknown << unknown;
+  }
+
+ private:
+  friend class Trie;
+  friend class WideExtension;
+  friend Entry extend(StripedArena& arena, const Node& node, unsigned position, Range range,
+                      bool one, Entry entry);
+
+  [[nodiscard, gnu::noinline, gnu::cold]] unsigned find_long(std::uint32_t dense) const noexcept {
+    const auto* const keys = reinterpret_cast<const std::uint32_t*>(keys_begin());
+    const std::uint32_t subsets =
+        match_subsets(keys, dense) & ~std::uint32_t{0} >> (max_entries - entries_);
+    return 31U ^ static_cast<unsigned>(__builtin_clz(subsets));
+  }
+
+  template <class Keys>
+  [[nodiscard]] std::uint32_t dense_key(const KeyBits<Keys>& key) const noexcept {
+    if (groups_ == 0)
+      return static_cast<std::uint32_t>(pm::extract_bits(key.word(window_), masks()[0]));
+    std::uint32_t dense = 0;
+    for (unsigned group = 0; group < groups_; ++group) {
+      std::uint64_t word = 0;
+      for (unsigned i = 0; i < group_bytes; ++i)
+        word = word << 8 | key.byte(offsets()[group * group_bytes + i]);
+      const std::uint64_t mask = masks()[group];
+      // 31 bits at most, so no shift is by 32 or more.
+      dense = dense << ones(mask) | static_cast<std::uint32_t>(pm::extract_bits(word, mask));
+    }
+    return dense;
+  }
+
+  /// How many bits of `mask` are set: popcnt is not in every processor either, and is a call
+  /// there.
+  [[nodiscard]] static unsigned ones(std::uint64_t mask) noexcept {
+    return static_cast<unsigned>(std::bit_width(pm::extract_bits(~std::uint64_t{0}, mask)));
+  }
+  /// How many of the discriminative bits come before `position`.
+  [[nodiscard]] unsigned bits_before(unsigned position) const noexcept {
+    if (groups_ == 0) {
+      if (position <= 8U * window_) return 0;
+      const unsigned bits = position - 8U * window_;
+      return bits >= 64 ? bits_ : ones(masks()[0] >> (64 - bits));
+    }
+    unsigned count = 0;
+    for (unsigned place = 0; place < groups_ * group_bytes; ++place) {
+      const std::uint64_t mask = masks()[place / group_bytes] >> 8 * (7 - place % group_bytes);
+      const unsigned byte = offsets()[place];
+      if (byte < position / 8)
+        count += ones(mask & 0xff);
+      else if (byte == position / 8)
+        count += ones((mask & 0xff) >> (8 - position % 8));
+    }
+    return count;
+  }
+};
+
 static_assert(sizeof(Node) == 24);
 
 // The arena aligns to a line what takes one, as the smallest node does; so six bits of an address
@@ -317,10 +326,10 @@ static_assert(sizeof(Node) == 24);
 [[nodiscard]] inline Node* node_of(Entry entry) noexcept {
   return reinterpret_cast<Node*>(entry & ~(Entry{pm::cache_line_bytes} - 1));
 }
-/// Asks for the node's lines at once: the first two and the last three, which are all that nodes of
-/// integers have, but for one in the fullest. Without a branch, which could be foretold no better
-/// than the node's size, and with few instructions; of the smallest nodes the neighbours' lines
-/// come, too.
+/// Prefetches the node's lines at once: the first two and the last three, which are all that
+/// nodes of integers have, but for one in the fullest. Without a branch, which could be predicted
+/// no better than the node's size, and with few instructions; of the smallest nodes the
+/// neighbours' lines come, too.
 inline void prefetch_node(Entry entry) noexcept {
   constexpr std::size_t line = pm::cache_line_bytes;
   const auto* const node = reinterpret_cast<const std::byte*>(node_of(entry));

@@ -57,9 +57,9 @@ constexpr auto lanes = [] {
   return numbers;
 }();
 
-// All places, whatever is behind the last key, and by masks in place of branches: the compiler
+// All places, whatever comes after the last key, and by masks in place of branches: the compiler
 // makes it vector instructions. Reads one key before the first, which are the masks' bytes, and
-// writes behind the last, where the entries go after it.
+// writes past the last, where the entries go after it.
 template <class Old, class New>
 void extend_keys(const std::byte* old_keys, const Extension& by, std::byte* new_keys) noexcept {
   using Lane = std::make_signed_t<New>;
@@ -73,7 +73,7 @@ void extend_keys(const std::byte* old_keys, const Extension& by, std::byte* new_
   const auto above = static_cast<New>(~(value | (value - 1)));
   const auto fresh = static_cast<New>((wider(here[by.range.first]) & above) | (by.one ? value : 0));
   const auto at = static_cast<Lane>(by.at());
-  // Behind a new zero the others get a one.
+  // After a new zero the others get a one.
   const auto last = static_cast<Lane>(by.one ? 0 : by.range.end);
   for (unsigned i = 0; i < max_entries; ++i) {
     const Lane lane = lanes<Lane>[i];
@@ -317,8 +317,8 @@ Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
   const bool is_new = mask != node.masks()[0];
   const unsigned bits = node.bits_ + (is_new ? 1U : 0U);
   const unsigned width = width_for(bits);
-  const unsigned behind = bits - 1 - node.bits_before(position);
-  const std::uint32_t value = std::uint32_t{1} << behind;
+  const unsigned after = bits - 1 - node.bits_before(position);
+  const std::uint32_t value = std::uint32_t{1} << after;
   const Extension by{is_new ? ~(value - 1) : 0, value, one, range};
   const unsigned count = node.entries_ + 1U;
   const std::size_t bytes = Node::bytes_of(0, width, count);
@@ -345,8 +345,8 @@ Entry extend(StripedArena& arena, const Node& node, unsigned position, Node::Ran
     extend_keys<std::uint8_t, std::uint16_t>(from, by, to);
   const unsigned at = by.at();
   // Entries change under the lock only, which the caller holds.
-  pm::copy_with_gap(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), count - 1, at,
-                    reinterpret_cast<std::uint64_t*>(&made->entry(0)));
+  copy_with_gap(reinterpret_cast<const std::uint64_t*>(&node.entry(0)), count - 1, at,
+                reinterpret_cast<std::uint64_t*>(&made->entry(0)));
   new (&made->entry(at)) std::atomic<Entry>(entry);
   return entry_of(made, bytes);
 }

@@ -6,7 +6,7 @@
 //   e = entries; s = e / 8, or 0 in a node of at most 15 entries, which has no pad either. In a
 //   larger one key words begin a cache line, and so do children.
 //
-// A large node is searched in two steps of misses: the samples (every eighth key word, asked for
+// A large node is searched in two steps of misses: the samples (every eighth key word, prefetched
 // with the node), then one line of eight key words beside one line of children. With 15 integer
 // entries a node is exactly one 256-byte block. There is no room for a count, and lookups need
 // none:
@@ -28,8 +28,8 @@
 #include <type_traits>
 
 #include "core/assert.h"
+#include "index/common/key_prefix.h"
 #include "index/index.h"
-#include "index/record/key_prefix.h"
 #include "pm/pm.h"
 
 namespace perdure {
@@ -83,18 +83,17 @@ struct InnerProbe {
   std::uint64_t word;
 };
 
-/// Reads and changes nodes of one tree. Reading functions are safe beside a writer but mean
-/// something only after the node's version was validated; changing functions need the node's lock.
+/// Where the words of one tree's nodes are, and how they are read. Safe beside a writer, but what
+/// was read means something only after the node's version was validated.
 template <class Keys>
-class InnerLayout {
+class InnerWords {
  public:
-  using Probe = InnerProbe<Keys>;
   static constexpr bool has_texts = Keys::kind == KeyKind::bytes;
   static constexpr unsigned small_entries = 15;
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t address_mask = (std::uint64_t{1} << count_shift) - 1;
 
-  explicit InnerLayout(unsigned entries) noexcept
+  explicit InnerWords(unsigned entries) noexcept
       : entries_(entries),
         samples_(entries > small_entries ? entries / group : 0),
         key_at_(entries > small_entries ? line_up(1 + samples_) - 1 : 0),
@@ -123,6 +122,83 @@ class InnerLayout {
     return static_cast<InnerNode*>(child(node, i));
   }
 
+  /// W4, and that unused key words are as W1 says.
+  [[nodiscard]] bool samples_hold(const InnerNode& node) const noexcept {
+    const unsigned n = count(node);
+    for (unsigned i = n; i < entries_; ++i)
+      if (load(node, key_at_ + i) != unused_key) return false;
+    for (unsigned i = 0; i < samples_; ++i)
+      if (load(node, i) != load(node, key_at_ + group * i + group - 1)) return false;
+    return true;
+  }
+
+  /// Prefetches the lines a search of `node` reads first: all of a small integer node, else version
+  /// lock and samples.
+  void prefetch(const void* node) const noexcept {
+    if (is_small() && !has_texts)
+      pm::prefetch_range(node, sizeof(InnerNode) + 8 * (2 * small_entries + 1));
+    else
+      pm::prefetch_range(node, sizeof(InnerNode) + 8 * std::size_t{key_at_});
+  }
+
+ protected:
+  static constexpr std::uint64_t unused_key = ~std::uint64_t{0};
+  static constexpr unsigned group = pm::cache_line_bytes / sizeof(std::uint64_t);
+
+  [[nodiscard]] static constexpr unsigned line_up(unsigned words) noexcept {
+    return (words + group - 1) / group * group;
+  }
+  [[nodiscard]] static std::uint64_t load(const InnerNode& node, unsigned i) noexcept {
+    return node.words()[i].load(std::memory_order_acquire);
+  }
+
+  /// How many of the e key words are <= `word`, without a branch on any of them.
+  [[nodiscard]] unsigned words_up_to(const InnerNode& node, std::uint64_t word) const noexcept {
+    if (is_small()) return pm::count_up_to<small_entries>(node.words(), word);
+    const unsigned groups = rank_among(node.words(), samples_, word);
+    const unsigned before = groups * group;
+    pm::prefetch(node.words() + child_at_ + before);
+    const std::atomic<std::uint64_t>* const keys = node.words() + key_at_ + before;
+    if (before + group <= entries_) return before + pm::count_up_to<group>(keys, word);
+    return before + rank_among(keys, entries_ - before, word);
+  }
+
+  /// How many of any number of ascending words are <= `word`: halved until few are left, then
+  /// counted.
+  [[nodiscard]] static unsigned rank_among(const std::atomic<std::uint64_t>* words, unsigned count,
+                                           std::uint64_t word) noexcept {
+    constexpr unsigned few = 16;
+    const std::atomic<std::uint64_t>* base = words;
+    while (count > few) {
+      const unsigned half = count / 2;
+      const bool below = base[half - 1].load(std::memory_order_acquire) <= word;
+      base += half & (0U - static_cast<unsigned>(below));
+      count -= half;
+    }
+    auto rank = static_cast<unsigned>(base - words);
+    if (count == few) return rank + pm::count_up_to<few>(base, word);
+    for (unsigned i = 0; i < count; ++i) rank += base[i].load(std::memory_order_acquire) <= word;
+    return rank;
+  }
+
+  unsigned entries_;
+  unsigned samples_;
+  unsigned key_at_;  ///< where key words begin, in words after the lock
+  unsigned text_at_;
+  unsigned child_at_;
+};
+
+/// Searches and changes nodes of one tree.
+template <class Keys>
+class InnerLayout : public InnerWords<Keys> {
+  using Base = InnerWords<Keys>;
+
+ public:
+  using Probe = InnerProbe<Keys>;
+  using Base::Base;
+  using Base::child, Base::count, Base::slot;
+  using Base::count_shift, Base::address_mask, Base::has_texts;
+
   /// Sets `rank` to the number of separators <= the key; as a child number it may be e instead of
   /// `count`, which leads to the same child (W2). Asks `stable()` before it follows a text; when
   /// that is false it gives up and returns false.
@@ -136,25 +212,6 @@ class InnerLayout {
       return search_texts(node, probe, rank, stable);
     }
     return true;
-  }
-
-  /// W4, and that unused key words are as W1 says.
-  [[nodiscard]] bool samples_hold(const InnerNode& node) const noexcept {
-    const unsigned n = count(node);
-    for (unsigned i = n; i < entries_; ++i)
-      if (load(node, key_at_ + i) != unused_key) return false;
-    for (unsigned i = 0; i < samples_; ++i)
-      if (load(node, i) != load(node, key_at_ + group * i + group - 1)) return false;
-    return true;
-  }
-
-  /// Asks for the lines a search of `node` reads first: all of a small integer node, else version
-  /// lock and samples.
-  void prefetch(const void* node) const noexcept {
-    if (is_small() && !has_texts)
-      pm::prefetch_range(node, sizeof(InnerNode) + 8 * (2 * small_entries + 1));
-    else
-      pm::prefetch_range(node, sizeof(InnerNode) + 8 * std::size_t{key_at_});
   }
 
   // Below: the caller holds the node's lock, or the node is not yet visible.
@@ -231,15 +288,9 @@ class InnerLayout {
   }
 
  private:
-  static constexpr std::uint64_t unused_key = ~std::uint64_t{0};
-  static constexpr unsigned group = pm::cache_line_bytes / sizeof(std::uint64_t);
+  using Base::child_at_, Base::entries_, Base::key_at_, Base::samples_, Base::text_at_;
+  using Base::group, Base::load, Base::unused_key, Base::words_up_to;
 
-  [[nodiscard]] static constexpr unsigned line_up(unsigned words) noexcept {
-    return (words + group - 1) / group * group;
-  }
-  [[nodiscard]] static std::uint64_t load(const InnerNode& node, unsigned i) noexcept {
-    return node.words()[i].load(std::memory_order_acquire);
-  }
   // Release: a reader that sees the new word also sees the lock, and fails its validation.
   static void store(InnerNode& node, unsigned i, std::uint64_t word) noexcept {
     node.words()[i].store(word, std::memory_order_release);
@@ -253,35 +304,6 @@ class InnerLayout {
     const std::uint64_t first = load(node, child_at_) & address_mask;
     store(node, child_at_, first | std::uint64_t{count} << count_shift);
     store(node, child_at_ + entries_, reinterpret_cast<std::uint64_t>(child(node, count)));  // W2
-  }
-
-  /// How many of the e key words are <= `word`, without a branch on any of them.
-  [[nodiscard]] unsigned words_up_to(const InnerNode& node, std::uint64_t word) const noexcept {
-    if (is_small()) return pm::count_up_to<small_entries>(node.words(), word);
-    const unsigned groups = rank_among(node.words(), samples_, word);
-    const unsigned before = groups * group;
-    pm::prefetch(node.words() + child_at_ + before);
-    const std::atomic<std::uint64_t>* const keys = node.words() + key_at_ + before;
-    if (before + group <= entries_) return before + pm::count_up_to<group>(keys, word);
-    return before + rank_among(keys, entries_ - before, word);
-  }
-
-  /// How many of any number of ascending words are <= `word`: halved until few are left, then
-  /// counted.
-  [[nodiscard]] static unsigned rank_among(const std::atomic<std::uint64_t>* words, unsigned count,
-                                           std::uint64_t word) noexcept {
-    constexpr unsigned few = 16;
-    const std::atomic<std::uint64_t>* base = words;
-    while (count > few) {
-      const unsigned half = count / 2;
-      const bool below = base[half - 1].load(std::memory_order_acquire) <= word;
-      base += half & (0U - static_cast<unsigned>(below));
-      count -= half;
-    }
-    auto rank = static_cast<unsigned>(base - words);
-    if (count == few) return rank + pm::count_up_to<few>(base, word);
-    for (unsigned i = 0; i < count; ++i) rank += base[i].load(std::memory_order_acquire) <= word;
-    return rank;
   }
 
   // Separators in [first, rank) share the key's first eight bytes; their texts decide.
@@ -300,12 +322,6 @@ class InnerLayout {
     }
     return true;
   }
-
-  unsigned entries_;
-  unsigned samples_;
-  unsigned key_at_;  ///< where key words begin, in words behind the lock
-  unsigned text_at_;
-  unsigned child_at_;
 };
 
 }  // namespace perdure

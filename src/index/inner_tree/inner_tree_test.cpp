@@ -59,7 +59,7 @@ class InnerTreeTest : public testing::Test {
   }
 
   // The tree's leaves must be the model's, in order; a removal at the front of a node moves a
-  // bound, so the model is asked for the leaves only.
+  // bound, so the model answers for the leaves only.
   void expect_leaves(const Tree& tree, const std::vector<void*>& expected) {
     std::vector<void*> found;
     std::optional<OwnedKey> last_high;

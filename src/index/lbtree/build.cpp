@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "index/common/publish_batch.h"
 #include "index/lbtree/chain.h"
-#include "index/record/publish_batch.h"
 
 namespace perdure::lbtree {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/result.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/lbtree/leaf.h"
-#include "index/record/record_store.h"
 #include "pool/pool.h"
 
 namespace perdure::lbtree {
@@ -33,7 +33,7 @@ template <class Keys>
 [[nodiscard]] Result<Children<Keys>> recover_chain(Pool& pool, const RecordStore<Keys>& records,
                                                    std::uint64_t head, unsigned threads);
 
-/// Makes ascending records a chain behind `first`, an empty leaf without successor, which takes the
+/// Makes ascending records a chain after `first`, an empty leaf without successor, which takes the
 /// first of them: one store of its word 0 makes all of it visible and durable.
 /// The caller is pinned. Errors: out_of_space (then everything is given back or retired).
 template <class Keys>

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <array>
 
+#include "index/common/with_room.h"
 #include "index/lbtree/lbtree.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 
 // Without a transaction the leaf is searched first: taking the lock waits for the flushes of the
-// operation before, and so hides the leaf's misses. The lock is had only if nothing has changed
-// since the leaf was entered, and then what was found still holds.
+// operation before, and so hides the leaf's misses. The result is still valid because the lock is
+// acquired at the version that was searched.
 template <class Keys>
 [[gnu::always_inline]] inline auto LbTree<Keys>::lock_leaf(Key key, std::uint8_t fingerprint) const
     -> Locked {
@@ -59,9 +59,9 @@ Outcome LbTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Epochs::Guard guard(epochs_);
   const Locked at = lock_leaf(key, fingerprint);
   const bool present = at.slot != no_slot;
-  if (kind == (present ? Put::insert : Put::update)) {
+  if (is_refused(kind, present)) {
     at.lock->unlock_unchanged();
-    return present ? Outcome::exists : Outcome::not_found;
+    return refusal(present);
   }
   const bool done = present ? replace(*at.leaf, static_cast<unsigned>(at.slot), key, value)
                             : add(*at.leaf, key, value, fingerprint);
@@ -107,7 +107,7 @@ void LbTree<Keys>::add_with_room(Leaf& leaf, Draft& draft, std::uint8_t fingerpr
   const Header next = leaf.fill(now, placement, draft.words, fingerprint);
   leaf.store_fingerprints(now, next);
   if constexpr (RecordStore<Keys>::has_blobs) {
-    // The heap may make word 0 durable by a log of its own, which does not order the line behind
+    // The heap may make word 0 durable by a log of its own, which does not order the line after
     // it.
     pm::flush(leaf.header.data(), pm::cache_line_bytes);
   } else if (placement.slot >= Leaf::line_0_slots) {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "index/common/bulk_check.h"
 #include "index/lbtree/chain.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 
@@ -22,27 +22,19 @@ LbTree<Keys>::LbTree(const IndexPlace& place, std::uint64_t head)
              first_) {}
 
 template <class Keys>
-auto LbTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
-  Heap& heap = place.pool->heap();
-  Reservation block = heap.reserve(sizeof(Leaf));
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the first leaf", place.pool->path(),
-                 "create a larger pool"};
-  auto* const leaf = place.pool->template at<Leaf>(block.offset);
-  leaf->format(null_offset);
-  pm::persist(leaf, sizeof(Leaf));
-  heap.publish({&block, 1});
-  Result<void> rooted = create_index_root(*place.pool, place.root_name, root_kind,
-                                          {place.options.get("as_published")}, block.offset);
-  if (!rooted) {
-    heap.free(block.offset, sizeof(Leaf));
-    return rooted.error();
-  }
-  return std::unique_ptr<OrderedIndex<Keys>>(new LbTree(place, block.offset));
+auto LbTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
+  const auto head = create_rooted(place, root_kind, {place.options.get("as_published")},
+                                  {"the first leaf", sizeof(Leaf)}, [&](std::uint64_t offset) {
+                                    auto* const leaf = place.pool->template at<Leaf>(offset);
+                                    leaf->format(null_offset);
+                                    pm::flush(leaf, sizeof(Leaf));
+                                  });
+  if (!head) return head.error();
+  return std::unique_ptr<OrderedIndex<Keys>>(new LbTree(place, *head));
 }
 
 template <class Keys>
-auto LbTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto LbTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   const Result<IndexRoot> root = read_index_root(*place.pool, place.root_name, root_kind);
   if (!root) return root.error();
   if (root.value().option[0] != 0)

@@ -19,13 +19,13 @@
 #include <span>
 
 #include "core/result.h"
-#include "index/index.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/lbtree/leaf.h"
 #include "index/lbtree/locks.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -37,7 +37,7 @@ template <class Keys>
 class LbTreePeer;
 
 template <class Keys>
-class LbTree final : public OrderedIndex<Keys> {
+class LbTree final : public WritableIndex<LbTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -50,13 +50,11 @@ class LbTree final : public OrderedIndex<Keys> {
   static constexpr IndexRootKind root_kind{"lbtree", 1, Keys::kind};
 
   /// An empty tree: one leaf, one root. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -71,11 +69,10 @@ class LbTree final : public OrderedIndex<Keys> {
 
  private:
   friend class LbTreePeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   enum class Purpose : std::uint8_t { read, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A leaf, and its stripe's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its stripe's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     pm::VersionLock* lock = nullptr;
@@ -119,7 +116,6 @@ class LbTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool find_pinned(Key key, std::uint8_t fingerprint, RecordWords& found) const;
 
   // Changing one leaf (change.cpp). The caller holds its lock and is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool replace(Leaf& leaf, unsigned slot, Key key, Value value);

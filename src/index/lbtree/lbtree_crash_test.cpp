@@ -1,15 +1,15 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of LB+-Tree.
+// Power cuts made by hand (common/test_cuts.h) around every step of LB+-Tree.
 #include <gtest/gtest.h>
 
+#include "index/common/test_cuts.h"
 #include "index/lbtree/test_support.h"
-#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
 
 using index_test::expect_after_cuts;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Word;
 using index_test::Words;
 using index_test::operator+;
@@ -42,16 +42,16 @@ TEST(LbTreeCrash, InsertIntoLineZeroIsAtomic) {
   IntegerCase test;
   test.insert_all({1000, 1010});
   const std::uint64_t word_0 = test.offset(&test.store.peer().first().header[0]);
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   const auto before = test.model;
   test.insert(1005);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, word_0);
   ASSERT_EQ(commit.size(), 1U);
   ASSERT_EQ(loose.size(), 2U) << "the record, and nothing else";
   for (const Word& word : loose) EXPECT_EQ(word.offset / 64, word_0 / 64) << "one line, one flush";
-  expect_after_cuts(test.store, recording, {}, loose, before);
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  expect_after_cuts(test.store, cuts, {}, loose, before);
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 // L1, L2: entry moving: three records and the new one appear in another line, then one word moves
@@ -61,27 +61,27 @@ TEST(LbTreeCrash, EntryMovingIsAtomic) {
   test.insert_all({1000, 1010, 1020});
   Leaf& leaf = test.store.peer().first();
   const std::uint64_t word_0 = test.offset(&leaf.header[0]);
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   const auto before = test.model;
   test.insert(1005);
   ASSERT_EQ(leaf.read_header().live() & Leaf::line_0, 0U) << "line 0 was emptied";
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, word_0);
   ASSERT_EQ(commit.size(), 1U);
   ASSERT_GE(loose.size(), 8U) << "four records";
-  expect_after_cuts(test.store, recording, {}, loose, before);
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  expect_after_cuts(test.store, cuts, {}, loose, before);
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 // L1, T5: update and remove are one word each.
 TEST(LbTreeCrash, UpdateAndRemoveAreOneWord) {
   IntegerCase test;
   for (std::uint64_t key = 1000; key < 1100; key += 10) test.insert(key);
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   ASSERT_EQ(test.store.index().update(1030, 7), Outcome::ok);
-  EXPECT_EQ(recording.changed().size(), 1U);
+  EXPECT_EQ(cuts.changed().size(), 1U);
   test.model[1030] = 7;
-  Recording removal(test.store);
+  PowerCuts removal(test.store);
   ASSERT_EQ(test.store.index().remove(1050), Outcome::ok);
   const Words words = removal.changed();
   ASSERT_EQ(words.size(), 1U);
@@ -91,7 +91,7 @@ TEST(LbTreeCrash, UpdateAndRemoveAreOneWord) {
   expect_after_cuts(test.store, removal, words, {}, test.model);
 }
 
-/// A full first leaf, 7 keys from 1000 and 7 from 2000 on, and one behind it, which a split must
+/// A full first leaf, 7 keys from 1000 and 7 from 2000 on, and one after it, which a split must
 /// keep.
 void fill_leaf(IntegerCase& test, bool ascending) {
   for (std::uint64_t n = 0; n < 15; ++n) test.insert(2000 + 10 * n);
@@ -106,17 +106,17 @@ TEST(LbTreeCrash, SplitToTheRightIsAtomic) {
     IntegerCase test;
     ASSERT_NO_FATAL_FAILURE(fill_leaf(test, ascending));
     const std::uint64_t word_0 = test.offset(&test.store.peer().first().header[0]);
-    Recording recording(test.store);
+    PowerCuts cuts(test.store);
     const auto before = test.model;
     test.insert(2005);
     ASSERT_EQ(test.store.peer().leaves(), 3U);
-    Words loose = recording.changed();
+    Words loose = cuts.changed();
     const Words commit = extract(loose, word_0);
     ASSERT_EQ(commit.size(), 1U);
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, before));
-    ASSERT_TRUE(succeeds(recording.cut(loose)));
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, before));
+    ASSERT_TRUE(succeeds(cuts.cut(loose)));
     EXPECT_EQ(test.store.peer().leaves(), 2U) << "the new leaf is forgotten";
-    expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+    expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
   }
 }
 
@@ -132,19 +132,19 @@ TEST(LbTreeCrash, SplitToTheLeftIsTwoAtomicSteps) {
     for (unsigned slot = 0; slot < Leaf::entries; ++slot)
       if (leaf.record[slot].load().key >= 2000) between.drop(1U << slot);
     between.flip();
-    Recording recording(test.store);
+    PowerCuts cuts(test.store);
     const auto before = test.model;
     test.insert(1);
     ASSERT_EQ(test.store.peer().leaves(), 3U);
-    Words split = recording.changed();
+    Words split = cuts.changed();
     const Words insertion_commit = extract(split, begin);
     const Words insertion =
         extract(split, [=](std::uint64_t at) { return at > begin && at < siblings; });
     const Words split_commit{{begin, between.word_0}};
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, split, before));
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, split, before));
     ASSERT_NO_FATAL_FAILURE(
-        expect_after_cuts(test.store, recording, split + split_commit, insertion, before));
-    expect_after_cuts(test.store, recording, split + insertion + insertion_commit, {}, test.model);
+        expect_after_cuts(test.store, cuts, split + split_commit, insertion, before));
+    expect_after_cuts(test.store, cuts, split + insertion + insertion_commit, {}, test.model);
   }
 }
 
@@ -163,12 +163,12 @@ TEST(LbTreeCrash, UnlinkingIsAtomic) {
     test.model.erase(keys.back());
     keys.pop_back();
   }
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   const auto before = test.model;
   ASSERT_EQ(test.store.index().remove(keys[0]), Outcome::ok);
   test.model.erase(keys[0]);
   ASSERT_EQ(test.store.peer().leaves(), leaves - 1);
-  Words rest = recording.changed();
+  Words rest = cuts.changed();
   const Words removal = extract(rest, begin);
   // The unlinked leaf leads nowhere from here on; that is never flushed and may or may not persist.
   const Words dead =
@@ -176,16 +176,16 @@ TEST(LbTreeCrash, UnlinkingIsAtomic) {
   ASSERT_EQ(removal.size(), 1U);
   ASSERT_EQ(rest.size(), 1U) << "the link";
   ASSERT_EQ(dead.size(), 1U);
-  expect_after_cuts(test.store, recording, {}, {}, before);
-  expect_after_cuts(test.store, recording, removal, rest, test.model);
-  expect_after_cuts(test.store, recording, removal + rest, dead, test.model);
+  expect_after_cuts(test.store, cuts, {}, {}, before);
+  expect_after_cuts(test.store, cuts, removal, rest, test.model);
+  expect_after_cuts(test.store, cuts, removal + rest, dead, test.model);
 }
 
 // T3, T4: recovery unlinks empty leaves, and a cut inside recovery does no harm.
 TEST(LbTreeCrash, RecoveryMayBeCutToo) {
   IntegerCase test;
   for (std::uint64_t key = 1000; key < 1800; key += 10) test.insert(key);
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   Words emptied;
   for (const std::uint64_t key : {1100U, 1110U, 1300U, 1790U}) {
     Leaf& leaf = test.store.peer().leaf_of(key);
@@ -194,12 +194,12 @@ TEST(LbTreeCrash, RecoveryMayBeCutToo) {
       if ((header.live() >> slot & 1) != 0) test.model.erase(leaf.record[slot].load().key);
     emptied.push_back({test.offset(&leaf), header.word_0 & ~Header::live_mask});
   }
-  ASSERT_TRUE(succeeds(recording.cut(emptied)));
-  const Words recovered = recording.changed();
+  ASSERT_TRUE(succeeds(cuts.cut(emptied)));
+  const Words recovered = cuts.changed();
   Words links = recovered;
   for (const Word& word : emptied) (void)extract(links, word.offset);
   ASSERT_GE(links.size(), 3U) << "recovery has unlinked leaves";
-  expect_after_cuts(test.store, recording, emptied, links, test.model);
+  expect_after_cuts(test.store, cuts, emptied, links, test.model);
 }
 
 template <class Keys>
@@ -217,13 +217,13 @@ void bulk_load_is_atomic() {
     model.emplace(records.back().key, records.back().value);
   }
   const std::uint64_t word_0 = store.pool().offset_of(&store.peer().first().header[0]);
-  Recording recording(store);
+  PowerCuts cuts(store);
   ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, word_0);
   ASSERT_EQ(commit.size(), 1U);
-  expect_after_cuts<Keys>(store, recording, {}, loose, {});
-  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+  expect_after_cuts<Keys>(store, cuts, {}, loose, {});
+  expect_after_cuts<Keys>(store, cuts, loose + commit, {}, model);
 }
 
 // T4: a bulk load is there or not.
@@ -248,7 +248,7 @@ TEST(LbTreeCrash, StringsAreAtomicToo) {
     SCOPED_TRACE(round);
     const std::string fresh = key + std::to_string(round);
     const std::uint64_t word_0 = store.pool().offset_of(&store.peer().leaf_of(fresh).header[0]);
-    Recording insertion(store);
+    PowerCuts insertion(store);
     const auto without = model;
     const auto leaves = store.peer().leaves();
     ASSERT_EQ(store.index().insert(fresh, std::string(100, 'v')), Outcome::ok);
@@ -265,7 +265,7 @@ TEST(LbTreeCrash, StringsAreAtomicToo) {
   Leaf& leaf = store.peer().leaf_of(key + "0");
   const std::uint64_t value_word =
       store.pool().offset_of(&leaf.record[store.peer().slot(leaf, key + "0")].value);
-  Recording update(store);
+  PowerCuts update(store);
   const auto old = model;
   ASSERT_EQ(store.index().update(key + "0", "a new value"), Outcome::ok);
   model[key + "0"] = "a new value";
@@ -286,14 +286,14 @@ TEST(LbTreeCrash, DamagedChainsAreCorrupt) {
   const std::uint64_t link = test.offset(&leaf.sibling[leaf.read_header().alternate()]);
   const std::uint64_t record = test.offset(&leaf.record[peer.slot(leaf, 1200)].key);
   const std::uint64_t header = leaf.read_header().word_0;
-  Recording recording(test.store);
+  PowerCuts cuts(test.store);
   const Words damages{{link, begin},                        // a cycle of one
                       {link, test.offset(&peer.first())},   // a longer one
                       {link, begin + 64},                   // not aligned
                       {link, std::uint64_t{1} << 40},       // outside
                       {begin, header | Header::zero_mask},  // an impossible header
                       {record, 5}};                         // a key without its fingerprint
-  index_test::expect_corrupt(test.store, recording, damages, test.model);
+  index_test::expect_corrupt(test.store, cuts, damages, test.model);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::uint64_t random_key(IntegerKeys, Rng& rng) {
 }
 std::uint64_t random_value(IntegerKeys, Rng& rng) { return rng(); }
 
-// Few distinct bytes, zero among them, behind prefixes of every length: words that tie, keys that
+// Few distinct bytes, zero among them, after prefixes of every length: words that tie, keys that
 // are prefixes of others.
 std::string random_key(ByteKeys, Rng& rng) {
   std::string key(rng.below(3) == 0 ? rng.below(12) : 0, 'p');

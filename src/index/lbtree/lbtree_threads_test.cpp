@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "index/common/test_locks.h"
 #include "index/lbtree/test_support.h"
-#include "index/record/test_locks.h"
 
 namespace perdure {
 namespace {

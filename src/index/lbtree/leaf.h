@@ -12,7 +12,7 @@
 // L1  record i is in the leaf <=> bit i of word 0 is set. Every change of the set is one store of
 //     word 0.
 // L2  a set bit was stored after its record and its fingerprint: in the same line, where stores
-//     persist in order, or behind a fence. A live slot's record never moves and its fingerprint
+//     persist in order, or after a fence. A live slot's record never moves and its fingerprint
 //     never changes; only its value word may be replaced.
 // L3  fingerprint i of a live slot is the fingerprint of its key.
 // L4  the successor is sibling[alternate bit]; the other sibling means nothing.
@@ -28,7 +28,7 @@
 #include <cstdint>
 
 #include "core/assert.h"
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 
 namespace perdure::lbtree {

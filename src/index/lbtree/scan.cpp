@@ -3,8 +3,8 @@
 #include <array>
 #include <limits>
 
+#include "index/common/lookup_groups.h"
 #include "index/lbtree/lbtree.h"
-#include "index/record/batch.h"
 
 namespace perdure {
 

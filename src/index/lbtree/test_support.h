@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "index/common/test_store.h"
 #include "index/lbtree/lbtree.h"
-#include "index/record/test_store.h"
 
 namespace perdure {
 
@@ -45,11 +45,7 @@ class LbTreePeer {
 
 namespace lbtree_test {
 
-using index_test::BytesModel;
-using index_test::expect_equal;
-using index_test::IntegerModel;
-using index_test::Model;
-using index_test::succeeds;
+using namespace index_test;
 
 template <class Keys>
 class Store : public index_test::Store<Keys> {

@@ -120,7 +120,7 @@ class LayeredKeys::Walk {
     return failure == MDB_NOTFOUND ? 0 : failure;
   }
 
-  // Walks the layer that an entry names, and leaves the cursor and `entry` behind that entry.
+  // Walks the layer that an entry names, and leaves the cursor and `entry` after that entry.
   // Slices point into the snapshot, so they stay valid while the cursor moves.
   [[nodiscard]] int descend(std::uint64_t number, std::string_view slice, MDB_val& value,
                             std::string_view from, MDB_val& entry) {

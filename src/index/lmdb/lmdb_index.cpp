@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/lmdb/environment.h"
 #include "index/lmdb/integer_keys.h"
 #include "index/lmdb/layered_keys.h"
-#include "index/reference/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure::lmdb {
@@ -157,17 +157,17 @@ class LmdbIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> over(Result<std::unique_ptr<Environment>> environment) {
+MadeIndex<Keys> over(Result<std::unique_ptr<Environment>> environment) {
   if (!environment) return environment.error();
   return std::unique_ptr<OrderedIndex<Keys>>(
       std::make_unique<LmdbIndex<Keys>>(std::move(environment).value()));
 }
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   return over<Keys>(Environment::create(place, Keys::kind));
 }
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place) {
+MadeIndex<Keys> recover(const IndexPlace& place) {
   return over<Keys>(Environment::open(place, Keys::kind));
 }
 
@@ -175,10 +175,7 @@ PERDURE_REGISTER_INDEX(lmdb, IndexInfo{
                                  .name = "lmdb",
                                  .title = "LMDB, a durable transaction for each operation",
                                  .index_class = IndexClass::on_disk,
-                                 .ordered = true,
-                                 .verifiable = true,
                                  .native_only = true,
-                                 .options = {},
                                  .create_integer = create<IntegerKeys>,
                                  .create_bytes = create<ByteKeys>,
                                  .recover_integer = recover<IntegerKeys>,

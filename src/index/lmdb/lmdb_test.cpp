@@ -8,7 +8,7 @@
 
 #include "core/rng.h"
 #include "index/lmdb/layered_keys.h"
-#include "index/reference/on_disk_checks.h"
+#include "index/reference/test_on_disk.h"
 
 namespace perdure {
 namespace {

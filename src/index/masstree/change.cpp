@@ -3,9 +3,9 @@
 #include <new>
 
 #include "core/assert.h"
+#include "index/common/bulk_check.h"
 #include "index/masstree/find.h"
 #include "index/masstree/masstree.h"
-#include "index/reference/bulk_check.h"
 
 namespace perdure {
 
@@ -278,7 +278,7 @@ std::uint64_t Masstree<Keys>::make_layer(TextRecord* present, TextRecord* added,
     while (top != nullptr) {
       const Entry entry = top->entry(top->order().place(0));
       arena_.free(top, sizeof *top);
-      top = is_link(entry) ? static_cast<Border*>(root_behind(entry.word)) : nullptr;
+      top = is_link(entry) ? static_cast<Border*>(root_of_link(entry.word)) : nullptr;
     }
     TextRecord::free(arena_, added);
     throw;
@@ -431,7 +431,7 @@ bool Masstree<Keys>::drop_layer(Key key, std::size_t depth, bool& emptied) {
   held.add(above.lock);
   const Spot spot = spot_again(*place, masstree::step_at(key, depth));
   if (!spot.taken || !is_link(spot.entry)) return true;
-  Node* const root = climb(root_behind(spot.entry.word));
+  Node* const root = climb(root_of_link(spot.entry.word));
   if (root->level > 0 || !root->lock.lock()) return true;
   auto& border = static_cast<Border&>(*root);
   held.add(border.lock);

@@ -80,7 +80,7 @@ template <class Keys>
   const Permutation order = border.order();
   const unsigned rank = pm::count_below_in_order(border.slices.data(), order.word(), slice);
   const unsigned place = order.place(std::min(rank, masstree::width - 1));
-  // One branch on both: what is at the end is not foretold.
+  // One branch on both, because what is at the end is unpredictable.
   const std::uint64_t differs = border.slices[place].load(std::memory_order_acquire) ^ slice;
   const bool taken = (differs | std::uint64_t{rank >= order.count()}) == 0;
   return {{}, order, rank, place, taken, border.words[place].load(std::memory_order_acquire)};

@@ -59,7 +59,7 @@ auto Masstree<Keys>::find(Key key, std::size_t deepest) const noexcept -> std::o
       return place;
     }
     if (place.depth == deepest) return place;
-    Node* const known = root_behind(spot.entry.word);
+    Node* const known = root_of_link(spot.entry.word);
     root = climb(known);
     if (root != known) {  // M4: the next one need not climb
       std::uint64_t expected = spot.entry.word;
@@ -114,7 +114,7 @@ template <class Keys>
 void Masstree<Keys>::free_entry(const Entry& entry) noexcept {
   if constexpr (is_bytes) {
     if (is_link(entry))
-      free_below(*climb(root_behind(entry.word)));
+      free_below(*climb(root_of_link(entry.word)));
     else
       TextRecord::free(arena_, text_of(entry.word));
   }
@@ -127,9 +127,6 @@ PERDURE_REGISTER_INDEX(masstree, IndexInfo{
                                      .name = "masstree",
                                      .title = "Masstree (Mao et al., EuroSys 2012; volatile)",
                                      .index_class = IndexClass::in_memory,
-                                     .ordered = true,
-                                     .verifiable = true,
-                                     .options = {},
                                      .create_integer = create_in_memory<Masstree, IntegerKeys>,
                                      .create_bytes = create_in_memory<Masstree, ByteKeys>,
                                  });

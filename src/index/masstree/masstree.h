@@ -21,11 +21,11 @@
 #include <string>
 
 #include "core/result.h"
-#include "index/index.h"
+#include "index/common/key_prefix.h"
 #include "index/masstree/node.h"
-#include "index/record/key_prefix.h"
 #include "index/reference/arena_allocator.h"
 #include "index/reference/text_record.h"
+#include "index/writable_index.h"
 #include "pool/epoch.h"
 
 namespace perdure {
@@ -46,7 +46,7 @@ struct Step {
 }  // namespace masstree
 
 template <class Keys>
-class Masstree final : public OrderedIndex<Keys> {
+class Masstree final : public WritableIndex<Masstree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -57,9 +57,7 @@ class Masstree final : public OrderedIndex<Keys> {
   /// No memory for the root: std::bad_alloc.
   explicit Masstree(bool huge_pages);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -74,7 +72,6 @@ class Masstree final : public OrderedIndex<Keys> {
 
  private:
   static constexpr bool is_bytes = Keys::kind == KeyKind::bytes;
-  enum class Put : std::uint8_t { insert, upsert, update };
   using Node = masstree::Node;
   using Border = masstree::Border;
   using Interior = masstree::Interior;
@@ -119,7 +116,7 @@ class Masstree final : public OrderedIndex<Keys> {
   [[nodiscard]] static bool is_link(const Entry& entry) noexcept {
     return is_bytes && entry.length == masstree::longer && (entry.word & masstree::link_bit) != 0;
   }
-  [[nodiscard]] static Node* root_behind(std::uint64_t word) noexcept {
+  [[nodiscard]] static Node* root_of_link(std::uint64_t word) noexcept {
     return reinterpret_cast<Node*>(word - masstree::link_bit);
   }
   [[nodiscard]] static std::uint64_t link_to(const Node* node) noexcept {
@@ -153,7 +150,6 @@ class Masstree final : public OrderedIndex<Keys> {
                                           std::size_t deepest = ~std::size_t{0}) const noexcept;
 
   // Changing (change.cpp). The caller is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome put_number(std::uint64_t key, std::uint64_t value, Put kind)
     requires(Keys::kind == KeyKind::integer);
   [[gnu::noinline]] void split_for(Border& border, unsigned rank, Key key, Value value);
@@ -206,7 +202,7 @@ class Masstree final : public OrderedIndex<Keys> {
   [[nodiscard]] Result<void> check_entry(const Entry& entry, std::string& above) const;
 
   StripedArena arena_;
-  mutable Epochs epochs_;  // behind the arena: it goes first
+  mutable Epochs epochs_;  // declared after the arena: it goes first
   std::atomic<Node*> root_;
 };
 

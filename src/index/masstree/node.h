@@ -35,7 +35,7 @@
 namespace perdure::masstree {
 
 inline constexpr unsigned width = 15;
-inline constexpr std::uint8_t longer = 9;  ///< the length of what goes on behind its slice
+inline constexpr std::uint8_t longer = 9;  ///< the length of what goes on after its slice
 inline constexpr std::uint64_t link_bit = 1;
 
 /// The places in use, in order, then the free ones: sixteen nibbles, the count lowest.
@@ -62,7 +62,7 @@ class Permutation {
   /// Puts the first free place at rank i and returns it.
   [[gnu::always_inline]] constexpr unsigned insert(unsigned i) noexcept {
     const unsigned free = place(count());
-    // Ranks i .. count - 1 move up by one; without a loop, whose length nobody foresees.
+    // Ranks i .. count - 1 move up by one; without a loop, whose length would be unpredictable.
     const std::uint64_t moved = below(count()) & ~below(i);
     word_ = (word_ & ~(moved | at_rank(15, count()))) | (word_ & moved) << 4 | at_rank(free, i);
     ++word_;

@@ -4,7 +4,7 @@
 
 namespace perdure {
 
-// One layer, from `from` on where `bounded`. False: something changed, go on behind the last
+// One layer, from `from` on where `bounded`. False: something changed, go on after the last
 // record.
 template <class Keys>
 template <class Visit>
@@ -32,7 +32,7 @@ bool Masstree<Keys>::walk(Node* root, const From& from, std::size_t depth, bool 
         continue;
       const bool edge = bounded && entry.slice == first.slice && entry.length == first.length;
       if (is_link(entry)) {
-        Node* const below = climb(root_behind(entry.word));
+        Node* const below = climb(root_of_link(entry.word));
         if (!walk(below, from, depth + 1, edge, ended, visit)) return false;
         if (ended) return true;
         continue;
@@ -157,7 +157,7 @@ Result<void> Masstree<Keys>::check_entry(const Entry& entry, std::string& above)
     if (is_link(entry)) {
       const std::uint64_t bytes = __builtin_bswap64(entry.slice);
       above.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
-      auto checked = check_layer(*climb(root_behind(entry.word)), above);
+      auto checked = check_layer(*climb(root_of_link(entry.word)), above);
       above.resize(8 * depth);
       return checked;
     }

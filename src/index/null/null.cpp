@@ -35,7 +35,7 @@ class NullIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace&) {
+MadeIndex<Keys> create(const IndexPlace&) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<NullIndex<Keys>>());
 }
 
@@ -43,9 +43,7 @@ PERDURE_REGISTER_INDEX(null, IndexInfo{
                                  .name = "null",
                                  .title = "does nothing: measures the harness",
                                  .index_class = IndexClass::harness,
-                                 .ordered = true,
                                  .verifiable = false,
-                                 .options = {},
                                  .create_integer = create<IntegerKeys>,
                                  .create_bytes = create<ByteKeys>,
                              });

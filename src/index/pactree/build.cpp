@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "index/common/bulk_check.h"
+#include "index/common/publish_batch.h"
+#include "index/leaf/separator.h"
 #include "index/pactree/pactree.h"
-#include "index/record/publish_batch.h"
-#include "index/record/separator.h"
-#include "index/reference/bulk_check.h"
 #include "pool/parts_heap.h"
 
 namespace perdure {

@@ -3,10 +3,10 @@
 #include <array>
 
 #include "core/assert.h"
+#include "index/common/with_room.h"
+#include "index/leaf/leaf_order.h"
+#include "index/leaf/separator.h"
 #include "index/pactree/pactree.h"
-#include "index/record/leaf_order.h"
-#include "index/record/separator.h"
-#include "index/record/with_room.h"
 
 namespace perdure {
 
@@ -24,9 +24,9 @@ Outcome PacTree<Keys>::try_put(Key key, Value value, Put kind) {
   const Locked at = lock_node(key, hash);
   DataNode& node = *at.node;
   const bool present = at.slot != pactree::no_slot;
-  if (kind == (present ? Put::insert : Put::update)) {
+  if (is_refused(kind, present)) {
     node.lock.unlock_unchanged();
-    return present ? Outcome::exists : Outcome::not_found;
+    return refusal(present);
   }
   if (!present) return add_record(node, key, value, hash);
   if (!replace(node, at.slot, key, value)) {
@@ -94,7 +94,7 @@ struct PacTree<Keys>::Division {
   Key anchor;       ///< of the right node
 };
 
-// The last node keeps all it has where the new key comes behind it, so that ascending insertions
+// The last node keeps all it has where the new key comes after it, so that ascending insertions
 // leave full nodes.
 template <class Keys>
 void PacTree<Keys>::divide(const DataNode& node, Key key, Division& out) const {
@@ -121,7 +121,7 @@ void PacTree<Keys>::fill_right(const Division& division, DataNode& right) const 
   right.commit.store(filled, std::memory_order_relaxed);
 }
 
-// Links a new node behind a full one and gives it the upper half. Both are locked then; returns the
+// Links a new node after a full one and gives it the upper half. Both are locked then; returns the
 // one that `key` belongs to and releases the other. Null: out of space, nothing changed. Power-cut
 // states: as before; linked, with the records that went still in the left node (L7); done. Cost:
 // the new node's lines, its anchor's and 2 more flushed, 2 fences.

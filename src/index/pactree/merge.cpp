@@ -39,7 +39,7 @@ void PacTree<Keys>::merge_around(Key key, std::uint64_t hash) {
   }
 }
 
-/// Locks the node behind `left`, and merges it into `left` if they fit. `left` stays locked.
+/// Locks the node after `left`, and merges it into `left` if they fit. `left` stays locked.
 template <class Keys>
 bool PacTree<Keys>::merge_next(DataNode& left, const DataNode* expected) {
   DataNode* const right = next_of(left);

@@ -1,4 +1,4 @@
-// Data node of PacTree: an unsorted array of records behind a commit bitmap, in a list in key
+// Data node of PacTree: an unsorted array of records with a commit bitmap, in a list in key
 // order.
 //
 //   byte 0        64       72     80          88           96     104    112    120      128
@@ -35,7 +35,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/record/tagged_leaf.h"
+#include "index/leaf/tagged_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure::pactree {

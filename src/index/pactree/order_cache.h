@@ -4,7 +4,7 @@
 //   byte 0     8
 //        | version | code[7]: 10 slots of 6 bits each |   one line a node
 //
-// The line of a node is found by the node's offset, so it can be asked for beside the node itself.
+// The line of a node is found by the node's offset, so it can be prefetched beside the node itself.
 //
 // O1  an odd `version` is 1 + the lock word that the node had when its records were in this order;
 //     an even one says that there is no order. While a block is the same node it only rises, also

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "index/common/test_cuts.h"
 #include "index/pactree/test_support.h"
-#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
@@ -132,7 +132,7 @@ TYPED_TEST(PacTreeScans, LeaveMediaAlone) {
               Outcome::ok);
   store.index().quiesce();
   const std::uint64_t dram = store.index().dram_bytes();
-  index_test::Recording<Keys> recording(store);
+  index_test::PowerCuts<Keys> cuts(store);
   typename Keys::Scan scan;
   typename Keys::ValueOut value{};
   ASSERT_EQ(store.index().scan({}, 1000, scan), 1000U);
@@ -140,7 +140,7 @@ TYPED_TEST(PacTreeScans, LeaveMediaAlone) {
   ASSERT_EQ(store.index().scan({}, 1000, scan), 1000U);
   EXPECT_EQ(store.index().dram_bytes(), dram + 64 * store.peer().nodes());
   ASSERT_EQ(store.index().lookup(make<Keys>(5), value), Outcome::ok);
-  EXPECT_TRUE(recording.changed().empty());
+  EXPECT_TRUE(cuts.changed().empty());
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ PacTree<Keys>::~PacTree() {
 }
 
 template <class Keys>
-auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto PacTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Heap& heap = pool.heap();
   Epochs epochs;
@@ -46,14 +46,11 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
   const std::size_t bytes = pactree::node_bytes(entries);
 
   Draft anchor;
-  if (!records.draft(Key{}, Value{}, anchor))
-    return Error{ErrorCode::out_of_space, "no room for the first anchor", pool.path(),
-                 "create a larger pool"};
+  if (!records.draft(Key{}, Value{}, anchor)) return no_room_for("the first anchor", pool);
   Reservation block = heap.reserve(bytes);
   if (!block) {
     records.cancel(anchor);
-    return Error{ErrorCode::out_of_space, "no room for the first data node", pool.path(),
-                 "create a larger pool"};
+    return no_room_for("the first data node", pool);
   }
   auto* const node = pool.at<DataNode>(block.offset);
   node->format(entries, anchor.words);
@@ -93,8 +90,8 @@ auto PacTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Or
 }
 
 // The node is searched first: taking the lock waits for the flushes of the operation before, and so
-// hides the node's misses. The lock is had only if nothing has changed since the node was entered,
-// and then what was found still holds.
+// hides the node's misses. The result is still valid because the lock is acquired at the
+// version that was searched.
 template <class Keys>
 auto PacTree<Keys>::lock_node(Key key, std::uint64_t hash) const -> Locked {
   for (pm::Backoff backoff;; backoff.wait()) {

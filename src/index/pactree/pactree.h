@@ -27,14 +27,14 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/pactree/node.h"
 #include "index/pactree/order_cache.h"
 #include "index/pactree/search_layer.h"
 #include "index/pactree/smo_log.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -46,7 +46,7 @@ template <class Keys>
 class PacTreePeer;
 
 template <class Keys>
-class PacTree final : public OrderedIndex<Keys> {
+class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -58,14 +58,12 @@ class PacTree final : public OrderedIndex<Keys> {
   static constexpr IndexRootKind root_kind{"pactree", 1, Keys::kind};
 
   /// An empty index: one data node, a trie's root, a log. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
   ~PacTree() override;
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -78,11 +76,10 @@ class PacTree final : public OrderedIndex<Keys> {
 
  private:
   friend class PacTreePeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   enum class Purpose : std::uint8_t { read, scan, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A node, and its lock's word from a moment when the key that was asked for belonged to it.
+  /// A node, and its lock's word from a moment when the key belonged to it.
   struct Entered {
     DataNode* node = nullptr;
     std::uint64_t word = 0;
@@ -147,7 +144,6 @@ class PacTree final : public OrderedIndex<Keys> {
   [[nodiscard]] Locked lock_node(Key key, std::uint64_t hash) const;
 
   // Changing (change.cpp). The caller holds the node's lock, if it names one, and is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool replace(DataNode& node, unsigned slot, Key key, Value value);
@@ -160,7 +156,7 @@ class PacTree final : public OrderedIndex<Keys> {
   void fill_right(const Division& division, DataNode& right) const;
   [[nodiscard]] std::uint64_t take_entry(std::uint64_t entry);
 
-  void ask_for_scan(const DataNode& node) const noexcept;
+  void prefetch_for_scan(const DataNode& node) const noexcept;
   /// Records of a node in the order of their keys, as they were at one version.
   struct InOrder {
     std::array<RecordWords, pactree::max_entries> words;
@@ -237,7 +233,7 @@ auto PacTree<Keys>::enter(Key key, std::uint64_t hash) const -> Entered {
     if constexpr (purpose == Purpose::write)
       pactree::prefetch_for_write(*node, hash, entries_);
     else if constexpr (purpose == Purpose::scan)
-      ask_for_scan(*node);
+      prefetch_for_scan(*node);
     else
       pactree::prefetch(*node, hash, entries_);
     const std::uint64_t seen = node->lock.read_begin();

@@ -1,15 +1,15 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of PacTree.
+// Power cuts made by hand (common/test_cuts.h) around every step of PacTree.
 #include <gtest/gtest.h>
 
+#include "index/common/test_cuts.h"
 #include "index/pactree/test_support.h"
-#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
 
 using index_test::expect_after_cuts;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Words;
 using index_test::operator+;
 using pactree::DataNode;
@@ -20,27 +20,12 @@ using pactree_test::succeeds;
 
 /// A store of the keys 0, 10, ..., in nodes of 8. The thread that splits or merges replays.
 template <class Keys>
-struct Held {
-  Store<Keys> store{{"node_entries=8", "workers=0"}};
-  Model<Keys> model;
-
-  explicit Held(std::uint64_t records) {
-    for (std::uint64_t i = 0; i < records; ++i) insert(10 * i);
-  }
-  void insert(std::uint64_t number) {
-    const auto key = make<Keys>(number);
-    EXPECT_EQ(store.index().insert(key, key), Outcome::ok);
-    model[key] = key;
-  }
-  void remove(std::uint64_t number) {
-    EXPECT_EQ(store.index().remove(make<Keys>(number)), Outcome::ok);
-    model.erase(make<Keys>(number));
+struct Held : pactree_test::ModelledStore<Keys, Store, make<Keys>> {
+  explicit Held(std::uint64_t records) : Held::ModelledStore({"node_entries=8", "workers=0"}) {
+    for (std::uint64_t i = 0; i < records; ++i) this->insert(10 * i);
   }
   [[nodiscard]] DataNode& node(std::uint64_t number) {
-    return store.peer().node_of(make<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+    return this->store.peer().node_of(make<Keys>(number));
   }
 };
 
@@ -54,13 +39,13 @@ TYPED_TEST(PacTreeCrash, InsertIsOneWord) {
   Held<TypeParam> test(6);
   const std::uint64_t commit_at = test.offset(&test.node(0).commit);
   const auto without = test.model;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(25);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, commit_at);
   ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, without));
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, without));
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 // L4
@@ -69,14 +54,14 @@ TYPED_TEST(PacTreeCrash, UpdateIsOneWord) {
   const std::uint64_t value_at =
       test.offset(&test.store.peer().record_of(make<TypeParam>(30)).value);
   const auto old = test.model;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   ASSERT_EQ(test.store.index().update(make<TypeParam>(30), make<TypeParam>(7)), Outcome::ok);
   test.model[make<TypeParam>(30)] = make<TypeParam>(7);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words value = extract(loose, value_at);
   ASSERT_EQ(value.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, old));
-  expect_after_cuts(test.store, recording, loose + value, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, old));
+  expect_after_cuts(test.store, cuts, loose + value, {}, test.model);
 }
 
 // L7, G2: a split that was logged and not linked leaves nothing; one that is linked is whole, with
@@ -86,17 +71,17 @@ TYPED_TEST(PacTreeCrash, ASplitCutAnywhereLosesNothing) {
   DataNode& left = test.store.peer().first();
   const auto before = test.model;
   ASSERT_TRUE(test.store.peer().hold_replay());
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(65);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   test.store.peer().release_replay();
   const Words commit = extract(loose, test.offset(&left.commit));
   const Words link = extract(loose, test.offset(&left.next));
   ASSERT_EQ(commit.size(), 1U);
   ASSERT_EQ(link.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, before));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + link, {}, test.model));
-  expect_after_cuts(test.store, recording, loose + link + commit, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, before));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + link, {}, test.model));
+  expect_after_cuts(test.store, cuts, loose + link + commit, {}, test.model);
 }
 
 // L7, G2: a merge in the other order, the left node's bits and then the link.
@@ -109,10 +94,10 @@ TYPED_TEST(PacTreeCrash, AMergeCutAnywhereLosesNothing) {
   DataNode& right = *test.store.peer().next_of(left);
   const auto before = test.model;
   ASSERT_TRUE(test.store.peer().hold_replay());
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.remove(60);
   ASSERT_EQ(test.store.peer().nodes(), 1U);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   test.store.peer().release_replay();
   const Words removal = extract(loose, test.offset(&right.commit));
   const Words commit = extract(loose, test.offset(&left.commit));
@@ -120,27 +105,27 @@ TYPED_TEST(PacTreeCrash, AMergeCutAnywhereLosesNothing) {
   ASSERT_EQ(removal.size(), 1U);
   ASSERT_EQ(commit.size(), 1U);
   ASSERT_EQ(link.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, before));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, removal, loose, test.model));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, before));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, removal, loose, test.model));
   const Words filled = removal + loose + commit;
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, filled, {}, test.model));
-  expect_after_cuts(test.store, recording, filled + link, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, filled, {}, test.model));
+  expect_after_cuts(test.store, cuts, filled + link, {}, test.model);
 }
 
 /// What is left of `words` recovers, but for the log's alone, which a fence keeps from happening.
 template <class Keys>
-void expect_one_word_and_its_entry(Held<Keys>& test, Recording<Keys>& recording) {
-  const Words words = recording.changed();
+void expect_one_word_and_its_entry(Held<Keys>& test, PowerCuts<Keys>& cuts) {
+  const Words words = cuts.changed();
   ASSERT_EQ(words.size(), 2U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, {}, test.model));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, {}, test.model));
   unsigned refused = 0;
   for (const auto& word : words)
-    if (recording.cut({&word, 1}).ok())
+    if (cuts.cut({&word, 1}).ok())
       pactree_test::expect_equal(test.store.index(), test.model);
     else
       ++refused;
   EXPECT_EQ(refused, 1U);
-  expect_after_cuts(test.store, recording, words, {}, test.model);
+  expect_after_cuts(test.store, cuts, words, {}, test.model);
 }
 
 // T2, G2
@@ -149,9 +134,9 @@ TYPED_TEST(PacTreeCrash, ReplayOfASplitIsOneWordAndItsEntry) {
   ASSERT_TRUE(test.store.peer().hold_replay());
   test.insert(65);
   test.store.peer().release_replay();
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.store.index().quiesce();
-  expect_one_word_and_its_entry(test, recording);
+  expect_one_word_and_its_entry(test, cuts);
 }
 
 // S6: the nodes that the anchors' shared beginning made run empty, and go with the last anchor.
@@ -164,9 +149,9 @@ TYPED_TEST(PacTreeCrash, ReplayOfAMergeIsOneWordAndItsEntry) {
   for (std::uint64_t number = 80; number < 160; number += 10) test.remove(number);
   ASSERT_EQ(test.store.peer().nodes(), 1U);
   test.store.peer().release_replay();
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.store.index().quiesce();
-  expect_one_word_and_its_entry(test, recording);
+  expect_one_word_and_its_entry(test, cuts);
 }
 
 // Media that are damaged are refused, never followed and never repaired by guessing.
@@ -175,7 +160,7 @@ TYPED_TEST(PacTreeCrash, DamagedListsAreCorrupt) {
   DataNode& node = test.node(100);
   const std::uint64_t first = test.offset(&test.store.peer().first());
   const std::uint64_t next = test.offset(&node.next);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   const Words damages{{next, test.offset(&node)},                   // a circle of one
                       {next, first},                                // a longer one
                       {next, 0},                                    // nodes are cut off
@@ -184,7 +169,7 @@ TYPED_TEST(PacTreeCrash, DamagedListsAreCorrupt) {
                       {next, std::uint64_t{1} << 40},               // outside
                       {test.offset(&node.anchor.key), ~std::uint64_t{0}},
                       {test.offset(&node.commit), 1 << 8}};  // no such slot
-  index_test::expect_corrupt(test.store, recording, damages, test.model);
+  index_test::expect_corrupt(test.store, cuts, damages, test.model);
 }
 
 }  // namespace

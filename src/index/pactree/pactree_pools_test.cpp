@@ -6,15 +6,15 @@
 #include <thread>
 
 #include "core/rng.h"
+#include "index/common/test_cuts.h"
 #include "index/pactree/test_support.h"
-#include "index/record/test_cuts.h"
 
 namespace perdure {
 namespace {
 
 using index_test::expect_after_cuts;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Words;
 using index_test::operator+;
 using pactree::DataNode;
@@ -107,19 +107,18 @@ TYPED_TEST(PacTreePools, ASplitIntoTheOtherPartCutAnywhereLosesNothing) {
   DataNode& left = this->store_.peer().first();
   const auto before = this->model_;
   ASSERT_TRUE(this->store_.peer().hold_replay());
-  Recording<TypeParam> recording(this->store_);
+  PowerCuts<TypeParam> cuts(this->store_);
   beside([&] { this->insert(65); });
   ASSERT_NE(this->part_of(this->store_.peer().next_of(left)), this->part_of(&left));
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   this->store_.peer().release_replay();
   const Words commit = extract(loose, this->store_.pool().offset_of(&left.commit));
   const Words link = extract(loose, this->store_.pool().offset_of(&left.next));
   ASSERT_EQ(commit.size(), 1U);
   ASSERT_EQ(link.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(this->store_, recording, {}, loose, before));
-  ASSERT_NO_FATAL_FAILURE(
-      expect_after_cuts(this->store_, recording, loose + link, {}, this->model_));
-  expect_after_cuts(this->store_, recording, loose + link + commit, {}, this->model_);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(this->store_, cuts, {}, loose, before));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(this->store_, cuts, loose + link, {}, this->model_));
+  expect_after_cuts(this->store_, cuts, loose + link + commit, {}, this->model_);
 }
 
 // One thread, whose own part is full long before it is told so.

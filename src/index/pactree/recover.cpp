@@ -6,8 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "index/common/parallel.h"
 #include "index/pactree/pactree.h"
-#include "index/record/parallel.h"
 
 namespace perdure {
 
@@ -147,8 +147,7 @@ Result<void> PacTree<Keys>::recover_trie(std::span<const std::uint64_t> nodes) {
 }
 
 template <class Keys>
-auto PacTree<Keys>::recover(const IndexPlace& place)
-    -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto PacTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   const Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();
@@ -170,8 +169,8 @@ auto PacTree<Keys>::recover(const IndexPlace& place)
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
-template Result<std::unique_ptr<IntegerIndex>> PacTree<IntegerKeys>::recover(const IndexPlace&);
-template Result<std::unique_ptr<BytesIndex>> PacTree<ByteKeys>::recover(const IndexPlace&);
+template MadeIndex<IntegerKeys> PacTree<IntegerKeys>::recover(const IndexPlace&);
+template MadeIndex<ByteKeys> PacTree<ByteKeys>::recover(const IndexPlace&);
 template bool PacTree<IntegerKeys>::leads_to(std::string_view, bool, RecordWords) const;
 template bool PacTree<ByteKeys>::leads_to(std::string_view, bool, RecordWords) const;
 

@@ -34,7 +34,7 @@ void PacTree<Keys>::replay_locked() const {
       trie_.remove(anchor.text(), offset);
       return true;
     }
-    // A node that is obsolete already has a merge in the log behind this.
+    // A node that is obsolete already has a merge further on in the log.
     return pm::VersionLock::is_obsolete(node.lock.peek()) || trie_.insert(anchor.text(), offset);
   };
   const auto after = [this](std::uint64_t entry) {

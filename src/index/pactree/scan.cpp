@@ -4,14 +4,14 @@
 #include <bit>
 #include <span>
 
+#include "index/leaf/leaf_order.h"
 #include "index/pactree/pactree.h"
-#include "index/record/leaf_order.h"
 
 namespace perdure {
 
-/// Asks for what a scan reads of a node.
+/// Prefetches what a scan reads of a node.
 template <class Keys>
-void PacTree<Keys>::ask_for_scan(const DataNode& node) const noexcept {
+void PacTree<Keys>::prefetch_for_scan(const DataNode& node) const noexcept {
   orders_.prefetch(offset_of(&node));
   pactree::prefetch_records(node, entries_);
 }
@@ -84,19 +84,19 @@ std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   Key bound = from;
   bool beyond = false;  // records above `bound` only, not at it
   pm::Backoff backoff;
-  bool behind_bound = false;  // a node whose records are all above `bound`
+  bool past_bound = false;  // a node whose records are all above `bound`
   for (Entered at = enter<Purpose::scan>(bound, hash);;) {
     DataNode* const next = next_of(*at.node);
     const std::size_t wanted = count - out.size();
-    if (next != nullptr && at.node->count() < wanted) ask_for_scan(*next);
-    if (!read_in_order(at, behind_bound ? wanted : pactree::max_entries, node)) {
+    if (next != nullptr && at.node->count() < wanted) prefetch_for_scan(*next);
+    if (!read_in_order(at, past_bound ? wanted : pactree::max_entries, node)) {
       backoff.wait();
       at = enter<Purpose::scan>(bound, hash);
-      behind_bound = false;
+      past_bound = false;
       continue;
     }
     std::span<const RecordWords> found = std::span(node.words).first(node.count);
-    if (!behind_bound) {
+    if (!past_bound) {
       const auto is_before = [&](const RecordWords& words) {
         const Key key = records_.key_of(words);
         return beyond ? !(bound < key) : key < bound;
@@ -112,7 +112,7 @@ std::size_t PacTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
     }
     if (out.size() == count || next == nullptr) return out.size();
     at = {next, next->lock.read_begin()};
-    behind_bound = true;
+    past_bound = true;
   }
 }
 

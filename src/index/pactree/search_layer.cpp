@@ -3,9 +3,10 @@
 #include <span>
 
 #include "core/assert.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/index.h"
 #include "index/pactree/node.h"
-#include "index/record/record_store.h"
 
 namespace perdure::pactree {
 namespace {
@@ -67,9 +68,7 @@ class SearchLayer::Draft {
 
 Result<std::uint64_t> SearchLayer::create_root(Pool& pool) {
   Reservation block = pool.heap().reserve(TrieNode::bytes_of(TrieKind::n256));
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the search layer", pool.path(),
-                 "create a larger pool"};
+  if (!block) return no_room_for("the search layer", pool);
   const TrieNode* const root = TrieNode::make(pool.at<void>(block.offset), TrieKind::n256);
   pm::persist(root, root->bytes());
   pool.heap().publish({&block, 1});
@@ -82,7 +81,7 @@ Child SearchLayer::last(Child child) const noexcept {
   return child;
 }
 
-void SearchLayer::ask_behind(const TrieNode& node, std::uint8_t byte) const noexcept {
+void SearchLayer::prefetch_after(const TrieNode& node, std::uint8_t byte) const noexcept {
   node.each_unsorted([&](std::uint8_t other, Child child) {
     if (other > byte && is_data(child)) pm::prefetch(&pool_.at<DataNode>(offset_of(child))->commit);
   });
@@ -90,8 +89,8 @@ void SearchLayer::ask_behind(const TrieNode& node, std::uint8_t byte) const noex
 
 // Where nothing below the present node is at or below the key, the next lower place above is what
 // counts. The nodes passed last are remembered for that; a key whose path is deeper, and forks off
-// further up, begins at a node behind its own and finds it by `prev`.
-std::uint64_t SearchLayer::find(std::string_view key, bool and_behind) const noexcept {
+// further up, begins at a node after its own and finds it by `prev`.
+std::uint64_t SearchLayer::find(std::string_view key, bool and_following) const noexcept {
   struct Passed {
     const TrieNode* node;
     unsigned byte;
@@ -119,7 +118,7 @@ std::uint64_t SearchLayer::find(std::string_view key, bool and_behind) const noe
     const std::uint8_t byte = byte_at(key, level);
     const Child child = node->find(byte);
     passed[depth++ % kept] = {node, byte};
-    if (and_behind && (child == no_child || is_data(child))) ask_behind(*node, byte);
+    if (and_following && (child == no_child || is_data(child))) prefetch_after(*node, byte);
     if (child == no_child) break;
     if (is_data(child)) return offset_of(child);
     node = node_at(child);

@@ -41,9 +41,9 @@ class SearchLayer {
   [[nodiscard]] static Result<std::uint64_t> create_root(Pool& pool);
 
   /// A data node whose anchor is near `key`, most often the highest not above it; null when the
-  /// trie knows none. The caller is pinned. `and_behind`: asks for the headers of the data nodes
-  /// that the last trie node leads to behind it, too.
-  [[nodiscard]] std::uint64_t find(std::string_view key, bool and_behind = false) const noexcept;
+  /// trie knows none. The caller is pinned. `and_following`: also prefetches the headers of the
+  /// data nodes that the last trie node leads to after it.
+  [[nodiscard]] std::uint64_t find(std::string_view key, bool and_following = false) const noexcept;
 
   // The writer (S1), pinned.
 
@@ -71,7 +71,7 @@ class SearchLayer {
 
   [[nodiscard]] TrieNode* node_at(Child child) const noexcept { return pool_.at<TrieNode>(child); }
   [[nodiscard]] Child last(Child child) const noexcept;
-  void ask_behind(const TrieNode& node, std::uint8_t byte) const noexcept;
+  void prefetch_after(const TrieNode& node, std::uint8_t byte) const noexcept;
   void retire(const TrieNode& node) {
     epochs_.retire(pool_.heap(), pool_.offset_of(&node), node.bytes());
   }

@@ -2,13 +2,13 @@
 
 #include <cstring>
 
+#include "index/common/index_root.h"
+
 namespace perdure::pactree {
 
 Result<std::uint64_t> SmoLog::create(Pool& pool) {
   Reservation block = pool.heap().reserve(bytes);
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the log", pool.path(),
-                 "create a larger pool"};
+  if (!block) return no_room_for("the log", pool);
   std::memset(pool.base() + block.offset, 0, bytes);
   pm::persist(pool.base() + block.offset, bytes);
   pool.heap().publish({&block, 1});

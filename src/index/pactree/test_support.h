@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "index/common/test_store.h"
 #include "index/pactree/pactree.h"
-#include "index/record/test_store.h"
 
 namespace perdure {
 
@@ -49,11 +49,7 @@ class PacTreePeer {
 
 namespace pactree_test {
 
-using index_test::BytesModel;
-using index_test::expect_equal;
-using index_test::IntegerModel;
-using index_test::Model;
-using index_test::succeeds;
+using namespace index_test;
 
 template <class Keys>
 using Store = index_test::PeerStore<PacTreePeer, Keys>;

@@ -15,7 +15,7 @@
 //     else is a new node, and one store into the word that leads to it.
 // K2  a child is nothing, a node, or a data node (bit 0 set). Taking one out leaves its key byte
 //     with nothing below it; a copy of the node drops such bytes.
-// K3  `here` is the data node whose anchor ends behind the prefix.
+// K3  `here` is the data node whose anchor ends after the prefix.
 // K4  in n4, n16 and n48 the first `count` places have a key byte.
 #pragma once
 

@@ -42,7 +42,7 @@ class StripedArena {
     return block;
   }
 
-  /// Asks for the memory that `allocate(bytes)` would give, if it is cold: it was in use before.
+  /// Prefetches the memory that `allocate(bytes)` would give, if it is cold: it was in use before.
   void prefetch(std::size_t bytes) noexcept {
     const Stripe* const stripe = find_stripe();
     const auto* const block =

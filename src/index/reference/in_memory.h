@@ -6,15 +6,14 @@
 #include <span>
 #include <utility>
 
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure {
 
 /// For IndexInfo.
 template <template <class> class Index, class Keys>
-[[nodiscard]] Result<std::unique_ptr<OrderedIndex<Keys>>> create_in_memory(
-    const IndexPlace& place) {
+[[nodiscard]] MadeIndex<Keys> create_in_memory(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(std::make_unique<Index<Keys>>(place.huge_pages));
 }
 

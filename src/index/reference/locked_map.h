@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "index/common/bulk_check.h"
 #include "index/index.h"
 #include "index/reference/arena_allocator.h"
-#include "index/reference/bulk_check.h"
 #include "index/registry.h"
 #include "pm/pm.h"
 
@@ -181,7 +181,7 @@ class LockedMap final : public OrderedIndex<Keys> {
 
 /// The `create_*` of a registration.
 template <class Keys, template <class, class, class, class> class Map>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create_locked_map(const IndexPlace& place) {
+MadeIndex<Keys> create_locked_map(const IndexPlace& place) {
   return std::unique_ptr<OrderedIndex<Keys>>(
       std::make_unique<LockedMap<Keys, Map>>(place.huge_pages));
 }

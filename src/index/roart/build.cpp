@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/parallel.h"
-#include "index/record/publish_batch.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
+#include "index/common/parallel.h"
+#include "index/common/publish_batch.h"
 #include "index/roart/roart.h"
 
 namespace perdure {
@@ -155,8 +155,8 @@ class Roart<Keys>::Builder {
 // Power-cut states: empty, or all records.
 template <class Keys>
 Result<void> Roart<Keys>::bulk_load(std::span<const Record> records) {
-  if (early()) finish_walk();
-  if (is_damaged()) return damage();
+  if (state_.early()) finish_walk();
+  if (state_.is_damaged()) return state_.damage();
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   Builder builder(*this, threads_);

@@ -1,12 +1,12 @@
 // The changing half of Roart: insert, update, remove of records. Structure: restructure.cpp.
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 #include "index/roart/roart.h"
 
 namespace perdure {
 
 template <class Keys>
 auto Roart<Keys>::find_place(const Path& path) const -> Place {
-  return early() ? descend<true>(path) : descend<false>(path);
+  return state_.early() ? descend<true>(path) : descend<false>(path);
 }
 
 template <class Keys>
@@ -32,7 +32,7 @@ template <class Keys>
 Outcome Roart<Keys>::put(Key key, Value value, Put kind) {
   if (!RecordStore<Keys>::within_limits(key, value) || !pool_.ready()) return Outcome::invalid;
   for (;;) {
-    const bool began_early = early();
+    const bool began_early = state_.early();
     if (began_early && !begin_early_change()) return Outcome::invalid;
     const Outcome outcome = with_room(epochs_, [&] { return change(key, value, kind); });
     if (outcome != Outcome::out_of_space || !began_early) return outcome;
@@ -58,9 +58,9 @@ Outcome Roart<Keys>::change(Key key, Value value, Put kind) {
     if (!array.lock.lock()) continue;
     const LeafArray::Found found = search(array, probe);
     const bool present = static_cast<bool>(found.slot);
-    if (kind == (present ? Put::insert : Put::update)) {
+    if (is_refused(kind, present)) {
       array.lock.unlock_unchanged();
-      return present ? Outcome::exists : Outcome::not_found;
+      return refusal(present);
     }
     const unsigned free = present ? found.place : array.free_place(probe.fingerprint, entries_);
     if (free == LeafArray::no_slot) {
@@ -108,7 +108,7 @@ bool Roart<Keys>::add(LeafArray& array, unsigned free, const Probe& probe, Value
 
 template <class Keys>
 Outcome Roart<Keys>::remove(Key key) {
-  if (early() && !begin_early_change()) return Outcome::invalid;
+  if (state_.early() && !begin_early_change()) return Outcome::invalid;
   return with_room(epochs_, [&] { return try_remove(key); });
 }
 

@@ -6,7 +6,7 @@
 //   slot: bit 63        47          0
 //         | fingerprint | pool offset |       0: no record
 //
-// A record is looked for in the line that its fingerprint names, then in those behind it, and put
+// A record is looked for in the line that its fingerprint names, then in those after it, and put
 // into the first with room: most often one line is read.
 //
 // A1  a record is in the index <=> a slot of a linked array leads to it. Fingerprint and offset are
@@ -100,7 +100,7 @@ struct LeafArray {
       if (slot(i)) return false;
     return true;
   }
-  /// True when no record is behind the first `entries`, where none may be.
+  /// True when no record comes after the first `entries`, where none may be.
   [[nodiscard]] bool ends_at(unsigned entries) const noexcept {
     return pm::are_zero(word.data() + entries, most_entries - entries);
   }
@@ -124,7 +124,7 @@ struct LeafArray {
     word[free_place(added.fingerprint(), entries)].store(added.word(), std::memory_order_relaxed);
   }
 
-  /// Asks for what a lookup reads most often.
+  /// Prefetches what a lookup reads most often.
   void prefetch_for(std::uint16_t fingerprint, unsigned entries) const noexcept {
     pm::prefetch(this);
     pm::prefetch(&word[first_place(fingerprint, entries)]);

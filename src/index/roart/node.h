@@ -12,7 +12,7 @@
 //   entry: bit 63      54             5      2    0
 //          | symbol   | pool offset  | zero | kind |       0: no entry
 //
-// A path is a key behind one zero byte, which is the root's. Its symbol at a position is 0 behind
+// A path is a key after one zero byte, which is the root's. Its symbol at a position is 0 after
 // the end of the key, else 1 + the byte there: so a key comes before those that it begins.
 //
 // N1  all records below a node share the path's first `level` bytes. `level` and `held` (the last
@@ -35,7 +35,7 @@
 #include <new>
 
 #include "core/assert.h"
-#include "index/record/key_path.h"
+#include "index/common/key_path.h"
 #include "index/roart/opening_lock.h"
 #include "pm/pm.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/result.h"
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "index/record/parallel.h"
+#include "index/common/parallel.h"
 #include "index/roart/roart.h"
 
 namespace perdure {
@@ -212,7 +212,7 @@ Result<void> Roart<Keys>::recover_tree(bool anew) {
 template <class Keys>
 Result<void> Roart<Keys>::check_invariants() const {
   finish_walk();
-  if (is_damaged()) return damage();
+  if (state_.is_damaged()) return state_.damage();
   epochs_.drain();
   Survey survey(*this, Survey::Purpose::check);
   if (Result<void> sound = survey.run(); !sound) return sound;

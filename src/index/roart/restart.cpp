@@ -2,8 +2,8 @@
 // use. The paper's DCMM does so: it restarts first, and looks for what is lost later.
 //
 // The walk goes through the tree in the order of keys, some arrays at a time, pinned only
-// meanwhile; then it goes on at a cursor. Nothing untouched ever gets behind it: a range that
-// starts lower is given to what is touched first (T7). Behind the last array it waits until no
+// meanwhile; then it goes on at a cursor. It never passes anything untouched: a range that
+// starts lower is given to what is touched first (T7). After the last array it waits until no
 // reader is left that may have found what was taken out, and the heap sweeps (T8).
 #include <utility>
 
@@ -33,7 +33,7 @@ Result<bool> Roart<Keys>::open_early(std::string_view root_name, std::uint64_t r
     return corrupt("K2: the root is of a later opening", root);
   if (const Result<void> marked = mark_children(*root_); !marked) return marked.error();
   root_->lock.unlock_unchanged();
-  progress_.store(Progress::walking, std::memory_order_release);
+  state_.begin_walk();
   start_worker();
   return true;
 }
@@ -42,8 +42,7 @@ template <class Keys>
 void Roart<Keys>::start_worker() {
   if (!walk_->has_worker) return;
   walk_->worker = std::thread([this] {
-    while (progress_.load(std::memory_order_acquire) == Progress::walking &&
-           !walk_->stopping.load(std::memory_order_acquire))
+    while (state_.is_walking() && !walk_->stopping.load(std::memory_order_acquire))
       walk_on(Walk::arrays_at_a_time);
   });
 }
@@ -58,7 +57,7 @@ void Roart<Keys>::stop_worker() {
 template <class Keys>
 bool Roart<Keys>::begin_early_change() const {
   if (!walk_->has_worker && walk_->arrays_a_change != 0) walk_on(walk_->arrays_a_change);
-  return !is_damaged();
+  return !state_.is_damaged();
 }
 
 // Who holds the lock waits for pinned threads, so nobody pinned waits for the lock.
@@ -67,7 +66,7 @@ void Roart<Keys>::walk_on(unsigned arrays) const {
   Walk& walk = *walk_;
   while (!walk.lock.lock()) {
   }
-  if (progress_.load(std::memory_order_acquire) == Progress::walking) {
+  if (state_.is_walking()) {
     Walked walked = Walked::part;
     {
       const Epochs::Guard guard(epochs_);
@@ -77,11 +76,10 @@ void Roart<Keys>::walk_on(unsigned arrays) const {
     }
     if (walked == Walked::all) {
       epochs_.wait_for_pinned();  // T8
-      Progress expected = Progress::walking;
       if (const Result<void> swept = pool_.finish_recovery(); !swept)
         note_damage(swept.error());
       else
-        progress_.compare_exchange_strong(expected, Progress::settled, std::memory_order_acq_rel);
+        state_.settle();
     }
   }
   walk.lock.unlock();
@@ -89,9 +87,9 @@ void Roart<Keys>::walk_on(unsigned arrays) const {
 
 template <class Keys>
 void Roart<Keys>::finish_walk() const {
-  while (early()) {
+  while (state_.early()) {
     walk_on(16 * Walk::arrays_at_a_time);
-    if (is_damaged()) return;
+    if (state_.is_damaged()) return;
   }
 }
 
@@ -120,8 +118,8 @@ auto Roart<Keys>::walk_below(const Node& node, std::string& path, bool bounded,
       unsigned at = node.level;
       while (bounded && at < below.level && walk.symbol_at(at) == below.symbol_of(at)) ++at;
       const bool inside = bounded && at == below.level;
-      const bool behind = bounded && !inside && walk.symbol_at(at) > below.symbol_of(at);
-      if (!behind) {
+      const bool passed = bounded && !inside && walk.symbol_at(at) > below.symbol_of(at);
+      if (!passed) {
         const std::size_t length = path.size();
         for (unsigned i = node.level; i < below.level; ++i)
           if (i > 0) path.push_back(static_cast<char>(below.byte_at(i)));

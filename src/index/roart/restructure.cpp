@@ -9,33 +9,6 @@
 
 namespace perdure {
 
-/// A lock held until the end of the scope, or until what it guards has changed.
-template <class Keys>
-class Roart<Keys>::Hold {
- public:
-  /// False when what it guards was unlinked.
-  explicit Hold(roart::OpeningLock& lock) noexcept : lock_(lock), held_(lock.lock()) {}
-  ~Hold() {
-    if (held_) lock_.unlock_unchanged();
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
-  [[nodiscard]] explicit operator bool() const noexcept { return held_; }
-  void unlock_changed() noexcept {
-    lock_.unlock();
-    held_ = false;
-  }
-  void unlock_obsolete() noexcept {
-    lock_.unlock_obsolete();
-    held_ = false;
-  }
-
- private:
-  roart::OpeningLock& lock_;
-  bool held_;
-};
-
 /// How the records of a full array are parted: those with a lower symbol at `level` go left.
 template <class Keys>
 struct Roart<Keys>::Halves {
@@ -208,7 +181,7 @@ unsigned Roart<Keys>::take_out(const Place& at, const Path& path) {
     return Node::capacity(node.kind);
   if (at.forks || at.entry.symbol() == 0) return node.count();
   // T7: the entry before gets the range.
-  if (early() && !touch(node, node.find(at.entry.symbol() - 1), path))
+  if (state_.early() && !touch(node, node.find(at.entry.symbol() - 1), path))
     return Node::capacity(node.kind);
   LeafArray& array = *array_at(at.entry);
   Hold array_hold(array.lock);
@@ -236,7 +209,8 @@ bool Roart<Keys>::collapse(const Place& at, const Path& path) {
   const Entry lowest = node.next(0);
   if (count > 2 || (count == 2 && !lowest.is_array())) return false;
   const Entry kept = count == 1 ? lowest : node.next(1);
-  if (early() && !(touch(node, lowest, path) && touch(node, kept, path))) return false;  // T7
+  if (state_.early() && !(touch(node, lowest, path) && touch(node, kept, path)))
+    return false;  // T7
   if (!kept.is_array() && node_at(kept)->level - at.above->level > Node::held_bytes) return false;
   const auto link = [&] {
     pm::store_persist(at.above->word_of(entry), kept.from(entry.symbol()).word());

@@ -28,7 +28,7 @@ Roart<Keys>::Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t
 }
 
 template <class Keys>
-auto Roart<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto Roart<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   Heap& heap = pool.heap();
   const Error full{ErrorCode::out_of_space, "no room for an empty tree", pool.path(),
@@ -64,7 +64,7 @@ auto Roart<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<Orde
 }
 
 template <class Keys>
-auto Roart<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto Roart<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();
@@ -116,7 +116,7 @@ auto Roart<Keys>::find_array(const Path& path) const noexcept -> const LeafArray
 
 template <class Keys>
 Outcome Roart<Keys>::lookup(Key key, ValueOut& value) {
-  if (early()) return is_damaged() ? Outcome::invalid : lookup_early(key, value);
+  if (state_.early()) return state_.is_damaged() ? Outcome::invalid : lookup_early(key, value);
   const Probe probe(key);
   const Epochs::Guard guard(epochs_);
   const LeafArray& array = find_array(Path(key));

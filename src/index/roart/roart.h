@@ -14,7 +14,7 @@
 //     array as well, before it replaces it. Locks are taken from the root downwards. What was
 //     replaced is obsolete when its lock is released: whoever waited for it begins again.
 // T5  before a writer changes an array, all entries on the way to it are durable: where it finds a
-//     node locked behind having read an entry, it flushes the node itself.
+//     node locked after it has read an entry, it flushes the node itself.
 // T6  memory that a thread may still read is freed only after a grace period.
 //
 // After an instant restart, until the walk has ended (restart.cpp):
@@ -35,13 +35,14 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 #include "index/registry.h"
 #include "index/roart/leaf_array.h"
 #include "index/roart/node.h"
 #include "index/roart/records.h"
 #include "index/roart/restart.h"
+#include "index/roart/restart_state.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -53,7 +54,7 @@ template <class Keys>
 class RoartPeer;
 
 template <class Keys>
-class Roart final : public OrderedIndex<Keys> {
+class Roart final : public WritableIndex<Roart<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -64,15 +65,13 @@ class Roart final : public OrderedIndex<Keys> {
   static constexpr IndexRootKind root_kind{"roart", 2, Keys::kind};
 
   /// An empty tree. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone: at once where the heap can serve before it has swept, with damage found
   /// later (T9); else after a walk. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
   ~Roart() override;
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -90,7 +89,6 @@ class Roart final : public OrderedIndex<Keys> {
 
  private:
   friend class RoartPeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   using Path = KeyPath<Keys>;
   using Entry = roart::Entry;
   using Kind = roart::Kind;
@@ -116,7 +114,7 @@ class Roart final : public OrderedIndex<Keys> {
 
   Roart(const IndexPlace& place, const IndexRoot& root, std::uint32_t openings);
 
-  /// A path of which the walk knows these bytes; what is behind them is not asked for.
+  /// A path of which the walk knows these bytes; nothing after them is looked at.
   [[nodiscard]] static Path path_of(std::string_view bytes) noexcept {
     const KeyPath<ByteKeys> known(bytes);
     if constexpr (Keys::kind == KeyKind::integer)
@@ -162,7 +160,6 @@ class Roart final : public OrderedIndex<Keys> {
 
   // Changing records (change.cpp). The caller of all but `put` is pinned; for `add` and `replace`
   // the array is locked.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome change(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   /// No node: damage was found.
@@ -176,7 +173,7 @@ class Roart final : public OrderedIndex<Keys> {
   // Changing the structure (restructure.cpp), which the caller looks at anew afterwards. False: out
   // of space, nothing changed.
   class Draft;
-  class Hold;
+  using Hold = pm::HeldLock<roart::OpeningLock>;
   struct Halves;
   [[nodiscard]] bool split(const Place& at, const Path& path);
   [[nodiscard]] bool fork(const Place& at, const Path& path);
@@ -198,17 +195,9 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] bool collect(const Path& path, Collector& collector) const;
 
   // Before the walk has ended (restart.cpp, touch.cpp).
-  enum class Progress : std::uint8_t { settled, walking, damaged };
   enum class Walked : std::uint8_t { all, part, damaged };
   struct Walk;
-  [[nodiscard]] bool early() const noexcept {
-    return progress_.load(std::memory_order_acquire) != Progress::settled;
-  }
-  [[nodiscard]] bool is_damaged() const noexcept {
-    return progress_.load(std::memory_order_acquire) == Progress::damaged;
-  }
-  [[nodiscard]] Error damage() const;
-  void note_damage(const Error& what) const;
+  void note_damage(const Error& what) const { state_.note_damage(what, pool_); }
   [[nodiscard]] Error corrupt(const char* what, std::uint64_t offset) const {
     return detail::corrupt_record(what, offset, pool_);
   }
@@ -235,7 +224,7 @@ class Roart final : public OrderedIndex<Keys> {
   [[nodiscard]] bool is_sane(Slot slot) const;
   void start_worker();
   void stop_worker();
-  /// Touches `arrays` arrays more, and sweeps behind the last. The caller is not pinned.
+  /// Touches `arrays` arrays more, and sweeps after the last. The caller is not pinned.
   void walk_on(unsigned arrays) const;
   void finish_walk() const;
   [[nodiscard]] Walked walk_below(const Node& node, std::string& path, bool bounded,
@@ -265,9 +254,7 @@ class Roart final : public OrderedIndex<Keys> {
   Node* const root_;
   mutable Epochs epochs_;
   roart::Records<Keys> records_;
-  mutable std::atomic<Progress> progress_{Progress::settled};
-  mutable pm::VersionLock damage_lock_;
-  mutable std::optional<Error> damage_;
+  mutable roart::RestartState state_;
   std::unique_ptr<Walk> walk_;
 };
 

@@ -1,7 +1,7 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of Roart.
+// Power cuts made by hand (common/test_cuts.h) around every step of Roart.
 #include <gtest/gtest.h>
 
-#include "index/record/test_cuts.h"
+#include "index/common/test_cuts.h"
 #include "index/roart/test_support.h"
 
 namespace perdure {
@@ -9,7 +9,7 @@ namespace {
 
 using index_test::expect_after_cuts;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Word;
 using index_test::Words;
 using index_test::operator+;
@@ -22,44 +22,29 @@ using roart_test::succeeds;
 
 /// The path of a number ends with its two bytes.
 template <class Keys>
-auto key_of(unsigned number) {
+auto key_of(std::uint64_t number) {
   if constexpr (Keys::kind == KeyKind::integer)
-    return std::uint64_t{number};
+    return number;
   else
     return std::string(1, static_cast<char>(number >> 8)) +
            std::string(1, static_cast<char>(number & 0xff));
 }
 
 template <class Keys>
-struct Case {
-  Store<Keys> store{{"leaf_entries=4"}};
-  Model<Keys> model;
-
-  explicit Case(std::initializer_list<unsigned> numbers) {
-    for (const unsigned number : numbers) insert(number);
-  }
-  void insert(unsigned number) {
-    const auto key = key_of<Keys>(number);
-    EXPECT_EQ(store.index().insert(key, key), Outcome::ok);
-    model[key] = key;
-  }
-  void remove(unsigned number) {
-    EXPECT_EQ(store.index().remove(key_of<Keys>(number)), Outcome::ok);
-    model.erase(key_of<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+struct Case : roart_test::ModelledStore<Keys, Store, key_of<Keys>> {
+  explicit Case(std::initializer_list<unsigned> numbers) : Case::ModelledStore({"leaf_entries=4"}) {
+    for (const unsigned number : numbers) this->insert(number);
   }
   [[nodiscard]] Node& node(unsigned number) {
-    return *store.peer().place_of(key_of<Keys>(number)).first;
+    return *this->store.peer().place_of(key_of<Keys>(number)).first;
   }
   [[nodiscard]] std::uint64_t slot(unsigned number) {
-    return offset(&store.peer().slot_of(key_of<Keys>(number)));
+    return this->offset(&this->store.peer().slot_of(key_of<Keys>(number)));
   }
   /// Those of `words` that are entries of a node.
   [[nodiscard]] Words entries(Words& words, const Node& node) {
-    const std::uint64_t begin = offset(&node) + sizeof(Node);
-    const std::uint64_t end = offset(&node) + node.bytes();
+    const std::uint64_t begin = this->offset(&node) + sizeof(Node);
+    const std::uint64_t end = this->offset(&node) + node.bytes();
     return extract(words, [=](std::uint64_t at) { return at >= begin && at < end; });
   }
 };
@@ -73,26 +58,26 @@ TYPED_TEST_SUITE(RoartCrash, BothKinds);
 TYPED_TEST(RoartCrash, InsertIsOneWord) {
   Case<TypeParam> test{1, 2, 3};
   const auto without = test.model;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(4);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, test.slot(4));
   ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, without));
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, without));
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 TYPED_TEST(RoartCrash, RemoveIsOneWord) {
   Case<TypeParam> test{1, 2, 3};
   const auto with = test.model;
   const std::uint64_t slot = test.slot(2);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.remove(2);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, slot);
   ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, with));
-  expect_after_cuts(test.store, recording, commit, loose, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, with));
+  expect_after_cuts(test.store, cuts, commit, loose, test.model);
 }
 
 TYPED_TEST(RoartCrash, UpdateIsOneWord) {
@@ -101,29 +86,29 @@ TYPED_TEST(RoartCrash, UpdateIsOneWord) {
   std::uint64_t word = test.slot(2);
   if constexpr (TypeParam::kind == KeyKind::integer)
     word = roart::Slot(test.store.peer().slot_of(2).load()).offset() + offsetof(LeafRecord, value);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   ASSERT_EQ(test.store.index().update(key_of<TypeParam>(2), key_of<TypeParam>(700)), Outcome::ok);
   test.model[key_of<TypeParam>(2)] = key_of<TypeParam>(700);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, word);
   ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, old));
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, old));
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 // T3: an array whose records differ below its node's level becomes a node by one word.
 TYPED_TEST(RoartCrash, DeeperSplitIsOneWord) {
   Case<TypeParam> test{1, 2, 3, 4};
   const auto without = test.model;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(5);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words slot = extract(loose, test.slot(5));
   const Words link = test.entries(loose, test.store.peer().root());
   ASSERT_EQ(link.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, slot, loose, without));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + link, {}, without));
-  expect_after_cuts(test.store, recording, loose + link + slot, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, slot, loose, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + link, {}, without));
+  expect_after_cuts(test.store, cuts, loose + link + slot, {}, test.model);
 }
 
 // T2: between the two stores of a split the old array holds records of the new one, too.
@@ -133,19 +118,18 @@ TYPED_TEST(RoartCrash, SplitIsTwoWordsInOrder) {
   Node& node = test.node(6);
   const Entry old = test.store.peer().place_of(key_of<TypeParam>(6)).second;
   const std::uint64_t old_word = test.offset(&node.word_of(old));
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(7);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words slot = extract(loose, test.slot(7));
   const Words left = extract(loose, old_word);
   const Words right = test.entries(loose, node);
   ASSERT_EQ(left.size(), 1U);
   ASSERT_EQ(right.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, slot, loose, without));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + right, {}, without));
-  ASSERT_NO_FATAL_FAILURE(
-      expect_after_cuts(test.store, recording, loose + right + left, {}, without));
-  expect_after_cuts(test.store, recording, loose + right + left + slot, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, slot, loose, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + right, {}, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + right + left, {}, without));
+  expect_after_cuts(test.store, cuts, loose + right + left + slot, {}, test.model);
 }
 
 // T2: the same with a removal from the new half, after which the old array leads to what is gone.
@@ -154,13 +138,13 @@ TYPED_TEST(RoartCrash, CutSplitsDoNotBringBackWhatWasRemoved) {
   Node& node = test.node(6);
   const Entry old = test.store.peer().place_of(key_of<TypeParam>(6)).second;
   const std::uint64_t old_word = test.offset(&node.word_of(old));
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(7);
   test.remove(6);
-  Words words = recording.changed();
+  Words words = cuts.changed();
   (void)extract(words, old_word);
   auto expected = test.model;
-  ASSERT_TRUE(succeeds(recording.cut(words)));
+  ASSERT_TRUE(succeeds(cuts.cut(words)));
   roart_test::expect_equal(test.store.index(), expected);
 }
 
@@ -170,15 +154,15 @@ TYPED_TEST(RoartCrash, DeeperForkIsOneWord) {
     SCOPED_TRACE(number);
     Case<TypeParam> test{0x500, 0x501, 0x502, 0x503, 0x504};
     const auto without = test.model;
-    Recording<TypeParam> recording(test.store);
+    PowerCuts<TypeParam> cuts(test.store);
     test.insert(number);
-    Words loose = recording.changed();
+    Words loose = cuts.changed();
     const Words slot = extract(loose, test.slot(number));
     const Words link = test.entries(loose, test.store.peer().root());
     ASSERT_EQ(link.size(), 1U);
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, slot, loose, without));
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + link, {}, without));
-    expect_after_cuts(test.store, recording, loose + link + slot, {}, test.model);
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, slot, loose, without));
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + link, {}, without));
+    expect_after_cuts(test.store, cuts, loose + link + slot, {}, test.model);
   }
 }
 
@@ -189,20 +173,19 @@ TYPED_TEST(RoartCrash, ForkIsTwoWordsInOrder) {
   const auto without = test.model;
   Node& node = test.node(0x700);
   const std::uint64_t lowest = test.offset(&node.word_of(node.next(0)));
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.insert(0x300);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words slot = extract(loose, test.slot(0x300));
   const Words second = extract(loose, lowest);
   const Words first = test.entries(loose, node);
   ASSERT_EQ(first.size(), 1U);
   ASSERT_EQ(second.size(), 1U);
   EXPECT_TRUE(Entry(first[0].value).symbol() == 6);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, slot, loose, without));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, loose + first, {}, without));
-  ASSERT_NO_FATAL_FAILURE(
-      expect_after_cuts(test.store, recording, loose + first + second, {}, without));
-  expect_after_cuts(test.store, recording, loose + first + second + slot, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, slot, loose, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + first, {}, without));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, loose + first + second, {}, without));
+  expect_after_cuts(test.store, cuts, loose + first + second + slot, {}, test.model);
 }
 
 // A removal that takes an array out, and then the node: each is one word, in either order harmless.
@@ -211,16 +194,16 @@ TYPED_TEST(RoartCrash, ReclaimingIsOneWordAStep) {
   for (const unsigned number : {5U, 4U}) test.remove(number);
   const auto with = test.model;
   const std::uint64_t slot = test.slot(3);
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   test.remove(3);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, slot);
   ASSERT_EQ(commit.size(), 1U);
   Words links = test.entries(loose, test.store.peer().root());
   ASSERT_EQ(links.size(), 1U) << "the node was not replaced by the array that was left";
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, {}, with));
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, commit, loose, test.model));
-  expect_after_cuts(test.store, recording, commit + loose + links, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, {}, with));
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, commit, loose, test.model));
+  expect_after_cuts(test.store, cuts, commit + loose + links, {}, test.model);
 }
 
 TYPED_TEST(RoartCrash, BulkLoadIsOneWord) {
@@ -244,7 +227,7 @@ TYPED_TEST(RoartCrash, DamagedTreesAreCorrupt) {
   const std::uint64_t slot = test.slot(9);
   const std::uint64_t slot_word = test.store.peer().slot_of(key_of<TypeParam>(9)).load();
   const std::uint64_t far = std::uint64_t{1} << 40;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   const Words damages{
       {word, Entry(entry.symbol(), entry.kind(), far).word()},                    // outside
       {word, Entry(entry.symbol(), roart::Kind::n4, test.offset(&root)).word()},  // a circle
@@ -257,7 +240,7 @@ TYPED_TEST(RoartCrash, DamagedTreesAreCorrupt) {
       {slot, slot_word ^ std::uint64_t{1} << 60},                                 // fingerprint
       {slot, roart::Slot(roart::Slot(slot_word).fingerprint(), far).word()},      // outside
       {test.offset(&node) + 8, 3}};                                               // level, kind
-  index_test::expect_corrupt(test.store, recording, damages, test.model);
+  index_test::expect_corrupt(test.store, cuts, damages, test.model);
 }
 
 }  // namespace

@@ -6,14 +6,14 @@
 #include <thread>
 
 #include "core/rng.h"
-#include "index/record/test_cuts.h"
+#include "index/common/test_cuts.h"
 #include "index/roart/test_support.h"
 
 namespace perdure {
 namespace {
 
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Words;
 using roart::Entry;
 using roart::OpeningLock;
@@ -250,14 +250,14 @@ TYPED_TEST(RoartRestart, LeftoversStayGoneWhenTheArrayBesideIsReclaimed) {
   }
   const auto [node, old] = store.peer().place_of(key(6));
   const std::uint64_t old_word = store.pool().offset_of(&node->word_of(old));
-  Recording<Keys> recording(store);
+  PowerCuts<Keys> cuts(store);
   ASSERT_EQ(store.index().insert(key(7), key(7)), Outcome::ok);
   ASSERT_EQ(store.index().remove(key(6)), Outcome::ok);
   model[key(7)] = key(7);
   model.erase(key(6));
-  Words words = recording.changed();
+  Words words = cuts.changed();
   ASSERT_EQ(extract(words, old_word).size(), 1U);
-  ASSERT_TRUE(succeeds(recording.cut(words)));
+  ASSERT_TRUE(succeeds(cuts.cut(words)));
   store.peer().hold_walk();
   ASSERT_NO_FATAL_FAILURE(expect_early(store, model));
   const Entry right = store.peer().place_of(key(7)).second;

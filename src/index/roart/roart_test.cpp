@@ -69,7 +69,7 @@ TEST(Roart, FillsLeafArraysByUniformKeys) {
   EXPECT_TRUE(succeeds(store.index().check_invariants()));
 }
 
-// Whatever the order, nothing but the empty tree stays behind the last removal.
+// Whatever the order, nothing but the empty tree is left after the last removal.
 TEST(Roart, RemovalsGiveEverythingBack) {
   for (const bool backwards : {false, true}) {
     Store<IntegerKeys> store({"leaf_entries=2"});

@@ -29,7 +29,7 @@ class Roart<Keys>::Collector {
   [[nodiscard]] bool is_full() const noexcept { return out_.size() == count_; }
 
   /// The array of an entry of `node`; `after` was the next entry before anything of it was read,
-  /// and becomes what is the next behind that. `checked`: it may be untouched, and hold what a cut
+  /// and becomes the next one after it. `checked`: it may be untouched, and hold what a cut
   /// split left. False: damage.
   template <bool checked>
   [[nodiscard]] bool append(const Node& node, Entry entry, Entry& after) {
@@ -57,8 +57,8 @@ class Roart<Keys>::Collector {
     // In the middle of a split, the upper half is already elsewhere, and may have changed there.
     // What was left over is no record; the entry that tells it from one goes after it (T7).
     const Entry before = std::exchange(after, node.next(entry.symbol() + 1));
-    if (const unsigned least = std::min(checked ? begin_of(before) : behind_all, begin_of(after));
-        least < behind_all)
+    if (const unsigned least = std::min(checked ? begin_of(before) : past_all, begin_of(after));
+        least < past_all)
       while (kept > 0 && roart::symbol_at(Path(item_[kept - 1].key), node.level) >= least) --kept;
     unsigned taken = 0;
     for (; taken < kept && !is_full(); ++taken) tree_.records_.append(item_[taken].offset, out_);
@@ -73,9 +73,9 @@ class Roart<Keys>::Collector {
   }
 
  private:
-  static constexpr unsigned behind_all = roart::last_symbol + 1;
+  static constexpr unsigned past_all = roart::last_symbol + 1;
   [[nodiscard]] static unsigned begin_of(Entry entry) noexcept {
-    return entry ? entry.symbol() : behind_all;
+    return entry ? entry.symbol() : past_all;
   }
 
   struct Item {
@@ -94,11 +94,12 @@ class Roart<Keys>::Collector {
 template <class Keys>
 std::size_t Roart<Keys>::scan(Key from, std::size_t count, Scan& out) {
   out.clear();
-  if (count == 0 || is_damaged()) return 0;
+  if (count == 0 || state_.is_damaged()) return 0;
   const Path path(from);
   const Epochs::Guard guard(epochs_);
   Collector collector(*this, from, count, out);
-  if (!(early() ? collect<true>(path, collector) : collect<false>(path, collector))) out.clear();
+  if (!(state_.early() ? collect<true>(path, collector) : collect<false>(path, collector)))
+    out.clear();
   return out.size();
 }
 
@@ -142,8 +143,8 @@ bool Roart<Keys>::collect(const Path& path, Collector& collector) const {
 
 template <class Keys>
 std::uint64_t Roart<Keys>::size() const {
-  if (early()) finish_walk();
-  if (is_damaged()) return 0;
+  if (state_.early()) finish_walk();
+  if (state_.is_damaged()) return 0;
   const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
   std::vector<Frame> frames{{root_, root_->next(0), false}};

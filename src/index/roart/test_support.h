@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/assert.h"
-#include "index/record/test_store.h"
+#include "index/common/test_store.h"
 #include "index/roart/walk.h"
 
 namespace perdure {
@@ -46,9 +46,7 @@ class RoartPeer {
   // The restart.
 
   [[nodiscard]] std::uint16_t opening() const { return tree_.opening_; }
-  [[nodiscard]] bool is_walking() const {
-    return tree_.progress_ == Roart<Keys>::Progress::walking;
-  }
+  [[nodiscard]] bool is_walking() const { return tree_.state_.is_walking(); }
   /// Nodes and arrays that are of this opening; the root is.
   [[nodiscard]] std::size_t touched() const {
     std::size_t count = 0;
@@ -91,11 +89,7 @@ class RoartPeer {
 
 namespace roart_test {
 
-using index_test::BytesModel;
-using index_test::expect_equal;
-using index_test::IntegerModel;
-using index_test::Model;
-using index_test::succeeds;
+using namespace index_test;
 
 template <class Keys>
 using Store = index_test::PeerStore<RoartPeer, Keys>;

@@ -129,7 +129,7 @@ bool Roart<Keys>::touch(const Node& above, Entry entry, Entry after, const Path&
     const std::uint16_t before = lock.opening();
     if (before == opening_) {
       if (!roart::OpeningLock::is_locked(lock.peek())) return true;
-    } else if (is_damaged()) {
+    } else if (state_.is_damaged()) {
       return false;
     } else if (is_of_before(before) && lock.take_over(before, opening_)) {
       Result<void> done;
@@ -183,7 +183,7 @@ Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
   const Epochs::Guard guard(epochs_);
   const Node* node = root_;
   Entry entry = root_->find(roart::symbol_at(path, 0));
-  while (!is_damaged()) {
+  while (!state_.is_damaged()) {
     if (!is_sane_child(*node, entry)) break;
     if (!entry.is_array()) {
       node = node_at(entry);
@@ -194,7 +194,7 @@ Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
     const LeafArray::Found found = array.find(probe.fingerprint, entries_, [&](Slot slot) {
       return is_sane(slot) && records_.key_of(slot.offset()) == probe.key;
     });
-    if (is_damaged()) break;
+    if (state_.is_damaged()) break;
     if (found.slot) records_.read_value(found.slot.offset(), value);
     if (!is_settled_early(array)) {  // A3
       if (found.slot) records_.flush(found.slot.offset());
@@ -203,22 +203,6 @@ Outcome Roart<Keys>::lookup_early(Key key, ValueOut& value) const {
     return found.slot ? Outcome::ok : Outcome::not_found;
   }
   return Outcome::invalid;
-}
-
-template <class Keys>
-Error Roart<Keys>::damage() const {
-  const pm::LockGuard alone(damage_lock_);
-  return *damage_;
-}
-
-template <class Keys>
-void Roart<Keys>::note_damage(const Error& what) const {
-  {
-    const pm::LockGuard alone(damage_lock_);
-    if (!damage_) damage_ = what;
-  }
-  pool_.note_damage();
-  progress_.store(Progress::damaged, std::memory_order_release);
 }
 
 template Result<std::vector<roart::Entry>> Roart<IntegerKeys>::judge_entries(Node&, bool) const;
@@ -230,8 +214,6 @@ template bool Roart<IntegerKeys>::touch(const Node&, Entry, Entry, const Path&) 
 template bool Roart<IntegerKeys>::is_sane_child(const Node&, Entry) const;
 template bool Roart<IntegerKeys>::is_sane(Slot) const;
 template Outcome Roart<IntegerKeys>::lookup_early(Key, ValueOut&) const;
-template Error Roart<IntegerKeys>::damage() const;
-template void Roart<IntegerKeys>::note_damage(const Error&) const;
 template Result<std::vector<roart::Entry>> Roart<ByteKeys>::judge_entries(Node&, bool) const;
 template Result<std::uint64_t> Roart<ByteKeys>::judge_records(LeafArray&, const Path&, unsigned,
                                                               unsigned, unsigned,
@@ -241,7 +223,5 @@ template bool Roart<ByteKeys>::touch(const Node&, Entry, Entry, const Path&) con
 template bool Roart<ByteKeys>::is_sane_child(const Node&, Entry) const;
 template bool Roart<ByteKeys>::is_sane(Slot) const;
 template Outcome Roart<ByteKeys>::lookup_early(Key, ValueOut&) const;
-template Error Roart<ByteKeys>::damage() const;
-template void Roart<ByteKeys>::note_damage(const Error&) const;
 
 }  // namespace perdure

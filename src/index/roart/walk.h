@@ -1,4 +1,4 @@
-// Roart::Walk: how far the walk behind an instant restart has come.
+// Roart::Walk: how far the walk after an instant restart has come.
 #pragma once
 
 #include <atomic>

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/assert.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/reference/engine_directory.h"
 #include "index/registry.h"
 #include "pm/pm.h"
@@ -353,7 +353,7 @@ class RocksDbIndex final : public OrderedIndex<Keys> {
 };
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
+MadeIndex<Keys> create(const IndexPlace& place) {
   auto directory = EngineDirectory::create(place.path, "rocksdb");
   if (!directory) return directory.error();
   auto engine = open_engine(std::move(directory).value(), place, Keys::kind, true);
@@ -364,7 +364,7 @@ Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place) {
 }
 
 template <class Keys>
-Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place) {
+MadeIndex<Keys> recover(const IndexPlace& place) {
   auto directory = EngineDirectory::open(place.path, "rocksdb");
   if (!directory) return directory.error();
   if (auto checked = check_kind(*directory, Keys::kind); !checked) return checked.error();
@@ -380,10 +380,7 @@ PERDURE_REGISTER_INDEX(rocksdb, IndexInfo{
                                     .name = "rocksdb",
                                     .title = "RocksDB, a synchronous write for each operation",
                                     .index_class = IndexClass::on_disk,
-                                    .ordered = true,
-                                    .verifiable = true,
                                     .native_only = true,
-                                    .options = {},
                                     .create_integer = create<IntegerKeys>,
                                     .create_bytes = create<ByteKeys>,
                                     .recover_integer = recover<IntegerKeys>,

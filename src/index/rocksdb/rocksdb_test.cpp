@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "index/reference/on_disk_checks.h"
+#include "index/reference/test_on_disk.h"
 
 namespace perdure {
 namespace {

@@ -9,9 +9,6 @@ PERDURE_REGISTER_INDEX(stdmap, IndexInfo{
                                    .name = "stdmap",
                                    .title = "std::map with a reader-writer lock (volatile)",
                                    .index_class = IndexClass::in_memory,
-                                   .ordered = true,
-                                   .verifiable = true,
-                                   .options = {},
                                    .create_integer = create_locked_map<IntegerKeys, std::map>,
                                    .create_bytes = create_locked_map<ByteKeys, std::map>,
                                });

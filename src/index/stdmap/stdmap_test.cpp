@@ -1,4 +1,4 @@
-#include "index/reference/volatile_map_suite.h"
+#include "index/reference/test_volatile_map.h"
 
 namespace perdure {
 INSTANTIATE_TEST_SUITE_P(StdMap, VolatileMap, testing::Values("stdmap"));

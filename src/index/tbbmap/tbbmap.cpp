@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
 #include "index/registry.h"
 
 namespace perdure {
@@ -267,10 +267,10 @@ class BytesTbbMap final : public TbbMap<ByteKeys, TextMap> {
   Epochs epochs_;  // declared after the arena of the base: it goes first
 };
 
-Result<std::unique_ptr<IntegerIndex>> create_integer(const IndexPlace& place) {
+MadeIndex<IntegerKeys> create_integer(const IndexPlace& place) {
   return std::unique_ptr<IntegerIndex>(std::make_unique<IntegerTbbMap>(place.huge_pages));
 }
-Result<std::unique_ptr<BytesIndex>> create_bytes(const IndexPlace& place) {
+MadeIndex<ByteKeys> create_bytes(const IndexPlace& place) {
   return std::unique_ptr<BytesIndex>(std::make_unique<BytesTbbMap>(place.huge_pages));
 }
 
@@ -278,10 +278,7 @@ PERDURE_REGISTER_INDEX(tbbmap, IndexInfo{
                                    .name = "tbbmap",
                                    .title = "oneTBB concurrent_map, logical deletion (volatile)",
                                    .index_class = IndexClass::in_memory,
-                                   .ordered = true,
-                                   .verifiable = true,
                                    .native_only = true,
-                                   .options = {},
                                    .create_integer = create_integer,
                                    .create_bytes = create_bytes,
                                });

@@ -1,9 +1,9 @@
-// UTree's bulk load: the list is built behind nothing and linked by one word.
+// UTree's bulk load: the list is built where nothing leads to it, and linked by one word.
 #include <vector>
 
-#include "index/record/parallel.h"
-#include "index/record/publish_batch.h"
-#include "index/reference/bulk_check.h"
+#include "index/common/bulk_check.h"
+#include "index/common/parallel.h"
+#include "index/common/publish_batch.h"
 #include "index/utree/plant.h"
 #include "index/utree/utree.h"
 

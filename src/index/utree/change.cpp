@@ -2,7 +2,7 @@
 #include <array>
 
 #include "core/assert.h"
-#include "index/record/with_room.h"
+#include "index/common/with_room.h"
 #include "index/utree/utree.h"
 
 namespace perdure {
@@ -49,9 +49,9 @@ Outcome UTree<Keys>::try_put(Key key, Value value, Put kind) {
   for (pm::Backoff backoff;; backoff.wait()) {
     Leaf& leaf = lock_leaf(key);
     const LeafPosition position = search(leaf, key, [] { return true; });
-    if (kind == (position.present ? Put::insert : Put::update)) {
+    if (is_refused(kind, position.present)) {
       leaf.lock.unlock_unchanged();
-      return position.present ? Outcome::exists : Outcome::not_found;
+      return refusal(position.present);
     }
     Predecessor before;
     if (!position.present && !hold_predecessor(leaf, key, position.rank, before)) {
@@ -109,7 +109,7 @@ bool UTree<Keys>::add(Leaf& leaf, unsigned rank, ListNode& before, Key key, Valu
   return true;
 }
 
-// Splits a full leaf. The last leaf of all keeps its entries where the new one comes behind them,
+// Splits a full leaf. The last leaf of all keeps its entries where the new one comes after them,
 // so that ascending insertions fill leaves. The right half is complete before anything leads to it,
 // and until this leaf is unlocked nobody can take it away, because that needs this lock (T4).
 template <class Keys>

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "index/inner_tree/sorted_leaf.h"
+#include "index/leaf/sorted_leaf.h"
 #include "index/utree/node.h"
 #include "pm/pm.h"
 

@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 #include "pool/heap.h"
 

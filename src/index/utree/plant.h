@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "index/record/parallel.h"
+#include "index/common/parallel.h"
 #include "index/utree/utree.h"
 
 namespace perdure {

@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 
-#include "index/record/batch.h"
+#include "index/common/lookup_groups.h"
 #include "index/utree/utree.h"
 
 namespace perdure {

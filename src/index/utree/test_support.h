@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/assert.h"
-#include "index/record/test_store.h"
+#include "index/common/test_store.h"
 #include "index/utree/utree.h"
 
 namespace perdure {
@@ -46,11 +46,7 @@ class UTreePeer {
 
 namespace utree_test {
 
-using index_test::BytesModel;
-using index_test::expect_equal;
-using index_test::IntegerModel;
-using index_test::Model;
-using index_test::succeeds;
+using namespace index_test;
 
 template <class Keys>
 using Store = index_test::PeerStore<UTreePeer, Keys>;

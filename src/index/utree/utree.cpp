@@ -20,29 +20,20 @@ UTree<Keys>::UTree(const IndexPlace& place, std::uint64_t head)
              first_) {}
 
 template <class Keys>
-auto UTree<Keys>::create(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto UTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   if (pool.bytes() > Leaf::most_pool_bytes)
     return Error{ErrorCode::usage, "utree reaches 32 TiB, the pool is larger", pool.path(),
                  "create a smaller pool"};
-  Heap& heap = pool.heap();
-  Reservation block = heap.reserve(sizeof(ListNode));
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the list's head", pool.path(),
-                 "create a larger pool"};
-  pool.at<ListNode>(block.offset)->fill({}, null_offset);
-  pm::fence();
-  heap.publish({&block, 1});
-  Result<void> rooted = create_index_root(pool, place.root_name, root_kind, {}, block.offset);
-  if (!rooted) {
-    heap.free(block.offset, sizeof(ListNode));
-    return rooted.error();
-  }
-  return std::unique_ptr<OrderedIndex<Keys>>(new UTree(place, block.offset));
+  const auto head = create_rooted(
+      place, root_kind, {}, {"the list's head", sizeof(ListNode)},
+      [&](std::uint64_t offset) { pool.at<ListNode>(offset)->fill({}, null_offset); });
+  if (!head) return head.error();
+  return std::unique_ptr<OrderedIndex<Keys>>(new UTree(place, *head));
 }
 
 template <class Keys>
-auto UTree<Keys>::recover(const IndexPlace& place) -> Result<std::unique_ptr<OrderedIndex<Keys>>> {
+auto UTree<Keys>::recover(const IndexPlace& place) -> MadeIndex<Keys> {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();

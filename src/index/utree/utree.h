@@ -26,14 +26,14 @@
 #include <vector>
 
 #include "core/result.h"
-#include "index/index.h"
+#include "index/common/index_root.h"
+#include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/inner_tree/node_arena.h"
-#include "index/record/index_root.h"
-#include "index/record/record_store.h"
 #include "index/registry.h"
 #include "index/utree/leaf.h"
 #include "index/utree/node.h"
+#include "index/writable_index.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -45,7 +45,7 @@ template <class Keys>
 class UTreePeer;
 
 template <class Keys>
-class UTree final : public OrderedIndex<Keys> {
+class UTree final : public WritableIndex<UTree<Keys>, Keys> {
  public:
   using Key = typename Keys::Key;
   using Value = typename Keys::Value;
@@ -58,13 +58,11 @@ class UTree final : public OrderedIndex<Keys> {
   static constexpr IndexRootKind root_kind{"utree", 1, Keys::kind};
 
   /// An empty list, one root. Errors: exists, out_of_space, usage.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> create(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> create(const IndexPlace& place);
   /// From the pool alone. Errors: not_found, foreign, newer, corrupt.
-  [[nodiscard]] static Result<std::unique_ptr<OrderedIndex<Keys>>> recover(const IndexPlace& place);
+  [[nodiscard]] static MadeIndex<Keys> recover(const IndexPlace& place);
 
-  Outcome insert(Key key, Value value) override { return put(key, value, Put::insert); }
-  Outcome upsert(Key key, Value value) override { return put(key, value, Put::upsert); }
-  Outcome update(Key key, Value value) override { return put(key, value, Put::update); }
+  Outcome put(Key key, Value value, Put kind);
   Outcome remove(Key key) override;
   Outcome lookup(Key key, ValueOut& value) override;
   std::size_t scan(Key from, std::size_t count, Scan& out) override;
@@ -79,11 +77,10 @@ class UTree final : public OrderedIndex<Keys> {
 
  private:
   friend class UTreePeer<Keys>;
-  enum class Put : std::uint8_t { insert, upsert, update };
   enum class Purpose : std::uint8_t { read, write };
   using Draft = typename RecordStore<Keys>::Draft;
 
-  /// A leaf, and its lock's word from a moment when the leaf covered the key that was asked for.
+  /// A leaf, and its lock's word from a moment when the leaf covered the key.
   struct Entered {
     Leaf* leaf = nullptr;
     std::uint64_t word = 0;
@@ -119,7 +116,6 @@ class UTree final : public OrderedIndex<Keys> {
   [[nodiscard]] bool find_pinned(Key key, RecordWords& found) const;
 
   // Changing the list (change.cpp). The caller holds the leaf's lock and is pinned.
-  [[nodiscard]] Outcome put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_put(Key key, Value value, Put kind);
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] bool hold_predecessor(const Leaf& leaf, Key key, unsigned rank, Predecessor& out);

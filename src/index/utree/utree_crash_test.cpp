@@ -1,7 +1,7 @@
-// Power cuts made by hand (record/test_cuts.h) around every step of uTree.
+// Power cuts made by hand (common/test_cuts.h) around every step of uTree.
 #include <gtest/gtest.h>
 
-#include "index/record/test_cuts.h"
+#include "index/common/test_cuts.h"
 #include "index/utree/test_support.h"
 
 namespace perdure {
@@ -9,7 +9,7 @@ namespace {
 
 using index_test::expect_after_cuts;
 using index_test::extract;
-using index_test::Recording;
+using index_test::PowerCuts;
 using index_test::Word;
 using index_test::Words;
 using index_test::operator+;
@@ -28,28 +28,12 @@ auto key_of(std::uint64_t number) {
 
 /// A store of the keys 1000, 1010, ... 1190, which leaves of 4 hold.
 template <class Keys>
-struct Case {
-  Store<Keys> store{{"leaf_entries=4"}};
-  Model<Keys> model;
-
-  Case() {
-    for (std::uint64_t number = 1000; number < 1200; number += 10) insert(number);
-  }
-  void insert(std::uint64_t number) {
-    const auto key = key_of<Keys>(number);
-    const auto value = key_of<Keys>(number * 3);
-    EXPECT_EQ(store.index().insert(key, value), Outcome::ok);
-    model[key] = value;
-  }
-  void remove(std::uint64_t number) {
-    EXPECT_EQ(store.index().remove(key_of<Keys>(number)), Outcome::ok);
-    model.erase(key_of<Keys>(number));
-  }
-  [[nodiscard]] std::uint64_t offset(const void* address) {
-    return store.pool().offset_of(address);
+struct Case : utree_test::ModelledStore<Keys, Store, key_of<Keys>> {
+  Case() : Case::ModelledStore({"leaf_entries=4"}) {
+    for (std::uint64_t number = 1000; number < 1200; number += 10) this->insert(number, number * 3);
   }
   [[nodiscard]] ListNode& node(std::uint64_t number) {
-    return store.peer().node_of(key_of<Keys>(number));
+    return this->store.peer().node_of(key_of<Keys>(number));
   }
 };
 
@@ -66,14 +50,14 @@ TYPED_TEST(UTreeCrash, InsertIsOneWord) {
     auto& before = number < 1000 ? test.store.peer().head() : test.node(number - 5);
     const std::uint64_t link = test.offset(&before.next);
     const auto without = test.model;
-    Recording<TypeParam> recording(test.store);
+    PowerCuts<TypeParam> cuts(test.store);
     test.insert(number);
-    Words loose = recording.changed();
+    Words loose = cuts.changed();
     const Words commit = extract(loose, link);
     ASSERT_EQ(commit.size(), 1U);
     ASSERT_GE(loose.size(), number == 1195 ? 2U : 3U);
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, without));
-    expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, without));
+    expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
   }
 }
 
@@ -85,13 +69,13 @@ TYPED_TEST(UTreeCrash, RemoveIsOneWord) {
     auto& before = number == 1000 ? test.store.peer().head() : test.node(number - 10);
     const std::uint64_t link = test.offset(&before.next);
     const auto with = test.model;
-    Recording<TypeParam> recording(test.store);
+    PowerCuts<TypeParam> cuts(test.store);
     test.remove(number);
-    const Words words = recording.changed();
+    const Words words = cuts.changed();
     ASSERT_EQ(words.size(), 1U);
     EXPECT_EQ(words[0].offset, link);
-    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, {}, with));
-    expect_after_cuts(test.store, recording, words, {}, test.model);
+    ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, {}, with));
+    expect_after_cuts(test.store, cuts, words, {}, test.model);
   }
 }
 
@@ -100,15 +84,15 @@ TYPED_TEST(UTreeCrash, UpdateIsOneWord) {
   Case<TypeParam> test;
   const std::uint64_t word = test.offset(&test.node(1050).record.value);
   const auto old = test.model;
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   ASSERT_EQ(test.store.index().update(key_of<TypeParam>(1050), key_of<TypeParam>(7)), Outcome::ok);
   test.model[key_of<TypeParam>(1050)] = key_of<TypeParam>(7);
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, word);
   ASSERT_EQ(commit.size(), 1U);
   EXPECT_EQ(loose.empty(), TypeParam::kind == KeyKind::integer);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, recording, {}, loose, old));
-  expect_after_cuts(test.store, recording, loose + commit, {}, test.model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, loose, old));
+  expect_after_cuts(test.store, cuts, loose + commit, {}, test.model);
 }
 
 // L2: a bulk load is there or not.
@@ -129,7 +113,7 @@ TYPED_TEST(UTreeCrash, DamagedListsAreCorrupt) {
   const std::uint64_t link = test.offset(&node.next);
   const std::uint64_t key = test.offset(&node.record.key);
   const std::uint64_t first = test.offset(&test.node(1000));
-  Recording<TypeParam> recording(test.store);
+  PowerCuts<TypeParam> cuts(test.store);
   Words damages{{link, test.offset(&node)},                      // a circle of one
                 {link, first},                                   // a longer one
                 {link, test.offset(&test.store.peer().head())},  // through the head
@@ -143,7 +127,7 @@ TYPED_TEST(UTreeCrash, DamagedListsAreCorrupt) {
     damages.push_back({value, other});                   // a blob of two nodes, out of order
     damages.push_back({value, std::uint64_t{1} << 40});  // outside
   }
-  index_test::expect_corrupt(test.store, recording, damages, test.model);
+  index_test::expect_corrupt(test.store, cuts, damages, test.model);
 }
 
 }  // namespace

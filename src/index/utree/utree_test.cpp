@@ -205,7 +205,7 @@ TEST(UTree, CheckNamesTheBrokenInvariant) {
 
 TEST(UTree, AnotherKindOfKeyIsForeign) {
   Store<IntegerKeys> store;
-  const Result<std::unique_ptr<BytesIndex>> other = UTree<ByteKeys>::recover(store.place());
+  const MadeIndex<ByteKeys> other = UTree<ByteKeys>::recover(store.place());
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, ErrorCode::foreign);
 }

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/rng.h"
-#include "index/record/test_locks.h"
-#include "index/record/test_toggle.h"
+#include "index/common/test_locks.h"
+#include "index/common/test_toggle.h"
 #include "index/utree/test_support.h"
 
 namespace perdure {

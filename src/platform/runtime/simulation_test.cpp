@@ -356,8 +356,9 @@ TEST(AdaptiveElision, HardlyTriesSectionsThatAlwaysAbort) {
     Sections sections;
     simulation.run([&](unsigned) { EXPECT_EQ(sections.run(false, 100'000), 0U); });
     constexpr unsigned full_penalties = 1 + (100'000 - 2036) / 1024;
-    EXPECT_LE(simulation.counters().aborts_explicit,
-              Sections::attempts + pm::AdaptiveElision::attempts_in_doubt * (9 + full_penalties));
+    EXPECT_LE(
+        simulation.counters().aborts_explicit,
+        Sections::attempts + pm::AdaptiveElision::attempts_after_a_failure * (9 + full_penalties));
     EXPECT_GE(simulation.counters().aborts_explicit, Sections::attempts + 4 * 90U);
   });
 }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 

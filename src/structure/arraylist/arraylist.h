@@ -2,7 +2,7 @@
 // map in DRAM finds. Study pmemids, section IV-A.
 //
 //   Top     | loading | log | ids | slots |
-//   ids     | id[0] | id[1] | ...       Id: key 8 | used 8     see structure/memory/table.h
+//   ids     | id[0] | id[1] | ...       Id: key 8 | used 8     see structure/base/table.h
 //   slots   | slot[0] | slot[1] | ...   128 B each
 //
 // A1  a record exists <=> the id of its slot is used; no key is used twice.
@@ -12,9 +12,9 @@
 
 #include <vector>
 
-#include "structure/memory/id_map.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/table.h"
+#include "structure/base/id_map.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/table.h"
 
 namespace perdure::structure {
 

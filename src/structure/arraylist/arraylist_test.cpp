@@ -1,6 +1,6 @@
 #include "structure/arraylist/arraylist.h"
 
-#include "structure/memory/test_history.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {

@@ -1,5 +1,5 @@
 // B+-tree: structure/tree/balanced_tree.h, with values led to from the leaves.
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 #include "structure/tree/operations.h"
 
 namespace perdure::structure {

@@ -1,4 +1,4 @@
-#include "structure/memory/test_history.h"
+#include "structure/base/test_history.h"
 #include "structure/tree/balanced_tree.h"
 
 namespace perdure::structure {

@@ -3,17 +3,14 @@
 #include <string>
 #include <unordered_set>
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 
 template <class Memory>
 void Adjacency<Memory>::prepare(Creation& creation, const IndexOptions& options) {
-  // The load factor of the study's hash table, were each edge of a vertex of its own.
-  const std::uint64_t given = options.get("buckets");
-  const std::uint64_t buckets = given != 0 ? given : options.get("records") * 4 / 3 + 1;
-  this->top().table =
-      heads_.create(creation, this->memory_, buckets, this->memory_.template null<Node>());
+  this->top().table = heads_.create(creation, this->memory_, buckets_of(options),
+                                    this->memory_.template null<Node>());
 }
 
 template <class Memory>

@@ -2,7 +2,7 @@
 // hash table of chains. Study pmemids, section III, figure 2(a).
 //
 //   Top     | loading | log | table |
-//   table   | head[0] | head[1] | ... | head[buckets-1] |      see structure/memory/table.h
+//   table   | head[0] | head[1] | ... | head[buckets-1] |      see structure/base/table.h
 //   Vertex  | id 8 | next 8 or 16 | first 8 or 16 |
 //   Edge    | target 8 | next 8 or 16 | slot 128 |
 //
@@ -16,9 +16,9 @@
 #pragma once
 
 #include "core/rng.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/table.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/table.h"
 
 namespace perdure::structure {
 

@@ -1,14 +1,14 @@
 // EdgeIndex: where edges lie, in DRAM: edge to place, and the edges of each vertex.
 //
 // X1  the edges of a vertex are a ring: each knows the target of the one before it and of the one
-//     behind it; the vertex knows one of them.
+//     after it; the vertex knows one of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "structure/base/id_map.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/id_map.h"
 
 namespace perdure::structure {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 
@@ -203,7 +203,7 @@ auto EdgeLog<Memory>::append(Change& change, std::uint64_t key, std::string_view
   const std::size_t bytes = Entry::bytes_with(value.size());
   Entry* const entry = entry_at(*segments_[newest_].chunk, tail_);
   Entry* const end = entry_at(*segments_[newest_].chunk, tail_ + bytes);
-  change.fill(&entry->edge, bytes, [&] {  // from behind the mark up to the end's
+  change.fill(&entry->edge, bytes, [&] {  // from after the mark up to the end's
     entry->edge = key;
     if (!value.empty()) std::memcpy(entry->text(), value.data(), value.size());
     end->mark = 0;

@@ -11,7 +11,7 @@
 //
 // E1  an edge exists <=> an entry of it is marked live in a chunk that `newest` leads to; of two
 //     entries the one that was appended later counts.
-// E2  behind the last entry lies a mark of 0. An entry, and the 0 behind it, are durable before the
+// E2  after the last entry lies a mark of 0. An entry, and the 0 after it, are durable before the
 //     one word that makes it count, its mark.
 // E3  an entry is marked dead only after what replaces it counts: two of one edge are live after a
 //     power cut only, and recovery marks the earlier one dead.
@@ -28,9 +28,9 @@
 #include <cstring>
 #include <vector>
 
+#include "structure/base/structure_index.h"
 #include "structure/graph/edge_index.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/structure_index.h"
 
 namespace perdure::structure {
 

@@ -37,7 +37,7 @@ class LogStore : public SlotStore {
   [[nodiscard]] static Log::Entry* first_of(Log::Chunk& chunk) {
     return reinterpret_cast<Log::Entry*>(&chunk + 1);
   }
-  [[nodiscard]] static Log::Entry* behind(Log::Entry* entry) {
+  [[nodiscard]] static Log::Entry* after(Log::Entry* entry) {
     return reinterpret_cast<Log::Entry*>(reinterpret_cast<std::byte*>(entry) + entry->bytes());
   }
 
@@ -73,10 +73,10 @@ TEST(EdgeLog, finishes_a_compaction_that_was_cut_off) {
     Log::Chunk& fresh = store.at(top.spare);
     Log::Entry* to = store.first_of(fresh);
     for (Log::Entry* from = store.first_of(store.at(emptied)); from->mark != 0;
-         from = store.behind(from)) {
+         from = store.after(from)) {
       if (from->state() != Log::Entry::live) continue;
       std::memcpy(to, from, from->bytes());
-      to = store.behind(to);
+      to = store.after(to);
     }
     to->mark = 0;
     fresh.older = top.newest;
@@ -130,7 +130,7 @@ TEST(EdgeLog, forgets_what_an_update_left_alive) {
   }
 }
 
-// E2: what a power cut left behind the end is not read.
+// E2: what a power cut left after the end is not read.
 TEST(EdgeLog, ends_at_its_end) {
   LogStore store;
   SlotModel model;
@@ -138,10 +138,10 @@ TEST(EdgeLog, ends_at_its_end) {
     ASSERT_EQ(store.index().insert(edge, value_100), Outcome::ok);
     model[edge] = value_100;
   }
-  Log::Entry* const end = store.behind(store.behind(store.first_of(store.at(store.top().newest))));
+  Log::Entry* const end = store.after(store.after(store.first_of(store.at(store.top().newest))));
   ASSERT_EQ(end->mark, 0U);
   end->edge = 7;
-  store.behind(end)->mark = Log::Entry::mark_of(3, Log::Entry::live);
+  store.after(end)->mark = Log::Entry::mark_of(3, Log::Entry::live);
   ASSERT_TRUE(succeeds(store.crash()));
   ASSERT_NO_FATAL_FAILURE(expect_edges(store, model));
 }

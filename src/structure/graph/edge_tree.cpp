@@ -1,6 +1,6 @@
 #include "structure/graph/edge_tree.h"
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 #include "structure/tree/operations.h"
 
 namespace perdure::structure {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "structure/base/test_history.h"
 #include "structure/graph/graph.h"
-#include "structure/memory/test_history.h"
 
 namespace perdure::structure {
 

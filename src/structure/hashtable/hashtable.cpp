@@ -2,17 +2,14 @@
 
 #include <string>
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 
 template <class Memory>
 void Hashtable<Memory>::prepare(Creation& creation, const IndexOptions& options) {
-  // The study's load factor of 0.75, unless the buckets are given.
-  const std::uint64_t given = options.get("buckets");
-  const std::uint64_t buckets = given != 0 ? given : options.get("records") * 4 / 3 + 1;
-  this->top().table =
-      heads_.create(creation, this->memory_, buckets, this->memory_.template null<Element>());
+  this->top().table = heads_.create(creation, this->memory_, buckets_of(options),
+                                    this->memory_.template null<Element>());
 }
 
 template <class Memory>
@@ -50,8 +47,8 @@ const Slot* Hashtable<Memory>::find(std::uint64_t key) const noexcept {
   return nullptr;
 }
 
-// In the frame of the operation: an update has 105 instructions then, not 142, and so more of them
-// overlap as far as the reorder buffer reaches.
+// In the frame of the operation: an update has fewer instructions then, and so more of them overlap
+// as far as the reorder buffer reaches.
 template <class Memory>
 [[gnu::always_inline]] inline Effect Hashtable<Memory>::put(Change& change, std::uint64_t key,
                                                             std::string_view value, Put how) {

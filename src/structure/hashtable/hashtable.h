@@ -2,7 +2,7 @@
 // head. Study pmemids, section IV-A.
 //
 //   Top      | loading | log | table |
-//   table    | head[0] | head[1] | ... | head[buckets-1] |      see structure/memory/table.h
+//   table    | head[0] | head[1] | ... | head[buckets-1] |      see structure/base/table.h
 //   Element  | key 8 | next 8 or 16 | slot 128 |                152 B with object ids
 //
 // H1  a record exists <=> its element is reachable from the head of its key's bucket; no key is
@@ -13,8 +13,8 @@
 #pragma once
 
 #include "core/rng.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/table.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/table.h"
 
 namespace perdure::structure {
 

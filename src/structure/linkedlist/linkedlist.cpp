@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 
@@ -49,7 +49,7 @@ Effect Linkedlist<Memory>::put(Change& change, std::uint64_t key, std::string_vi
   element->key = key;
   element->slot.write(value);
   element->next = this->memory_.template null<Element>();
-  change.link(link_behind(last_), this->memory_.ref(element));  // L2
+  change.link(link_after(last_), this->memory_.ref(element));  // L2
   index_.add(key, {element, last_});
   last_ = element;
   return Effect::added;
@@ -60,12 +60,12 @@ Effect Linkedlist<Memory>::take(Change& change, std::uint64_t key) {
   const Place* const found = index_.find(key);
   if (found == nullptr) return Effect::not_found;
   const auto [element, before] = *found;
-  Element* const behind = at(element->next);
-  change.link(link_behind(before), element->next);
+  Element* const after = at(element->next);
+  change.link(link_after(before), element->next);
   change.drop(element);
   index_.remove(key);
-  if (behind != nullptr)
-    index_.find(behind->key)->before = before;
+  if (after != nullptr)
+    index_.find(after->key)->before = before;
   else
     last_ = before;
   return Effect::removed;

@@ -9,8 +9,8 @@
 // L3  the index in DRAM has every element and the one before it; recovery builds it.
 #pragma once
 
-#include "structure/memory/id_map.h"
-#include "structure/memory/structure_index.h"
+#include "structure/base/id_map.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 
@@ -68,7 +68,7 @@ class Linkedlist final : public StructureIndex<Linkedlist<Memory>, Memory> {
   void collect(std::uint64_t, std::size_t, SlotScan&) const {}  // unordered
 
   [[nodiscard]] Element* at(Ref<Element> ref) const noexcept { return this->memory_.at(ref); }
-  [[nodiscard]] Ref<Element>& link_behind(Element* before) const noexcept {
+  [[nodiscard]] Ref<Element>& link_after(Element* before) const noexcept {
     return before == nullptr ? this->top().first : before->next;
   }
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "core/rng.h"
-#include "structure/memory/id_map.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/test_history.h"
+#include "structure/base/id_map.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {

@@ -29,7 +29,7 @@
 #include <type_traits>
 
 #include "core/assert.h"
-#include "index/record/publish_batch.h"
+#include "index/common/publish_batch.h"
 #include "pm/persist.h"
 #include "pool/pmdk_heap.h"
 #include "pool/pmdk_transaction.h"

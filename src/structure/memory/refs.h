@@ -75,7 +75,7 @@ template <class T>
   return {begin, count * sizeof(T)};
 }
 
-/// Thrown by a change that finds no room, caught by the operation that began it, which comes to
+/// Thrown by a change that finds no room, caught by the operation that began it, which returns
 /// Outcome::out_of_space.
 struct NoRoom {};
 

@@ -13,7 +13,7 @@
 
 #include <array>
 
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 

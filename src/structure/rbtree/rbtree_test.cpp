@@ -1,6 +1,6 @@
 #include "structure/rbtree/rbtree.h"
 
-#include "structure/memory/test_history.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {

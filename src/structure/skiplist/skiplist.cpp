@@ -6,7 +6,7 @@
 
 #include "pm/hints.h"
 #include "pm/persist.h"
-#include "structure/memory/modes.h"
+#include "structure/base/modes.h"
 
 namespace perdure::structure {
 

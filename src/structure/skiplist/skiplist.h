@@ -17,7 +17,7 @@
 #include <array>
 
 #include "core/rng.h"
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 

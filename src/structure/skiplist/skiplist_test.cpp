@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "index/record/index_root.h"
-#include "structure/memory/test_history.h"
+#include "index/common/index_root.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {

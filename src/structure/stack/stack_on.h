@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 #include "structure/stack/stack.h"
 
 namespace perdure::structure {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "structure/memory/test_history.h"
+#include "structure/base/test_history.h"
 #include "structure/stack/stack_on.h"
 
 namespace perdure::structure {

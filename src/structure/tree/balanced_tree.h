@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 

@@ -84,7 +84,7 @@ void BalancedTree<Memory, Kind>::shrink_root(Change& change) {
   change.drop(root, bytes_of(is_leaf));
 }
 
-/// Moves one entry to child `at` of the parent from the child before or behind it; false: neither
+/// Moves one entry to child `at` of the parent from the child before or after it; false: neither
 /// can spare one.
 template <class Memory, class Kind>
 bool BalancedTree<Memory, Kind>::borrow(Change& change, Node& parent, unsigned at) {

@@ -26,8 +26,8 @@
 #include <string_view>
 
 #include "core/result.h"
+#include "index/common/key_prefix.h"
 #include "index/index.h"
-#include "index/record/key_prefix.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"

@@ -33,17 +33,17 @@
 #include <string>
 #include <vector>
 
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 #include "index/registry.h"
-#include "structure/memory/lock.h"
+#include "index/writable_index.h"
+#include "structure/base/lock.h"
+#include "structure/base/slot.h"
+#include "structure/base/walk.h"
 #include "structure/memory/persistent_memory.h"
-#include "structure/memory/slot.h"
 #include "structure/memory/volatile_memory.h"
-#include "structure/memory/walk.h"
 
 namespace perdure::structure {
 
-enum class Put : std::uint8_t { insert, upsert, update };
 enum class Effect : std::uint8_t { added, replaced, removed, exists, not_found };
 
 struct Anchor {
@@ -60,7 +60,7 @@ class Structure : public SlotIndex {
 };
 
 template <class Self, class Memory>
-class StructureIndex : public Structure {
+class StructureIndex : public WritableIndex<StructureIndex<Self, Memory>, SlotKeys, Structure> {
  public:
   using Change = typename Memory::Change;
   using Creation = typename Memory::Creation;
@@ -72,14 +72,9 @@ class StructureIndex : public Structure {
   Result<void> create(const IndexPlace& place) override;
   Result<void> recover(const IndexPlace& place) override;
 
-  Outcome insert(std::uint64_t key, std::string_view value) override {
-    return write(key, value, Put::insert);
-  }
-  Outcome upsert(std::uint64_t key, std::string_view value) override {
-    return write(key, value, Put::upsert);
-  }
-  Outcome update(std::uint64_t key, std::string_view value) override {
-    return write(key, value, Put::update);
+  Outcome put(std::uint64_t key, std::string_view value, Put how) {
+    if (value.size() > max_slot_value_bytes) return Outcome::invalid;
+    return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
   }
   Outcome remove(std::uint64_t key) override {
     return attempt(key, [&](Change& change) { return self().take(change, key); });
@@ -143,10 +138,6 @@ class StructureIndex : public Structure {
   /// Which group it is costs a hash: only where there are groups.
   [[nodiscard]] std::uint64_t locked_group(std::uint64_t key) const noexcept {
     return lock_.admits_writers_together() ? self().lock_group(key) : 0;
-  }
-  Outcome write(std::uint64_t key, std::string_view value, Put how) {
-    if (value.size() > max_slot_value_bytes) return Outcome::invalid;
-    return attempt(key, [&](Change& change) { return self().put(change, key, value, how); });
   }
   // These two in the frame of the operation, or what `work` holds by reference goes through memory.
   template <class Work>

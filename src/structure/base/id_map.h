@@ -1,7 +1,8 @@
 // IdMap: keys to places, in DRAM: a hash table of cache lines, each with as many entries as it
 // holds, at most two thirds full. Keys taken out leave no mark.
 //
-// M1  all lines from a key's home up to the one before its own are full. So a search ends in a line
+// M1  all lines from the line that a key hashes to up to the one before its own are full. So a
+// search ends in a line
 //     with room; the first line mostly, where the entries are compared without a branch on any, so
 //     that a core goes on to other operations while it waits for the line.
 #pragma once

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "index/record/test_toggle.h"
-#include "structure/memory/structure_index.h"
-#include "structure/memory/test_history.h"
+#include "index/common/test_toggle.h"
+#include "structure/base/structure_index.h"
+#include "structure/base/test_history.h"
 
 namespace perdure::structure {
 namespace {
@@ -26,7 +26,7 @@ struct Number {
   operator std::string_view() const { return text; }
 };
 
-Result<std::unique_ptr<SlotIndex>> create_with(LockKind lock, const IndexInfo& info, Pool* pool) {
+MadeIndex<SlotKeys> create_with(LockKind lock, const IndexInfo& info, Pool* pool) {
   IndexPlace place;
   place.pool = pool;
   place.options = *IndexRegistry::options(info, {});

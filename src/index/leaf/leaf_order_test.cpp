@@ -1,4 +1,4 @@
-#include "index/record/leaf_order.h"
+#include "index/leaf/leaf_order.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "index/record/test_dram_pool.h"
+#include "index/common/test_dram_pool.h"
 
 namespace perdure {
 namespace {

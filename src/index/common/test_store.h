@@ -147,6 +147,27 @@ using BytesModel = std::map<std::string, std::string>;
 template <class Keys>
 using Model = std::conditional_t<Keys::kind == KeyKind::integer, IntegerModel, BytesModel>;
 
+/// A store beside the model of what it holds; `key_of(n)` is the n-th key, or value.
+template <class Keys, template <class> class Store, auto key_of>
+struct ModelledStore {
+  Store<Keys> store;
+  Model<Keys> model;
+
+  explicit ModelledStore(std::vector<std::string> options) : store(std::move(options)) {}
+  void insert(std::uint64_t number) { insert(number, number); }
+  void insert(std::uint64_t number, std::uint64_t value) {
+    EXPECT_EQ(store.index().insert(key_of(number), key_of(value)), Outcome::ok);
+    model[key_of(number)] = key_of(value);
+  }
+  void remove(std::uint64_t number) {
+    EXPECT_EQ(store.index().remove(key_of(number)), Outcome::ok);
+    model.erase(key_of(number));
+  }
+  [[nodiscard]] std::uint64_t offset(const void* address) {
+    return store.pool().offset_of(address);
+  }
+};
+
 /// The index holds exactly the model, by size, scan and lookup, and its invariants hold.
 template <class Keys>
 void expect_equal(OrderedIndex<Keys>& index, const Model<Keys>& model) {

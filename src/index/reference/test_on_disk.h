@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/rng.h"
-#include "index/reference/reference_checks.h"
+#include "index/reference/test_reference.h"
 
 namespace perdure {
 

@@ -10,10 +10,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "index/registry.h"
 #include "pool/heap.h"
-#include "structure/memory/walk.h"
+#include "structure/base/walk.h"
 
 namespace perdure::structure {
+
+/// How many buckets a hash table gets: what the options say, or, for the study's load factor of
+/// 0.75, what follows from the number of records.
+[[nodiscard]] inline std::uint64_t buckets_of(const IndexOptions& options) {
+  const std::uint64_t given = options.get("buckets");
+  return given != 0 ? given : options.get("records") * 4 / 3 + 1;
+}
 
 template <class Memory, class T>
 class Table {

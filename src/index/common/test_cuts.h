@@ -19,7 +19,7 @@
 
 #include "core/assert.h"
 #include "core/rng.h"
-#include "index/record/test_store.h"
+#include "index/common/test_store.h"
 
 namespace perdure::index_test {
 
@@ -32,11 +32,11 @@ struct Word {
 };
 using Words = std::vector<Word>;
 
-/// The pool's content before an operation, and the words that it has changed since.
+/// Cuts after an operation: takes the pool's content before it, and what words it has changed.
 template <class Keys>
-class Recording {
+class PowerCuts {
  public:
-  explicit Recording(Store<Keys>& store) : store_(store), before_(content()) {}
+  explicit PowerCuts(Store<Keys>& store) : store_(store), before_(content()) {}
 
   [[nodiscard]] Words changed() const {
     const std::vector<std::uint64_t> after = content();
@@ -93,7 +93,7 @@ inline Words operator+(Words a, const Words& b) {
 /// Cuts after `base` and a part of `loose`: nothing, each word alone, all but one, all, random
 /// parts. Whatever the part, the content is `model`; and the index goes on working.
 template <class Keys>
-void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Words& base,
+void expect_after_cuts(Store<Keys>& store, PowerCuts<Keys>& cuts, const Words& base,
                        const Words& loose, const Model<Keys>& model) {
   Rng rng(loose.size());
   std::vector<std::vector<bool>> parts;
@@ -115,7 +115,7 @@ void expect_after_cuts(Store<Keys>& store, Recording<Keys>& recording, const Wor
     Words words = base;
     for (std::size_t i = 0; i < part.size(); ++i)
       if (part[i]) words.push_back(loose[i]);
-    ASSERT_TRUE(succeeds(recording.cut(words)));
+    ASSERT_TRUE(succeeds(cuts.cut(words)));
     ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
   }
   // Only the last of them goes on: every other starts from the content before.
@@ -140,27 +140,27 @@ void expect_bulk_load_is_one_word(Store<Keys>& store, const std::vector<Key>& ke
     records.push_back({key, key});
     model.emplace(key, key);
   }
-  Recording<Keys> recording(store);
+  PowerCuts<Keys> cuts(store);
   ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
-  Words loose = recording.changed();
+  Words loose = cuts.changed();
   const Words commit = extract(loose, link);
   ASSERT_EQ(commit.size(), 1U);
-  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(store, recording, {}, loose, {}));
-  expect_after_cuts<Keys>(store, recording, loose + commit, {}, model);
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts<Keys>(store, cuts, {}, loose, {}));
+  expect_after_cuts<Keys>(store, cuts, loose + commit, {}, model);
 }
 
 /// Each damage alone makes recovery refuse the pool, or, where the index serves before its recovery
 /// has ended, the index once it has; without any it finds `model`.
 template <class Keys>
-void expect_corrupt(Store<Keys>& store, Recording<Keys>& recording, const Words& damages,
+void expect_corrupt(Store<Keys>& store, PowerCuts<Keys>& cuts, const Words& damages,
                     const Model<Keys>& model) {
   for (const Word& damage : damages) {
-    Result<void> result = recording.cut({&damage, 1});
+    Result<void> result = cuts.cut({&damage, 1});
     if (result.ok() && store.pool().is_recovering()) result = store.index().check_invariants();
     ASSERT_FALSE(result.ok()) << damage.offset << " := " << damage.value;
     EXPECT_EQ(result.error().code, ErrorCode::corrupt);
   }
-  ASSERT_TRUE(succeeds(recording.cut({})));
+  ASSERT_TRUE(succeeds(cuts.cut({})));
   expect_equal(store.index(), model);
 }
 

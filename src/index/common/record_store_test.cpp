@@ -1,4 +1,4 @@
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "index/record/index_root.h"
-#include "index/record/test_dram_pool.h"
+#include "index/common/index_root.h"
+#include "index/common/test_dram_pool.h"
 
 namespace perdure {
 namespace {

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/inner_tree/sorted_leaf.h"
+#include "index/leaf/sorted_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure {

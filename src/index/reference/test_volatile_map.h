@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "index/reference/reference_checks.h"
+#include "index/reference/test_reference.h"
 
 namespace perdure {
 

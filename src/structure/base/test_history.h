@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "index/record/test_store.h"
+#include "index/common/test_store.h"
 
 namespace perdure::structure {
 

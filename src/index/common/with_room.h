@@ -17,7 +17,7 @@ namespace perdure {
 /// Attempts of an operation whose room is taken by others again and again.
 inline constexpr unsigned most_attempts_with_room = 64;
 
-/// Calls `attempt()`, which pins and lets go within, until it comes to something else than
+/// Calls `attempt()`, which pins and lets go within, until its outcome is another than
 /// `out_of_space`. `prepare()` is called first after a refusal: what the index itself has that
 /// others can have. Cost where there is room: two loads.
 template <class Attempt, class Prepare>

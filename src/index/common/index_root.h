@@ -9,11 +9,14 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/result.h"
 #include "index/index.h"
 #include "index/media_layout.h"
+#include "index/registry.h"
+#include "pm/pm.h"
 #include "pool/pool.h"
 
 namespace perdure {
@@ -31,6 +34,11 @@ static_assert(sizeof(IndexRoot) == 64);
 /// What its `checksum` must be.
 [[nodiscard]] std::uint64_t checksum_of(const IndexRoot& root) noexcept;
 
+[[nodiscard]] inline Error no_room_for(const char* what, const Pool& pool) {
+  return {ErrorCode::out_of_space, std::string("no room for ") + what, pool.path(),
+          "create a larger pool"};
+}
+
 /// What an index expects of its root.
 struct IndexRootKind {
   std::string_view index;  ///< at most 15 bytes
@@ -44,6 +52,31 @@ struct IndexRootKind {
                                              const IndexRootKind& kind,
                                              std::array<std::uint64_t, 3> option,
                                              std::uint64_t head);
+
+/// The block that an index's root leads to.
+struct FirstBlock {
+  const char* name;  ///< for the error
+  std::size_t bytes;
+};
+
+/// Creates an empty index: `first`, which `fill(offset)` writes and flushes, and a root that leads
+/// to it. Returns its offset. Errors: exists, out_of_space, usage; nothing is left then.
+template <class Fill>
+[[nodiscard]] Result<std::uint64_t> create_rooted(const IndexPlace& place,
+                                                  const IndexRootKind& kind,
+                                                  std::array<std::uint64_t, 3> option,
+                                                  FirstBlock first, Fill&& fill) {
+  Pool& pool = *place.pool;
+  Reservation block = pool.heap().reserve(first.bytes);
+  if (!block) return no_room_for(first.name, pool);
+  fill(block.offset);
+  pm::fence();
+  pool.heap().publish({&block, 1});
+  Result<void> rooted = create_index_root(pool, place.root_name, kind, option, block.offset);
+  if (rooted) return block.offset;
+  pool.heap().free(block.offset, first.bytes);
+  return rooted.error();
+}
 
 /// The root block, for counterexamples.
 [[nodiscard]] MediaStruct media_of_root();

@@ -3,7 +3,7 @@
 // Sorting 45 records costs a comparison sort some 240 comparisons, half of them mispredicted. Here
 // each key is cut to the 25 bits in which this leaf's keys differ most, and its rank is the number
 // of smaller ones, counted many at a time. Keys that tie in those bits are noticed and sorted
-// again. Of a few records none of this is worth its beginning.
+// again. A few records are sorted by insertion instead.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/simd.h"
 
 namespace perdure {

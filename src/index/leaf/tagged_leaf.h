@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 #include "pm/pm.h"
 
 namespace perdure::tagged {
@@ -22,7 +22,7 @@ inline constexpr unsigned min_entries = 4;
 inline constexpr unsigned records_per_line = pm::cache_line_bytes / sizeof(LeafRecord);
 inline constexpr unsigned no_slot = max_entries;
 
-/// The records behind a leaf's header. A leaf has the members `tag` and `commit` besides.
+/// The records after a leaf's header. A leaf has the members `tag` and `commit` besides.
 template <class Leaf>
 struct Records {
   [[nodiscard]] LeafRecord& record(unsigned slot) noexcept {
@@ -55,9 +55,9 @@ template <class Leaf>
   return entries == 64 ? ~std::uint64_t{0} : bit(entries) - 1;
 }
 
-/// Where a key's record would rather be: the first slot of one line, chosen by hash. With the line
-/// known before the leaf is read, its miss overlaps those of the tags and the header; a leaf two
-/// thirds full has room in that line three times out of four.
+/// Where a key's record is put if there is room: the first slot of one line, chosen by hash. With
+/// the line known before the leaf is read, its miss overlaps those of the tags and the header; a
+/// leaf two thirds full has room in that line three times out of four.
 [[nodiscard]] inline unsigned preferred_slot(std::uint64_t hash, unsigned entries) noexcept {
   const unsigned lines = (entries + records_per_line - 1) / records_per_line;
   return static_cast<unsigned>((hash >> 40) * lines >> 24) * records_per_line;
@@ -70,7 +70,7 @@ template <class Leaf>
   return static_cast<unsigned>(std::countr_zero(from != 0 ? from : free));
 }
 
-/// Asks for the three lines that a search for a key with this hash most likely reads.
+/// Prefetches the three lines that a search for a key with this hash most likely reads.
 template <class Leaf>
 void prefetch(const Leaf& leaf, std::uint64_t hash, unsigned entries) noexcept {
   pm::prefetch(&leaf.commit);
@@ -83,7 +83,7 @@ void prefetch_for_write(const Leaf& leaf, std::uint64_t hash, unsigned entries) 
   pm::prefetch_for_write(&leaf);
   pm::prefetch_for_write(&leaf.record(preferred_slot(hash, entries)));
 }
-/// Asks for header and records, which is what a scan reads: the header first.
+/// Prefetches header and records, which is what a scan reads: the header first.
 template <class Leaf>
 void prefetch_records(const Leaf& leaf, unsigned entries) noexcept {
   pm::prefetch(&leaf.commit);

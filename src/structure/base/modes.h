@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "index/registry.h"
-#include "structure/memory/structure_index.h"
+#include "structure/base/structure_index.h"
 
 namespace perdure::structure {
 
@@ -19,7 +19,7 @@ struct Family {
   }
 };
 
-/// A persistent memory with the kind of refs that the options ask for.
+/// A persistent memory with the kind of refs that the options choose.
 template <class Family, template <class> class Memory>
 [[nodiscard]] std::unique_ptr<Structure> make_persistent(const IndexPlace& place) {
   return place.options.get("offsets") != 0 ? Family::template make<Memory<Offsets>>(place)
@@ -27,14 +27,14 @@ template <class Family, template <class> class Memory>
 }
 
 template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
-[[nodiscard]] Result<std::unique_ptr<SlotIndex>> create(const IndexPlace& place) {
+[[nodiscard]] MadeIndex<SlotKeys> create(const IndexPlace& place) {
   std::unique_ptr<Structure> structure = make(place);
   if (auto done = structure->create(place); !done) return done.error();
   return std::unique_ptr<SlotIndex>(std::move(structure));
 }
 
 template <std::unique_ptr<Structure> (*make)(const IndexPlace&)>
-[[nodiscard]] Result<std::unique_ptr<SlotIndex>> recover(const IndexPlace& place) {
+[[nodiscard]] MadeIndex<SlotKeys> recover(const IndexPlace& place) {
   std::unique_ptr<Structure> structure = make(place);
   if (auto done = structure->recover(place); !done) return done.error();
   return std::unique_ptr<SlotIndex>(std::move(structure));
@@ -75,7 +75,7 @@ template <class Family>
            .recover_slots = recover<trans>}};
 }
 
-/// What every structure can be asked for, then its own.
+/// The options of every structure, then its own.
 [[nodiscard]] inline std::vector<IndexOption> options(std::vector<IndexOption> own = {}) {
   own.insert(own.begin(), {.name = "offsets",
                            .description = "1: 8-byte offsets on media, 0: 16-byte object ids",

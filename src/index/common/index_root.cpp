@@ -1,4 +1,4 @@
-#include "index/record/index_root.h"
+#include "index/common/index_root.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -38,9 +38,7 @@ Result<void> create_index_root(Pool& pool, std::string_view root_name, const Ind
   root.head = head;
   root.checksum = checksum_of(root);
   Reservation block = pool.heap().reserve(sizeof root);
-  if (!block)
-    return Error{ErrorCode::out_of_space, "no room for the root of an index", pool.path(),
-                 "create a larger pool"};
+  if (!block) return no_room_for("the root of an index", pool);
   std::memcpy(pool.base() + block.offset, &root, sizeof root);
   pm::persist(pool.base() + block.offset, sizeof root);
   Result<void> added = pool.add_root(root_name, block);

@@ -23,7 +23,7 @@ class KeyPath<IntegerKeys> {
   [[nodiscard]] std::uint8_t operator[](unsigned i) const noexcept {
     return static_cast<std::uint8_t>(key_ >> (56 - 8 * i));
   }
-  /// Eight bytes from `begin` on, the first on top; zero behind the end.
+  /// Eight bytes from `begin` on, the first on top; zero after the end.
   [[nodiscard]] std::uint64_t word(unsigned begin) const noexcept {
     return begin < 8 ? key_ << 8 * begin : 0;
   }

@@ -1,4 +1,4 @@
-#include "index/record/record_store.h"
+#include "index/common/record_store.h"
 
 namespace perdure {
 namespace detail {

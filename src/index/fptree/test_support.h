@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/rng.h"
+#include "index/common/index_root.h"
 #include "index/fptree/fptree.h"
-#include "index/record/index_root.h"
 #include "index/registry.h"
 
 namespace perdure::fptree {
