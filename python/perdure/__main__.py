@@ -12,14 +12,14 @@ def main() -> None:
     if not sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") != "1" and sys.executable:
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    from perdure import child
+    from perdure.programs import child
 
     try:
         with child.signals_held():
-            from perdure import cli
+            from perdure.cli import main as command_line
     except KeyboardInterrupt:
         sys.exit(130)
-    cli.main()
+    command_line.main()
 
 
 if __name__ == "__main__":

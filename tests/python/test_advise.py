@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from perdure import advise as advising
-from perdure.record import Run, load
+from perdure.results.record import Run, load
+from perdure.study import advise as advising
 
 MIX = {"lookup": 0.9, "insert": 0.1}
 SIM, NATIVE = "sim:somewhere", "native"

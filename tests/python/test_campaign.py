@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 
 from conftest import Cli, alive, numbers_in, wait_for
-from perdure import campaign, native, outputs
-from perdure import study as studies
 from perdure.errors import PerdureError
+from perdure.programs import native, outputs
 from perdure.progress import Progress
+from perdure.study import campaign
+from perdure.study import reader as studies
 
 CELLS = 12 * 2
 

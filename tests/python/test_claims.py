@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import fake_native
-from perdure import claims, metrics
-from perdure.record import Run
+from perdure.results import metrics
+from perdure.results.record import Run
+from perdure.study import claims
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 
 import fake_native
 from conftest import Cli, alive, numbers_in, wait_for
-from perdure import record
 from perdure.errors import InputError
+from perdure.results import record
 
 # arguments, words in the one line on stderr
 MISTAKES = [

@@ -7,8 +7,8 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure import compare
-from perdure.record import Run
+from perdure.results import compare
+from perdure.results.record import Run
 
 
 @pytest.fixture

@@ -16,9 +16,11 @@ import pytest
 import fake_native
 import test_simulated_report
 from conftest import Cli
-from perdure import compare, metrics, plots, probe_plots, record, report, schemas, tables
-from perdure import study as study_module
+from perdure.cli import tables
 from perdure.errors import InputError
+from perdure.report import page, plots, probe_plots
+from perdure.results import compare, metrics, record, schemas
+from perdure.study import reader as study_module
 
 Document = dict[str, Any]
 REMOVED = object()
@@ -89,7 +91,7 @@ def simulated_cell() -> Document:
 def read_all(folder: Path) -> None:
     """What `report` and `compare` do with a folder of results."""
     runs = record.load(folder)
-    report.write(folder, runs, folder / "report.html")
+    page.write(folder, runs, folder / "report.html")
     for run in runs:
         for name in metrics.METRICS:
             metrics.value(name, [run])

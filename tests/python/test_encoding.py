@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from conftest import ROOT, Cli
-from perdure import child, outputs
+from perdure.programs import child, outputs
 
 OTHER_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 UTF8 = {"LC_ALL": "C.UTF-8"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import fidelity, reference
-from perdure.fidelity import Pair
+from perdure.memory import fidelity, reference
+from perdure.memory.fidelity import Pair
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 TABLE = """# title: Streaming stores

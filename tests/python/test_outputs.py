@@ -10,8 +10,8 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure import outputs
 from perdure.errors import InputError, PerdureError
+from perdure.programs import outputs
 
 
 def test_a_reader_finds_the_old_text_or_the_new_one(tmp_path: Path) -> None:

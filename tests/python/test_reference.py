@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import reference
 from perdure.errors import InputError
+from perdure.memory import reference
 
 HEAD = """# title: Mine
 # paper: me

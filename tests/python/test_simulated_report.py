@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import fake_native
-from perdure import claims, study
 from perdure.errors import InputError
-from perdure.record import Run
+from perdure.results.record import Run
+from perdure.study import claims
+from perdure.study import reader as studies
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PARTS = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
@@ -186,10 +187,10 @@ def test_a_bad_claim_names_its_line(
 ) -> None:
     file = tmp_path / "s.toml"
     file.write_text(STUDY)
-    assert len(study.load(file).published) == 1
+    assert len(studies.load(file).published) == 1
     file.write_text(STUDY.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
-        study.load(file)
+        studies.load(file)
     assert str(caught.value).startswith(f"{file}:{line}: ") and what in str(caught.value)
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 import fake_native
-from perdure import compare, profile
 from perdure.errors import InputError, PerdureError
-from perdure.record import Run
-from perdure.study import load
+from perdure.programs import profile
+from perdure.results import compare
+from perdure.results.record import Run
+from perdure.study.reader import load
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 STUDY = """name = "s"

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from conftest import STUDY
-from perdure import flags, native, simulator
-from perdure import study as studies
 from perdure.errors import InputError
-from perdure.study import Cell
-from perdure.study_names import Listing
+from perdure.programs import native
+from perdure.programs import target as targets
+from perdure.study import flags
+from perdure.study import reader as studies
+from perdure.study.presence import Listing
+from perdure.study.reader import Cell
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -216,7 +218,7 @@ def listing(*names: str, options: dict[str, str] | None = None) -> Listing:
 
 @pytest.fixture(autouse=True)
 def any_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator, "describe", lambda platform: {"name": platform})
+    monkeypatch.setattr(targets, "describe", lambda platform: {"name": platform})
 
 
 def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from perdure import native, simulator
 from perdure.errors import InputError
-from perdure.flags import ABLATIONS
-from perdure.study import Choices, load
+from perdure.programs import native
+from perdure.programs import target as targets
+from perdure.study.flags import ABLATIONS
+from perdure.study.reader import Choices, load
 
 LISTED: dict[str, dict[str, Any]] = {
     "fptree": {"name": "fptree", "index_class": "persistent",
@@ -62,7 +63,7 @@ def test_a_typo_is_found_with_its_line(
     def describe(_platform: str) -> dict[str, str]:
         raise InputError("no such server")
 
-    monkeypatch.setattr(simulator, "describe", describe)
+    monkeypatch.setattr(targets, "describe", describe)
     monkeypatch.setattr(native, "is_built", lambda _kind: False)  # the workloads of the catalogue
     text = write(tmp_path, old, new)
     if 'workload = "' in new:
