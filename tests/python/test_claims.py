@@ -9,7 +9,8 @@ import pytest
 import fake_native
 from perdure.results import metrics
 from perdure.results.record import Run
-from perdure.study import claims
+from perdure.study import claims, entry
+from perdure.study.claims import Claim
 
 Json = dict[str, Any]
 
@@ -26,7 +27,7 @@ def cell(index: str, threads: int = 1, rate: float = 1e6, **more: Any) -> Run:
 def judged(runs: list[Run], **claim: Any) -> claims.Finding:
     whole = {"what": "w", "source": "s", **claim}
     assert claims.check(whole) is None
-    (found,) = claims.judge([whole], runs)
+    (found,) = claims.judge([entry.read(Claim, whole)], runs)
     return found
 
 
@@ -118,7 +119,7 @@ def test_a_ratio_near_the_threshold_agrees_with_no_side_of_it(
 ) -> None:
     runs = [cell("fptree", rate=1e6), cell("lbtree", rate=ours * 1e6)]
     assert judged(runs, **SIDES, **claim).verdict == verdict
-    document = claims.judge_ratio({"what": "w", "source": "s", **SIDES, **claim}, ours, "")
+    document = claims.judge_ratio(Claim(what="w", source="s", **SIDES, **claim), ours, "")
     assert document.verdict == verdict, "ratios of probes are judged by the same rule"
 
 

@@ -45,7 +45,7 @@ def test_error_is_relative_to_the_measured_value(tmp_path: Path) -> None:
 def test_figures_are_median_and_ninetieth_percentile(tmp_path: Path) -> None:
     found = pairs(tmp_path, [(t, 10.0, 10.0 + t) for t in range(1, 12)])  # errors 0.1 ... 1.1
     experiment = fidelity.Experiment(reference.load(tmp_path / "mine.csv"), found)
-    document = fidelity._figures(found, [experiment])
+    document = fidelity.figures(found, [experiment])
     assert document["points"] == 11
     assert document["median_error"] == pytest.approx(0.6)
     assert document["p90_error"] == pytest.approx(1.0)

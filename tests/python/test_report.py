@@ -10,7 +10,7 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure.report import page, simulated_section
+from perdure.report import measured_section, page, quality, simulated_section
 from perdure.results import compare
 from perdure.results import query as reading
 from perdure.results.record import Run
@@ -152,13 +152,13 @@ def test_whoever_compare_does_not_call_slower_is_as_bold_as_the_fastest() -> Non
         slower = judged.verdict is Verdict.SLOWER
         assert slower != CELLS[run.labels["index"]][1], run.labels["index"]
     data = reading.read(runs)
-    lines = page._overview(data, "integer", quick=False)["lines"]
+    lines = measured_section.overview(data, "integer", quick=False)["lines"]
     bold = {line["name"]: line["cells"]["lookup"]["best"] for line in lines}
     assert bold == {index: first for index, (_, first) in CELLS.items()}
-    (leader,) = page._leaders(data, "integer")
+    (leader,) = measured_section.leaders(data, "integer")
     assert [cell.index for cell in leader["first"]] == ["lbtree", "dptree", "fptree"]
     assert leader["against"][0]["verdict"] == "faster"
-    lines = page._overview(data, "integer", quick=True)["lines"]
+    lines = measured_section.overview(data, "integer", quick=True)["lines"]
     assert not any(line["cells"]["lookup"]["best"] for line in lines)
 
 
@@ -166,16 +166,16 @@ def test_simulated_cells_share_a_place_within_the_threshold_alone() -> None:
     rates = {"lbtree": 100e3, "fptree": 97e3, "utree": 94e3}
     runs = [run_of(index, [rate], "sim:x") for index, rate in rates.items()]
     cells = reading.read(runs).cells
-    first = simulated_section._fastest(cells, quick=False)
+    first = simulated_section.fastest(cells, quick=False)
     assert {cell.index for cell in cells if cell.number in first} == {"lbtree", "fptree"}
-    assert simulated_section._fastest(cells, quick=True) == set()
+    assert simulated_section.fastest(cells, quick=True) == set()
 
 
 def test_three_samples_are_never_called_a_95_percent_interval(text: str) -> None:
     # The study has two processes of three repetitions: six samples.
     assert "interval (95 %)" in text
     rows = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
-    content = page._page(Path("one.json"), rows)
+    content = page.content(Path("one.json"), rows)
     assert content["intervals"] == "range of 3" and content["ratio_intervals"] == "range of 3"
     (name, figures), *_ = content["sections"]
     assert "(range of 3)" in figures[0].caption, name
@@ -191,7 +191,7 @@ def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
             "interference": used, "pmdk_variables": {"PMEM_NO_CLWB": "1"},
         }  # fmt: skip
     data = reading.read(runs)
-    (entry,) = page._environments(data)
+    (entry,) = quality.environments(data)
     assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]
-    assert "1.00 cores" in page._interference(data) and "0.25" in page._interference(data)
-    assert page._interference(reading.read([run_of("lbtree", [1e6])])) == ""
+    assert "1.00 cores" in quality.interference(data) and "0.25" in quality.interference(data)
+    assert quality.interference(reading.read([run_of("lbtree", [1e6])])) == ""

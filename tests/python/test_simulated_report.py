@@ -14,8 +14,9 @@ import pytest
 import fake_native
 from perdure.errors import InputError
 from perdure.results.record import Run
-from perdure.study import claims
+from perdure.study import claims, entry
 from perdure.study import reader as studies
+from perdure.study.claims import Claim
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PARTS = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
@@ -144,14 +145,14 @@ def test_a_claim_is_a_ratio_of_two_cells(
     kept = [run("lbtree", 28, rates[0]), run("fptree", 28, rates[1]), run("fptree", 1, 77.0)]
     runs = [Run(k["labels"], k["record"]) for k in kept]
     base = {k: v for k, v in CLAIM.items() if k != "value"}
-    (found,) = claims.judge([base | claim], runs)
+    (found,) = claims.judge([entry.read(Claim, base | claim)], runs)
     assert found.ours == pytest.approx(predicted)
     assert found.verdict == verdict
 
 
 def test_a_claim_without_its_cell_is_said_to_be_not_measured() -> None:
     kept = run("fptree", 28, 5.0)
-    (found,) = claims.judge([CLAIM], [Run(kept["labels"], kept["record"])])
+    (found,) = claims.judge([entry.read(Claim, CLAIM)], [Run(kept["labels"], kept["record"])])
     assert (found.ours, found.verdict, found.missing) == (None, "not measured", ("lbtree",))
 
 

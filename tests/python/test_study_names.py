@@ -13,7 +13,8 @@ from perdure.errors import InputError
 from perdure.programs import native
 from perdure.programs import target as targets
 from perdure.study.flags import ABLATIONS
-from perdure.study.reader import Choices, load
+from perdure.study.model import Choices
+from perdure.study.reader import load
 
 LISTED: dict[str, dict[str, Any]] = {
     "fptree": {"name": "fptree", "index_class": "persistent",

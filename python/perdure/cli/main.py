@@ -28,6 +28,7 @@ from perdure.results.stats import Verdict
 from perdure.study import claims, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
+from perdure.study.model import Choices
 from perdure.tree import ROOT
 
 EPILOG = (
@@ -201,7 +202,7 @@ def study_run(
     quiet: Quiet = False,
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
-    choices = studies.Choices(quick, scale, target or None, _pairs(keys, "--keys"))
+    choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
     study = studies.load(file, choices, indexes=native.indexes)
     campaign = Campaign(study, results or Path("results") / study.name)
     progress = Progress(_stderr(), quiet=quiet)
@@ -314,7 +315,7 @@ def demo(
     else:
         progress.say("perdure-sim is not built: the simulated server is left out")
     campaigns = [
-        Campaign(studies.load(_demo_file(name), studies.Choices(quick)), place)
+        Campaign(studies.load(_demo_file(name), Choices(quick)), place)
         for name, place in plan.items()
     ]
     if dry_run:

@@ -227,7 +227,7 @@ def _document(experiments: Sequence[Experiment]) -> Json:
         "noise": NOISE,
         "experiments": [_experiment(e) for e in experiments],
         "summary": {
-            **_figures([p for e in experiments for p in e.compared], experiments),
+            **figures([p for e in experiments for p in e.compared], experiments),
             "skipped": sum(len(e.pairs) - len(e.compared) for e in experiments),
             "sets": [_group(n, [e for e in experiments if e.table.set_name == n]) for n in sets],
             "roles": [_group(n, [e for e in experiments if e.table.role == n]) for n in roles],
@@ -248,7 +248,7 @@ def _experiment(experiment: Experiment) -> Json:
         "paper": table.description["paper"],
         "figure": table.description.get("figure", ""),
         "measured": table.description.get("measured", ""),
-        **_figures(experiment.compared, [experiment]),
+        **figures(experiment.compared, [experiment]),
         **_goal([experiment]),
         "peaks": [vars(peak) for peak in found],
         "skipped": [{"point": p.point.text(), "reason": p.why_not} for p in skipped],
@@ -256,7 +256,7 @@ def _experiment(experiment: Experiment) -> Json:
     }
 
 
-def _figures(pairs: Sequence[Pair], experiments: Sequence[Experiment]) -> Json:
+def figures(pairs: Sequence[Pair], experiments: Sequence[Experiment]) -> Json:
     errors = [pair.error for pair in pairs]
     absolute = [abs((p.simulated or 0) - p.measured) for p in pairs if p.point.metric in RATIOS]
     counted = [trends(e.compared) for e in experiments]
@@ -277,19 +277,19 @@ def _figures(pairs: Sequence[Pair], experiments: Sequence[Experiment]) -> Json:
 def _group(name: str, members: list[Experiment]) -> Json:
     pairs = [pair for e in members for pair in e.compared]
     return {"name": name, "experiments": [e.table.name for e in members],
-            **_figures(pairs, members), **_goal(members)}  # fmt: skip
+            **figures(pairs, members), **_goal(members)}  # fmt: skip
 
 
 def _goal(members: Sequence[Experiment]) -> Json:
     """The goals that all members share, and whether their figures reach them."""
     pairs = [pair for e in members for pair in e.compared]
-    figures = {
+    found = {
         "median": statistics.median([p.error for p in pairs]) if pairs else None,
         "p90": float(np.percentile([p.error for p in pairs], 90)) if pairs else None,
         "absolute": max((abs((p.simulated or 0) - p.measured) for p in pairs), default=None),
     }
     goals, reached = {}, None
-    for kind, figure in figures.items():
+    for kind, figure in found.items():
         wanted = {e.table.goal(kind) for e in members}
         goal = wanted.pop() if len(wanted) == 1 else None
         if goal is None:

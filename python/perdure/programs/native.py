@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from perdure.errors import InputError, PerdureError
 from perdure.programs import child
 from perdure.tree import ROOT
 
+Entry = dict[str, Any]  # of an index, as `perdure list indexes --json` has it
 BUILD_TREE_PLACES = ("build/release", "build/release/bin", "build/release/src/cli")
 
 
@@ -84,14 +86,14 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @cache
-def indexes(kind: str = "native") -> dict[str, dict[str, Any]]:
+def indexes(kind: str = "native") -> dict[str, Entry]:
     """The registered indexes by name, as `perdure list indexes --json` tells them."""
     entries = query("list", "indexes", kind=kind)
     entries = entries.get("indexes", entries) if isinstance(entries, dict) else entries
     return {entry["name"]: entry for entry in entries}
 
 
-def entry_of(listing: dict[str, dict[str, Any]], flags: dict[str, Any]) -> dict[str, Any] | None:
+def entry_of(listing: dict[str, Entry], flags: Mapping[str, object]) -> Entry | None:
     """What a listing says of the index that the flags name; of a structure without a mode, the
     entry of its default one, the last."""
     name = ":".join(str(flags[part]) for part in ("index", "mode") if part in flags)

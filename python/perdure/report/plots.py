@@ -15,12 +15,12 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from perdure.report.figure import Rows
+
 INK, FAINT = "#010203", "#040506"
 # Strong hues for the indexes in a pool, quiet ones for what they are compared with.
 PERSISTENT = ("#2f7de1", "#e8662d", "#12a150", "#c2339a", "#7d4fc9", "#b8860b")
 REFERENCE = ("#7d8aa8", "#c29a4b", "#4fa3ab", "#a77bc4", "#8fa84e", "#c07474")
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

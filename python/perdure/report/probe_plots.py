@@ -11,10 +11,9 @@ from typing import Any
 
 import altair as alt
 
+from perdure.report.figure import Rows
 from perdure.report.plots import FAINT, INK, PERSISTENT, REFERENCE, svg
-
-Json = dict[str, Any]
-Rows = list[dict[str, Any]]
+from perdure.results.record import Json
 
 SHADES = ("#8db4f0", "#2f7de1", "#12a150", "#c29a4b", "#e8662d", "#c2339a", "#7d4fc9", "#555b66")
 AXIS_TITLES = {

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from perdure.format import rate
 from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
 from perdure.report import plots, probe_plots, study_section
+from perdure.report.figure import Figure, Rows, drawn
 from perdure.results import query, record, schemas, stats
 from perdure.results.query import Cell
-from perdure.results.record import Run
+from perdure.results.record import Json, Run
 
-Json = dict[str, Any]
-Rows = list[dict[str, Any]]
 FOLDER = "simulated"  # below a results folder: the results of a simulated study of its own
-# (identifier, title, caption, svg, rows): report.Figure of it.
-Draw = Callable[[str, str, str, str, Rows], Any]
 
 # Time split of a run record, in reading order, with what the parts mean.
 PARTS = {
@@ -47,7 +43,7 @@ HEAT_MAPS = (
 DRAWN = ("i2", "i3", "i6", "u-write-buffer", "u-chase")
 
 
-def section(source: Path, runs: Sequence[Run], draw: Draw, *, quick: bool) -> Json | None:
+def section(source: Path, runs: Sequence[Run], *, quick: bool) -> Json | None:
     """The context of the section for `source`, a results folder; None when nothing is simulated.
 
     `runs` are the simulated runs of the folder itself. A folder may also hold `simulated/`, the
@@ -55,8 +51,8 @@ def section(source: Path, runs: Sequence[Run], draw: Draw, *, quick: bool) -> Js
     """
     folder = source if source.is_dir() else source.parent
     own_figures = bool(record.read_manifest(folder, quick=quick).get("figures"))
-    servers = [s for s in (_server(g, draw, own_figures) for g in _by_target(runs)) if s]
-    fidelity = _read(folder, "fidelity", quick, lambda document: _fidelity(document, draw))
+    servers = [s for s in (_server(g, own_figures) for g in _by_target(runs)) if s]
+    fidelity = _read(folder, "fidelity", quick, _fidelity)
     classes = _read(folder, "classes", quick, _classes)
     if not servers and fidelity is None and classes is None:
         return None
@@ -75,7 +71,7 @@ def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
+def _server(runs: list[Run], own_figures: bool) -> Json | None:
     """One target's figures, counters and cells; a study's own figures stand in place of ours."""
     data = query.read(runs)
     cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
@@ -86,10 +82,10 @@ def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
     identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
     platform = runs[0].record.get("platform") or {}
     details = {c.number: _simulation(c, runs) for c in cells}
-    best = _fastest(cells, runs[0].quick)
-    figures = [] if own_figures else [_scaling(cells, identifier, draw)]
+    best = fastest(cells, runs[0].quick)
+    figures = [] if own_figures else [_scaling(cells, identifier)]
     if any(details.values()) and not own_figures:
-        figures += _why(cells, details, identifier, draw)
+        figures += _why(cells, details, identifier)
     return {
         "target": target,
         "title": platform.get("title", name),
@@ -107,7 +103,7 @@ def _server(runs: list[Run], draw: Draw, own_figures: bool) -> Json | None:
     }  # fmt: skip
 
 
-def _fastest(cells: list[Cell], quick: bool) -> set[int]:
+def fastest(cells: list[Cell], quick: bool) -> set[int]:
     """The numbers of the cells that share the first place of their workload and threads."""
     if quick:
         return set()
@@ -127,7 +123,7 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     return None
 
 
-def _scaling(cells: list[Cell], identifier: str, draw: Draw) -> Any:
+def _scaling(cells: list[Cell], identifier: str) -> Figure:
     rows = [
         {"index": c.index, "medium": c.medium, "name": c.name, "workload": c.workload,
          "threads": c.threads, "throughput": c.throughput.value, "low": c.throughput.low,
@@ -136,7 +132,7 @@ def _scaling(cells: list[Cell], identifier: str, draw: Draw) -> Any:
     ]  # fmt: skip
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
     workloads = list(dict.fromkeys(c.workload for c in cells))
-    return draw(
+    return drawn(
         f"simulated-scaling-{identifier}",
         "Scaling with threads",
         "Successful operations per simulated second. A simulation is exact: the same command gives "
@@ -146,9 +142,7 @@ def _scaling(cells: list[Cell], identifier: str, draw: Draw) -> Any:
     )
 
 
-def _why(
-    cells: list[Cell], details: dict[int, Json | None], identifier: str, draw: Draw
-) -> list[Any]:
+def _why(cells: list[Cell], details: dict[int, Json | None], identifier: str) -> list[Figure]:
     """Where an operation's time goes, at the fewest and at the most threads."""
     threads = sorted({c.threads for c in cells})
     rows: Rows = []
@@ -167,7 +161,7 @@ def _why(
     if not rows:
         return []
     return [
-        draw(
+        drawn(
             f"simulated-time-{identifier}",
             "Where the time goes",
             "Nanoseconds of a thread per operation, by what it was doing or waiting for. The parts "
@@ -199,12 +193,12 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _fidelity(document: Json, draw: Draw) -> Json:
+def _fidelity(document: Json) -> Json:
     by_name = {e["name"]: e for e in document["experiments"] if e["values"]}
     figures = []
     if by_name:
         figures.append(
-            draw(
+            drawn(
                 "fidelity-errors",
                 "Every point: simulated over measured",
                 "A tick per point, at 1 where both are equal. Colours say what was fitted: "
@@ -227,14 +221,14 @@ def _fidelity(document: Json, draw: Draw) -> Json:
                 f"access; left as published ({second['paper']}, {second['figure']}), right as "
                 "simulated."
             )
-            figures.append(draw(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
+            figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
     for name in DRAWN:
         if name in by_name:
             one = by_name[name]
             for label, svg in probe_plots.experiment(one):
                 caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
                 figures.append(
-                    draw(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
+                    drawn(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
                 )
     return {
         "experiments": [_line(e) for e in document["experiments"]],

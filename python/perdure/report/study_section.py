@@ -5,18 +5,16 @@ A figure is drawn once per target, and what was measured shares none with what w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from perdure.report import plots
+from perdure.report.figure import Figure as Drawing
+from perdure.report.figure import Rows, drawn
 from perdure.results import metrics, query, record, stats
-from perdure.results.record import Run
-from perdure.study import claims, memory_claims
+from perdure.results.record import Json, Run
+from perdure.study import claims, entry, memory_claims
+from perdure.study.model import Figure
 
-Json = dict[str, Any]
-Rows = list[dict[str, Any]]
-# (identifier, title, caption, svg, rows): report.Figure of it.
-Draw = Callable[[str, str, str, str, Rows], Any]
 CAPTIONS = {
     "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",
     "percentiles": "Latency by percentile. The steeper to the right, the worse the tail.",
@@ -24,7 +22,7 @@ CAPTIONS = {
 }
 
 
-def section(manifest: Json, runs: Sequence[Run], draw: Draw) -> Json | None:
+def section(manifest: Json, runs: Sequence[Run]) -> Json | None:
     """The context of the section, None for a study that has neither figures nor published ones.
 
     `manifest` is the results folder's; a study that was run for two targets into one folder has a
@@ -38,7 +36,7 @@ def section(manifest: Json, runs: Sequence[Run], draw: Draw) -> Json | None:
         "left_out": manifest.get("left_out", []),
         "command": command(manifest),
         "targets": [
-            _target(manifest, [r for r in runs if r.record["target"] == target], draw)
+            _target(manifest, [r for r in runs if r.record["target"] == target])
             for target in targets
         ],
     }
@@ -52,22 +50,22 @@ def command(manifest: Json) -> str:
     return f"./perdure study run {manifest['file']}{quick} --results results/again"
 
 
-def _target(manifest: Json, runs: list[Run], draw: Draw) -> Json:
-    figures = manifest.get("figures", [])
+def _target(manifest: Json, runs: list[Run]) -> Json:
+    figures = [entry.read(Figure, table) for table in manifest.get("figures", [])]
     target = runs[0].record["target"]
     judged = memory_claims.findings(manifest, runs)
-    names = [figure["name"] for figure in figures]
+    names = [figure.name for figure in figures]
     colours = _colours(runs)
     blocks = [
         {
-            "title": figure["title"],
-            "note": figure.get("note", ""),
-            "drawn": _drawn(figure, runs, colours, target, draw),
-            "findings": [f.document() for f in judged if f.claim.get("figure") == figure["name"]],
+            "title": figure.title,
+            "note": figure.note,
+            "drawn": _drawn(figure, runs, colours, target),
+            "findings": [f.document() for f in judged if f.claim.figure == figure.name],
         }
         for figure in figures
     ]
-    rest = [f.document() for f in judged if f.claim.get("figure") not in names]
+    rest = [f.document() for f in judged if f.claim.figure not in names]
     if rest:
         blocks.append({"title": "Beside publication", "note": "", "drawn": None, "findings": rest})
     return {
@@ -92,20 +90,17 @@ def _colours(runs: list[Run]) -> plots.Palette:
     return plots.palette(sorted(classes.items(), key=lambda i: query.CLASSES.index(i[1])))
 
 
-def _drawn(figure: Json, runs: list[Run], colours: plots.Palette, target: str, draw: Draw) -> Any:
-    if "cells" not in figure:  # of probes
+def _drawn(figure: Figure, runs: list[Run], colours: plots.Palette, target: str) -> Drawing | None:
+    if figure.cells is None:
         return None
-    wanted = claims.select(figure["cells"], runs, lambda run: run.labels)
+    wanted = claims.select(figure.cells, runs, lambda run: run.labels)
     cells = list(record.group(wanted).values())
-    kind = figure.get("drawing", "none")
-    if kind == "percentiles":
-        rows = _percentile_rows(cells)
-    else:
-        rows = _rows(figure.get("metric", metrics.THROUGHPUT), cells)
+    kind = figure.drawing
+    rows = _percentile_rows(cells) if kind == "percentiles" else _rows(figure.metric, cells)
     if not rows:
         return None
     panels = list(dict.fromkeys(row["workload"] for row in rows))
-    title = metrics.METRICS[figure.get("metric", metrics.THROUGHPUT)].title
+    title = metrics.METRICS[figure.metric].title
     if kind == "percentiles":
         there = {row["percentile"] for row in rows}
         labels = [label for label in query.PERCENTILES.values() if label in there]
@@ -117,9 +112,9 @@ def _drawn(figure: Json, runs: list[Run], colours: plots.Palette, target: str, d
     else:
         kind = "none"
         svg = plots.bars(rows, title, colours)
-    identifier = f"{figure['name']}-{'simulated' if target != 'native' else 'native'}"
+    identifier = f"{figure.name}-{'simulated' if target != 'native' else 'native'}"
     caption = f"{title[:1].upper()}{title[1:]}. " if kind == "none" else ""
-    return draw(identifier, figure["title"], caption + CAPTIONS[kind], svg, rows)
+    return drawn(identifier, figure.title, caption + CAPTIONS[kind], svg, rows)
 
 
 def _rows(metric: str, cells: list[list[Run]]) -> Rows:

@@ -19,8 +19,7 @@ from perdure.programs import native
 from perdure.results import metrics, stats
 from perdure.results.record import Json, Run, group, mix_text, samples_of
 from perdure.study.flags import check_flag
-from perdure.study.presence import Flags
-from perdure.study.reader import Cell, Labels, Study
+from perdure.study.model import Cell, Flags, Labels, Study
 
 INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`

@@ -33,9 +33,10 @@ from perdure.programs.processes import Children, Ended
 from perdure.progress import Progress
 from perdure.results import record, schemas
 from perdure.results.record import MANIFEST, QUICK_MANIFEST, SCHEMA
-from perdure.study import memory_claims, pools
+from perdure.study import entry, memory_claims, pools
 from perdure.study.flags import command_line
-from perdure.study.reader import Cell, Study
+from perdure.study.memory_claims import Measured
+from perdure.study.model import Cell, Study
 
 DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
 
@@ -219,7 +220,7 @@ class Campaign:
             print(json.dumps(document), flush=True)
             raise
 
-    def _measure_probes(self, outcome: Outcome, progress: Progress) -> list[dict[str, Any]]:
+    def _measure_probes(self, outcome: Outcome, progress: Progress) -> list[Measured]:
         study = self.study
         if not study.probes:
             return []
@@ -232,7 +233,7 @@ class Campaign:
             outcome.failures.append({"command": command, "reason": reason})
         return measured
 
-    def _write_manifest(self, measured_probes: list[dict[str, Any]]) -> None:
+    def _write_manifest(self, measured: list[Measured]) -> None:
         study = self.study
         ordered = sorted(
             self.tasks, key=lambda task: (study.cells.index(task.cell), task.repetition)
@@ -244,9 +245,9 @@ class Campaign:
             "description": study.description,
             "repetitions": study.repetitions,
             "cells": [task.key for task in ordered],
-            "published": study.published,
-            "figures": study.figures,
-            "probes": measured_probes,
+            "published": [entry.table(claim) for claim in study.published],
+            "figures": [entry.table(figure) for figure in study.figures],
+            "probes": [one.document() for one in measured],
             "left_out": study.left_out,
         }
         _write(self.results / (QUICK_MANIFEST if study.quick else MANIFEST), manifest)

@@ -24,18 +24,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from perdure.results import metrics, stats
 from perdure.results.record import Run, group
 from perdure.results.stats import Interval
+from perdure.study.entry import Json, Wanted
 from perdure.study.flags import Problem
 
-Json = dict[str, Any]
-KEYS = ("what", "note", "figure", "of", "over", "metric", "value", "within", "direction", "than",
-        "source", "differs")  # fmt: skip
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
 AGREES, IN_PART, NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
@@ -51,10 +49,57 @@ Cell = TypeVar("Cell")
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What others found; the head of this file says what each part means."""
+
+    what: str
+    source: str
+    of: Wanted = field(default_factory=dict)
+    over: Wanted = field(default_factory=dict)  # empty: `of` itself is compared with `value`
+    metric: str = metrics.THROUGHPUT
+    value: float | None = None
+    within: float = WITHIN
+    direction: str = ""
+    than: float = 1
+    note: str = ""
+    figure: str = ""
+    differs: str = ""
+
+    def published(self) -> str:
+        if self.value is None:
+            words = f"{self.direction} {self.than:g}x"
+        elif self.over:
+            words = f"{self.value:g}x"
+        else:
+            words = metrics.text(self.metric, self.value)
+        return words + (f" ({self.note})" if self.note else "")
+
+    @property
+    def side(self) -> float | None:
+        """The number that the claim is on a side of; None where it only gives a size."""
+        if self.value is None:
+            return self.than
+        if not self.over or _shows_none(self.value, None, 1):
+            return None
+        return 1.0
+
+    def margin(self, number: float) -> float:
+        """Larger is nearer to the claim, or farther on its side."""
+        logarithm = math.log(number) if number > 0 else -math.inf
+        if self.value is not None:
+            return -abs(logarithm - math.log(self.value))
+        beyond = logarithm - math.log(self.than)
+        return beyond if self.direction == "above" else -beyond
+
+
+KEYS = tuple(one.name for one in fields(Claim))
+
+
+@dataclass(frozen=True)
 class Finding:
     """A claim beside what our cells say."""
 
-    claim: Json
+    claim: Claim
     ours: float | None  # the number of the pair of cells that is farthest from the claim
     pair: str  # the indexes of that pair, where there were several
     verdict: str
@@ -68,27 +113,27 @@ class Finding:
     def document(self) -> Json:
         claim = self.claim
         return {
-            "what": claim["what"],
-            "figure": claim.get("figure", ""),
-            "published": published(claim),
+            "what": claim.what,
+            "figure": claim.figure,
+            "published": claim.published(),
             "ours": self.ours if self.ours is not None and math.isfinite(self.ours) else None,
             "ours_text": self.text(),
             "pair": self.pair,
             "interval": self.interval.document() if self.interval else None,
             "verdict": self.verdict or None,
             "missing": list(self.missing),
-            "source": claim["source"],
-            "note": claim.get("note", ""),
-            "why": claim.get("differs", "") if self.verdict in _EXPLAINED else "",
+            "source": claim.source,
+            "note": claim.note,
+            "why": claim.differs if self.verdict in _EXPLAINED else "",
         }
 
     def text(self) -> str:
         if self.ours is None:
             return "-"
-        if "over" in self.claim:
+        if self.claim.over:
             span = self.interval
             return f"{self.ours:.2f}x" + (f" ({span.low:.2f} to {span.high:.2f})" if span else "")
-        return metrics.text(self.claim.get("metric", metrics.THROUGHPUT), self.ours)
+        return metrics.text(self.claim.metric, self.ours)
 
 
 def check(claim: Json) -> Problem | None:
@@ -112,12 +157,14 @@ def check(claim: Json) -> Problem | None:
     return None
 
 
-def judge_ratio(claim: Json, ratio: float, pair: str) -> Finding:
+def judge_ratio(claim: Claim, ratio: float, pair: str) -> Finding:
     """The finding for a claim about one ratio, measured otherwise than by cells."""
     return Finding(claim, ratio, pair, _verdict(claim, ratio, None), ())
 
 
-def select(wanted: Json, cells: Iterable[Cell], labels: Callable[[Cell], Json]) -> list[Cell]:
+def select(
+    wanted: Wanted, cells: Iterable[Cell], labels: Callable[[Cell], Mapping[str, str]]
+) -> list[Cell]:
     """The cells whose labels are those wanted; a list is any of its values."""
     texts = {
         axis: {str(v) for v in (value if isinstance(value, list) else [value])}
@@ -130,27 +177,17 @@ def select(wanted: Json, cells: Iterable[Cell], labels: Callable[[Cell], Json]) 
     ]
 
 
-def judge(claims: Sequence[Json], runs: Sequence[Run]) -> list[Finding]:
+def judge(claims: Sequence[Claim], runs: Sequence[Run]) -> list[Finding]:
     """What the runs, all of one target, say to each claim."""
     cells = list(group(runs).values())
     return [_judge(claim, cells) for claim in claims]
 
 
-def published(claim: Json) -> str:
-    if "value" not in claim:
-        words = f"{claim['direction']} {claim.get('than', 1):g}x"
-    elif "over" in claim:
-        words = f"{claim['value']:g}x"
-    else:
-        words = metrics.text(claim.get("metric", metrics.THROUGHPUT), claim["value"])
-    return words + (f" ({claim['note']})" if claim.get("note") else "")
-
-
-def _judge(claim: Json, cells: list[list[Run]]) -> Finding:
-    of, over = claim["of"], claim.get("over", {})
+def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
+    of, over = claim.of, claim.over
     shared = [axis for axis in of if isinstance(of[axis], list) and over.get(axis) == of[axis]]
-    upper, missing = _numbers(of, claim, cells)
-    lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0, ())], [])
+    upper, missing = _numbers(of, claim.metric, cells)
+    lower, more = _numbers(over, claim.metric, cells) if over else ([_Number({}, "", 1.0, ())], [])
     found = [
         Finding(claim, ratio, _pair_name(a, b, shared), _verdict(claim, ratio, span), (), span)
         for a, b in itertools.product(upper, lower)
@@ -160,7 +197,7 @@ def _judge(claim: Json, cells: list[list[Run]]) -> Finding:
     absent = tuple(dict.fromkeys([*missing, *more]))
     if not found:
         return Finding(claim, None, "", NOT_MEASURED, absent)
-    worst = min(found, key=lambda one: (-_ORDER.index(one.verdict), _margin(claim, one.ours or 0)))
+    worst = min(found, key=lambda one: (-_ORDER.index(one.verdict), claim.margin(one.ours or 0)))
     if worst.verdict == AGREES and absent:
         worst = replace(worst, verdict=IN_PART)
     return replace(worst, missing=absent)
@@ -178,9 +215,10 @@ def _pair_name(a: _Number, b: _Number, shared: Sequence[str]) -> str:
     return f"{a.name} over {b.name}" if a.name and b.name and not shared else a.name or b.name
 
 
-def _numbers(wanted: Json, claim: Json, cells: list[list[Run]]) -> tuple[list[_Number], list[str]]:
+def _numbers(
+    wanted: Wanted, metric: str, cells: list[list[Run]]
+) -> tuple[list[_Number], list[str]]:
     """The metric of each cell wanted, and the indexes of those that are not there."""
-    metric = claim.get("metric", metrics.THROUGHPUT)
     lists = [v if isinstance(v, list) else [v] for v in wanted.values()]
     found: list[_Number] = []
     missing: list[str] = []
@@ -208,37 +246,18 @@ def _ratio(upper: _Number, lower: _Number) -> tuple[float, Interval | None]:
     return ratio, stats.ratio_interval(lower.samples, upper.samples)
 
 
-def _margin(claim: Json, number: float) -> float:
-    """Larger is nearer to the claim, or farther on its side."""
-    logarithm = math.log(number) if number > 0 else -math.inf
-    if "value" in claim:
-        return -abs(logarithm - math.log(claim["value"]))
-    beyond = logarithm - math.log(claim.get("than", 1))
-    return beyond if claim["direction"] == "above" else -beyond
-
-
-def _verdict(claim: Json, number: float, interval: Interval | None) -> str:
-    margin = _margin(claim, number)
-    side = _side_of(claim)
+def _verdict(claim: Claim, number: float, interval: Interval | None) -> str:
+    margin, side = claim.margin(number), claim.side
     if side is not None:
         if _shows_none(number, interval, side):
             return NO_DIFFERENCE
-        if "value" not in claim:
+        if claim.value is None:
             return AGREES if margin > 0 else DIFFERS
-        if (number > side) != (claim["value"] > side):
+        if (number > side) != (claim.value > side):
             return DIFFERS
-    if margin >= -math.log(claim.get("within", WITHIN)):
+    if margin >= -math.log(claim.within):
         return AGREES
     return DIFFERS if side is None else SIZE_DIFFERS
-
-
-def _side_of(claim: Json) -> float | None:
-    """The number that the claim is on a side of; None where it only gives a size."""
-    if "value" not in claim:
-        return float(claim.get("than", 1))
-    if "over" not in claim or _shows_none(claim["value"], None, 1):
-        return None
-    return 1.0
 
 
 def _shows_none(number: float, interval: Interval | None, side: float) -> bool:

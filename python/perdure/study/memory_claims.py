@@ -14,35 +14,100 @@ source = "paper, figure"
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import did_you_mean, one_of
 from perdure.programs import probes
+from perdure.programs.probes import Inputs
 from perdure.progress import Progress
 from perdure.results.record import Run
-from perdure.study import claims
+from perdure.study import claims, entry
+from perdure.study.claims import Claim
+from perdure.study.entry import Json
 from perdure.study.flags import Problem
-
-Json = dict[str, Any]
 
 SIDES = ("of", "over")
 UNITS = {"latency": "ns", "bandwidth": "GiB/s"}
 KEYS = (*(key for key in claims.KEYS if key not in SIDES), "inputs", *SIDES)
 
 
-def check(entry: Json) -> Problem | None:
-    """What is wrong with an entry; whether its figure is there is the study's business."""
-    problem = claims.check(entry)
+@dataclass(frozen=True)
+class MemoryClaim:
+    """A ratio of two probes that others measured. `claim` has the more inputs of each side."""
+
+    claim: Claim
+    inputs: Inputs
+
+    @classmethod
+    def read(cls, table: Json) -> MemoryClaim:
+        return cls(entry.read(Claim, table), table.get("inputs", {}))
+
+    def table(self) -> Json:
+        return entry.table(self.claim) | {"inputs": self.inputs}
+
+    def task(self, side: str, target: str, *, quick: bool) -> probes.Task:
+        inputs = self.inputs_of(side)
+        swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
+        return probes.task(target, inputs, [] if swept is None else [swept], quick=quick)
+
+    def inputs_of(self, side: str) -> Inputs:
+        return _inputs({"inputs": self.inputs, "of": self.claim.of, "over": self.claim.over}, side)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the probe of one side said, in the metric's unit; None: it said nothing."""
+
+    number: float | None
+    command: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A claim with the answers of both sides on one target."""
+
+    target: str
+    entry: MemoryClaim
+    of: Answer
+    over: Answer
+
+    @classmethod
+    def read(cls, document: Json) -> Measured:
+        """From a manifest."""
+        of, over = (entry.read(Answer, document[side]) for side in SIDES)
+        return cls(document["target"], MemoryClaim.read(document["entry"]), of, over)
+
+    def document(self) -> Json:
+        """For a manifest."""
+        return {
+            "target": self.target,
+            "entry": self.entry.table(),
+            "of": asdict(self.of),
+            "over": asdict(self.over),
+        }
+
+    def finding(self) -> claims.Finding:
+        claim = self.entry.claim
+        upper, lower = self.of.number, self.over.number
+        if not upper or not lower:
+            return claims.Finding(claim, None, "", claims.NOT_MEASURED, ())
+        numbers = f"{upper:.3g} over {lower:.3g} {UNITS[claim.metric]}"
+        return claims.judge_ratio(claim, upper / lower, numbers)
+
+
+def check(table: Json) -> Problem | None:
+    """What is wrong with an entry; its figure is checked by whoever reads the study."""
+    problem = claims.check(table)
     if problem:
         return problem
-    if entry.get("metric") not in UNITS:
+    if table.get("metric") not in UNITS:
         return Problem("does not say its metric", one_of(UNITS))
     for part in ("inputs", *SIDES):
-        if not isinstance(entry.get(part), dict):
+        if not isinstance(table.get(part), dict):
             return Problem(f"needs the table `{part}`", f"write {part} = {{ memory = ... }}")
     for side in SIDES:
-        inputs = _inputs(entry, side)
+        inputs = _inputs(table, side)
         probe = inputs.get("probe")
         if probe not in probes.FLAGS_OF:
             remedy = did_you_mean(str(probe), probes.FLAGS_OF, one_of(probes.FLAGS_OF))
@@ -56,63 +121,50 @@ def check(entry: Json) -> Problem | None:
     return None
 
 
-def tasks(entries: Iterable[Json], target: str, *, quick: bool) -> list[probes.Task]:
+def tasks(entries: Iterable[MemoryClaim], target: str, *, quick: bool) -> list[probes.Task]:
     """Two processes for every entry, in the order of the entries and of `SIDES`."""
-    return [_task(entry, side, target, quick) for entry in entries for side in SIDES]
+    return [one.task(side, target, quick=quick) for one in entries for side in SIDES]
 
 
 def measure(
-    entries: Sequence[Json], targets: Iterable[str], cache: Path, progress: Progress, *, quick: bool
-) -> tuple[list[Json], dict[str, str]]:
-    """(every entry on every target with its two numbers, reasons of those without by command).
-
-    A number is in the metric's unit, or None.
-    """
+    entries: Sequence[MemoryClaim],
+    targets: Iterable[str],
+    cache: Path,
+    progress: Progress,
+    *,
+    quick: bool,
+) -> tuple[list[Measured], dict[str, str]]:
+    """(every entry on every target, reasons of those without an answer by command)."""
     plan = [task for target in targets for task in tasks(entries, target, quick=quick)]
     answers = probes.run(plan, cache, progress)
-    failures = {task.shell(): answers.failures[task.key] for task in plan
-                if task.key in answers.failures}  # fmt: skip
-    measured = []
-    for target in targets:
-        for entry in entries:
-            document: Json = {"target": target, "entry": entry}
-            for side in SIDES:
-                task = _task(entry, side, target, quick)
-                swept = _inputs(entry, side).get(probes.SWEPT[task.arguments[1]])
-                point = probes.find(answers.points(task), task.arguments[1], swept)
-                number = probes.value_of(point, entry["metric"]) if point else None
-                document[side] = {"number": number, "command": task.shell()}
-            measured.append(document)
+    failures = {
+        task.shell(): answers.failures[task.key] for task in plan if task.key in answers.failures
+    }
+
+    def answer(one: MemoryClaim, side: str, target: str) -> Answer:
+        task = one.task(side, target, quick=quick)
+        swept = one.inputs_of(side).get(probes.SWEPT[task.arguments[1]])
+        point = probes.find(answers.points(task), task.arguments[1], swept)
+        number = probes.value_of(point, one.claim.metric) if point else None
+        return Answer(number, task.shell())
+
+    measured = [
+        Measured(target, one, answer(one, "of", target), answer(one, "over", target))
+        for target in targets
+        for one in entries
+    ]
     return measured, failures
 
 
 def findings(manifest: Json, runs: Sequence[Run]) -> list[claims.Finding]:
     """What the runs of a study, all of one target, and the target's probes say; of a quick run,
     the numbers alone."""
-    probed = judge(manifest.get("probes", []), runs[0].record["target"])
-    found = [*probed, *claims.judge(manifest.get("published", []), runs)]
+    measured = [Measured.read(document) for document in manifest.get("probes", [])]
+    published = [entry.read(Claim, table) for table in manifest.get("published", [])]
+    found = [one.finding() for one in measured if one.target == runs[0].record["target"]]
+    found += claims.judge(published, runs)
     return [finding.undecided() for finding in found] if manifest.get("quick") else found
 
 
-def judge(measured: Iterable[Json], target: str) -> list[claims.Finding]:
-    """The findings of one target, from what `measure` gave."""
-    return [_judge(document) for document in measured if document["target"] == target]
-
-
-def _judge(document: Json) -> claims.Finding:
-    entry = document["entry"]
-    upper, lower = (document[side]["number"] for side in SIDES)
-    if not upper or not lower:
-        return claims.Finding(entry, None, "", claims.NOT_MEASURED, ())
-    numbers = f"{upper:.3g} over {lower:.3g} {UNITS[entry['metric']]}"
-    return claims.judge_ratio(entry, upper / lower, numbers)
-
-
-def _inputs(entry: Json, side: str) -> probes.Inputs:
-    return {**entry["inputs"], **entry[side]}
-
-
-def _task(entry: Json, side: str, target: str, quick: bool) -> probes.Task:
-    inputs = _inputs(entry, side)
-    swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
-    return probes.task(target, inputs, [] if swept is None else [swept], quick=quick)
+def _inputs(table: Json, side: str) -> Inputs:
+    return {**table["inputs"], **table[side]}

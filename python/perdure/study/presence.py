@@ -11,15 +11,15 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.programs import catalogue, native
 from perdure.programs import target as targets
+from perdure.study.document import Document
+from perdure.study.model import Flags
 
-Flags = dict[str, Any]
 # What `perdure list indexes` says of a kind of target: name -> entry.
-Listing = Callable[[str], dict[str, dict[str, Any]]]
+Listing = Callable[[str], dict[str, native.Entry]]
 
 NAMING = ("index", "mode", "option", "target", "workload")
 KEY_FORMS = ("mixed", "golden", "sequential", "prefixed", "random", "file")
@@ -28,8 +28,8 @@ KEY_FORMS = ("mixed", "golden", "sequential", "prefixed", "random", "file")
 class Check:
     """Of one study, whose text tells the lines."""
 
-    def __init__(self, path: Path, text: str, indexes: Listing, optional: Sequence[str]) -> None:
-        self.path, self.lines = path, text.splitlines()
+    def __init__(self, document: Document, indexes: Listing, optional: Sequence[str]) -> None:
+        self.path, self.lines = document.path, document.text.splitlines()
         self.indexes, self.optional = indexes, optional
 
     def cells(self, cells: Iterable[Flags], chosen_target: str | None) -> None:
