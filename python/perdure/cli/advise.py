@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from perdure.cli import output
+from perdure.cli.output import AsJson, DryRun, Quiet, TinyCells, print_json
 from perdure.errors import ExitCode, InputError
 from perdure.format import rate
 from perdure.programs.target import check_target
-from perdure.progress import Progress
 from perdure.results import metrics, record
 from perdure.study import advise as advising
 from perdure.study.campaign import Campaign
@@ -44,12 +44,10 @@ def advise(
     ] = list(DEFAULT_TARGETS),  # noqa: B006 (typer copies it)
     most_records: Annotated[str, typer.Option(help="Records a cell has at most.")] = "1M",
     results: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/advise"),
-    quick: Annotated[bool, typer.Option(help="Tiny cells: does it all run?")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the commands; run nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quick: TinyCells = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Rank the indexes for your case by what they do with it, simulated and on this machine."""
     case = advising.Case(
@@ -65,13 +63,13 @@ def advise(
         for task in campaign.tasks:
             print(task.shell())
         return
-    outcome = campaign.run(Progress(Console(stderr=True), quiet=quiet))
+    outcome = campaign.run(output.progress(quiet))
     places = []
     if outcome.total > outcome.failed:
         places = advising.rank(record.load(campaign.results, quick=quick))
     if as_json:
         document = _document(case, plan, places, outcome.failures)
-        print(json.dumps(document | {"quick": quick}, indent=2))
+        print_json(document | {"quick": quick})
     else:
         if quick:
             print(record.QUICK_BANNER)

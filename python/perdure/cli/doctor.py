@@ -14,11 +14,42 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import typer
+from rich import box
+from rich.table import Table
+
+from perdure.cli.output import AsJson, print_json, print_table
 from perdure.format import size
-from perdure.programs import child
+from perdure.programs import child, native
 from perdure.tree import ROOT
 
 LEAST_MEMORY, LEAST_DISK = 4 * 2**30, 4 * 2**30  # of a build
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the command line."""
+    app.command(short_help="Examine this machine, with a remedy for each finding.")(doctor)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Examine this machine: what it offers, and the remedy for each finding. Changes nothing."""
+    built = native.is_built("native")
+    facts = native.query("environment") if built else facts_without_program()
+    findings = examine(facts)
+    if not built:
+        findings = [*build_findings(), *findings]
+    if as_json:
+        print_json({"environment": facts, "findings": [f.document() for f in findings]})
+        return
+    styles = {"good": "green", "note": "yellow", "mend": "red"}
+    table = Table(title="this machine", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("", "subject", "finding"):
+        table.add_column(column)
+    for finding in findings:
+        remedy = f"\n[dim]-> {finding.remedy}[/dim]" if finding.remedy else ""
+        mark = f"[{styles[finding.level]}]{finding.level}[/]"
+        table.add_row(mark, finding.subject, finding.what + remedy)
+    print_table(table)
 
 
 class Level(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from perdure.cli import tables
+from perdure.cli.output import AsJson, console, print_json, print_table
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.format import plain
 from perdure.programs import catalogue
@@ -36,23 +35,23 @@ def list_(
     what: Annotated[
         str, typer.Argument(help="indexes, workloads, heaps, options, platforms, or a name of one")
     ] = "indexes",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the indexes, workloads, heaps, index options or platforms of this build, or all facts
     of one of them: perdure list fptree."""
     if what in KINDS:
         found = catalogue.entries(what)
         if as_json:
-            print(json.dumps(found, indent=2))
+            print_json(found)
         else:
             _print_kind(what, found)
         return
     named = _named(what)
     if as_json:
-        print(json.dumps([{"kind": kind, **entry} for kind, entry in named], indent=2))
+        print_json([{"kind": kind, **entry} for kind, entry in named])
         return
     for kind, entry in named:
-        _print(_facts(kind, entry))
+        print_table(_facts(kind, entry))
         if kind == "platforms":
             print(f"every number with its source: perdure describe platform {what}\n")
 
@@ -121,7 +120,7 @@ _VIEWS: dict[str, _View] = {
 def _print_kind(kind: str, entries: list[Entry]) -> None:
     columns, view, dropped, hint = _VIEWS[kind]
     rows = list(view(entries))
-    width = tables.console().width
+    width = console().width
     shown = list(range(len(columns)))
     for number in dropped:
         if width - _room(rows, columns, shown[:-1]) < LEAST_WIDTH:
@@ -132,7 +131,7 @@ def _print_kind(kind: str, entries: list[Entry]) -> None:
         table.add_column(columns[number], no_wrap=not last, overflow="fold")
     for row in rows:
         table.add_row(*(Text(row[number]) for number in shown))
-    _print(table)
+    print_table(table)
     if any(row[1] == BY_MODE for row in rows):
         print(f"{BY_MODE}: NAME:dram, NAME:pmem-volatile, NAME:pmem-persist, NAME:pmem-trans")
     print(hint)
@@ -166,7 +165,3 @@ def _limits(option: dict[str, Any]) -> str:
 
 def _without_mode(name: str) -> str:
     return name.partition(":")[0]
-
-
-def _print(table: Table) -> None:
-    tables.console().print(table)

@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from perdure.cli.tables import console
+from perdure.cli import output
+from perdure.cli.output import PASSING, AsJson, Quiet, print_json, print_table
 from perdure.errors import InputError, PerdureError
 from perdure.memory import classify as classifying
 from perdure.memory import fidelity as comparing
@@ -35,8 +35,6 @@ FIDELITY, CLASSES = "fidelity", "classes"
 # What the demo compares: a few dozen points.
 DEMO_TABLES = ("i7", "i2", "i3", "i4-local", "i4-remote", "i6")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 Quick = Annotated[bool, typer.Option(help="Fewer points, each with fewer accesses.")]
 Jobs = Annotated[int, typer.Option(min=0, help="Simulations at once; 0: one per core.")]
 Ablate = Annotated[
@@ -47,11 +45,10 @@ Ablate = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    passing = {"ignore_unknown_options": True, "allow_extra_args": True}
     probing = "Measure a memory: bandwidth, latency, I1 to I7 and more."
-    app.command(short_help=probing, context_settings=passing, add_help_option=False)(probe)
+    app.command(short_help=probing, context_settings=PASSING, add_help_option=False)(probe)
     describing = "Show every number of a platform with unit and source."
-    app.command(short_help=describing, context_settings=passing, add_help_option=False)(describe)
+    app.command(short_help=describing, context_settings=PASSING, add_help_option=False)(describe)
     app.command(short_help="Compare simulated probes with measurements of real memory.")(fidelity)
     app.command(short_help="Say which idiosyncrasies I1-I7 a memory shows, and why.")(classify)
     app.command(short_help="Draw folded stacks or a recording of perf as an SVG.")(flamegraph)
@@ -128,16 +125,21 @@ def fidelity(
     if plot:
         outputs.folder(plot, "--plot")
     found = comparing.compare(
-        chosen, results / "probes", _progress(quiet), quick=quick, jobs=jobs, ablate=_names(ablate)
+        chosen,
+        results / "probes",
+        output.progress(quiet),
+        quick=quick,
+        jobs=jobs,
+        ablate=_names(ablate),
     )
     document = comparing.document(found, quick=quick) | {"ablate": _names(ablate)}
     if as_json:
-        print(json.dumps(document, indent=2))
+        print_json(document)
     else:
         if quick:
             print(QUICK_BANNER)
         for table_ in memory_tables.fidelity(document):
-            _print(table_)
+            print_table(table_)
         for line in memory_tables.fidelity_notes(document):
             print(line)
     sys.stdout.flush()
@@ -165,15 +167,15 @@ def classify(
     check_target(target)
     outputs.folder(results, "--results")
     document = classifying.classify(
-        target, results / "probes", _progress(quiet), quick=quick, jobs=jobs
+        target, results / "probes", output.progress(quiet), quick=quick, jobs=jobs
     )
     if as_json:
-        print(json.dumps(document, indent=2))
+        print_json(document)
     else:
         if quick:
             print(QUICK_BANNER)
         for table in memory_tables.classes(document):
-            _print(table)
+            print_table(table)
         for line in document["notes"]:
             print(line)
     sys.stdout.flush()
@@ -233,11 +235,3 @@ def _names(text: str) -> list[str]:
 def _write(results: Path, name: str, document: Json) -> None:
     file = f"{name}-quick.json" if document["quick"] else f"{name}.json"
     outputs.write(results / file, json.dumps(document, indent=1))
-
-
-def _progress(quiet: bool) -> Progress:
-    return Progress(Console(stderr=True), quiet=quiet)
-
-
-def _print(table: Any) -> None:
-    console().print(table)

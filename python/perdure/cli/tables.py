@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,15 +20,6 @@ VERDICT_STYLE = {
     Verdict.SAME: "dim",
     Verdict.INCONCLUSIVE: "yellow",
 }
-
-
-def console() -> Console:
-    """For tables on stdout: as wide as the terminal; a pipe or file takes 200 columns."""
-    # Without emoji: a target such as sim:x is no code for one.
-    found = Console(emoji=False)
-    if not found.is_terminal and "COLUMNS" not in os.environ:
-        found = Console(width=200, emoji=False)
-    return found
 
 
 def runs(title: str, runs_: Sequence[Run]) -> Table:
