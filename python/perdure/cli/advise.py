@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
@@ -19,6 +19,7 @@ from perdure.results import metrics, record
 from perdure.study import advise as advising
 from perdure.study.campaign import Campaign
 from perdure.study.flags import COUNT, count_of
+from perdure.types import Json
 
 DEFAULT_TARGETS = ("sim:optane100-6242r-2s", "native")
 
@@ -82,8 +83,8 @@ def advise(
 
 def _document(
     case: advising.Case, plan: advising.Plan, places: list[advising.Place],
-    failures: list[dict[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
+    failures: list[Json],
+) -> Json:  # fmt: skip
     return {
         "case": case.describe(),
         "records_measured": plan.records,

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich import box
@@ -22,6 +21,7 @@ from perdure.cli.output import AsJson, print_json, print_table
 from perdure.format import size
 from perdure.programs import child, native
 from perdure.tree import ROOT
+from perdure.types import Json
 
 LEAST_MEMORY, LEAST_DISK = 4 * 2**30, 4 * 2**30  # of a build
 
@@ -69,14 +69,14 @@ class Finding:
         return {name: str(value) for name, value in asdict(self).items()}
 
 
-def examine(facts: dict[str, Any], root: Path = Path("/")) -> list[Finding]:
+def examine(facts: Json, root: Path = Path("/")) -> list[Finding]:
     """All findings. `facts`: `perdure-native environment --json`; `root`: for tests."""
     checks = (_processor, _transactions, _devices, _numa, _governor, _turbo, _huge_pages, _perf,
               _shared_memory, _memory, _quota)  # fmt: skip
     return [finding for check in checks for finding in check(facts, root)]
 
 
-def facts_without_program(root: Path = Path("/")) -> dict[str, Any]:
+def facts_without_program(root: Path = Path("/")) -> Json:
     """What Python finds of `perdure-native environment` by itself."""
     flags = set(_cpu_flags(root))
     model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
@@ -168,7 +168,7 @@ def _disk(tree: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _processor(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _processor(facts: Json, root: Path) -> Iterator[Finding]:
     features = set(facts.get("cpu_features") or _cpu_flags(root))
     yield Finding(
         Level.GOOD, "processor", f"{facts.get('cpu', 'unknown')}, {facts.get('cores', '?')} cores"
@@ -189,7 +189,7 @@ def _processor(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _transactions(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _transactions(facts: Json, root: Path) -> Iterator[Finding]:
     features = set(facts.get("cpu_features") or _cpu_flags(root))
     if facts.get("transactions") == "rtm":
         yield Finding(Level.GOOD, "RTM", "they work; bench --transactions on uses them")
@@ -202,7 +202,7 @@ def _transactions(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
         yield Finding(Level.NOTE, "RTM", "absent: optimistic versions take its place")
 
 
-def _devices(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _devices(facts: Json, root: Path) -> Iterator[Finding]:
     entries = [*(facts.get("pm_devices") or []), *(facts.get("cxl_devices") or [])]
     found = [str(entry.get("path", entry)) for entry in entries if isinstance(entry, dict)]
     found = found or [f"/dev/{p.name}" for pattern in ("pmem*", "dax*")
@@ -223,7 +223,7 @@ def _devices(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _numa(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _numa(facts: Json, root: Path) -> Iterator[Finding]:
     for node in facts.get("memory_nodes", []):
         size = f"{int(node['bytes']) / 2**30:.0f} GiB"
         yield Finding(
@@ -245,7 +245,7 @@ def _numa(facts: dict[str, Any], root: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _governor(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+def _governor(facts: Json, _root: Path) -> Iterator[Finding]:
     governor = str(facts.get("governor", "unknown"))
     if governor == "performance":
         yield Finding(Level.GOOD, "frequency", "governor performance")
@@ -258,7 +258,7 @@ def _governor(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _turbo(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _turbo(_facts: Json, root: Path) -> Iterator[Finding]:
     base = root / "sys/devices/system/cpu"
     intel, others = base / "intel_pstate/no_turbo", base / "cpufreq/boost"
     if _read(intel) == "0":
@@ -270,7 +270,7 @@ def _turbo(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
     yield Finding(Level.NOTE, "turbo", "on: the clock depends on temperature and load", switch)
 
 
-def _huge_pages(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _huge_pages(_facts: Json, root: Path) -> Iterator[Finding]:
     folder = root / "sys/kernel/mm/transparent_hugepage"
     for name, subject, wanted in (
         ("enabled", "huge pages (DRAM)", "madvise"),
@@ -288,7 +288,7 @@ def _huge_pages(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _perf(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _perf(_facts: Json, root: Path) -> Iterator[Finding]:
     level = _read(root / "proc/sys/kernel/perf_event_paranoid")
     if level.lstrip("-").isdigit() and (int(level) <= 1 or os.geteuid() == 0):
         yield Finding(Level.GOOD, "perf access", f"perf_event_paranoid {level}")
@@ -299,7 +299,7 @@ def _perf(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _shared_memory(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
+def _shared_memory(_facts: Json, root: Path) -> Iterator[Finding]:
     place = root / "dev/shm"
     if not place.is_dir():
         yield Finding(Level.MEND, "/dev/shm", "absent", "sudo mount -t tmpfs tmpfs /dev/shm")
@@ -315,7 +315,7 @@ def _shared_memory(_facts: dict[str, Any], root: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _memory(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+def _memory(facts: Json, _root: Path) -> Iterator[Finding]:
     room = facts.get("memory_room") or {}
     if "control group" not in str(room.get("bound", "")):
         return
@@ -325,7 +325,7 @@ def _memory(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _quota(facts: dict[str, Any], _root: Path) -> Iterator[Finding]:
+def _quota(facts: Json, _root: Path) -> Iterator[Finding]:
     quota = facts.get("cpu_quota")
     if not quota:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
@@ -15,6 +15,7 @@ from perdure.errors import InputError, did_you_mean, one_of
 from perdure.format import plain
 from perdure.programs import catalogue
 from perdure.programs.catalogue import KINDS, Entry
+from perdure.types import Json
 
 BY_MODE = "by mode"
 CLASSES: dict[str, str] = {
@@ -158,7 +159,7 @@ def _facts(kind: str, entry: Entry) -> Table:
     return table
 
 
-def _limits(option: dict[str, Any]) -> str:
+def _limits(option: Json) -> str:
     limits = f"{option['least']} to {option['most']}, default {option['default']}"
     return f"{option['description']} ({limits})"
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,8 +24,8 @@ from perdure.programs import target as targets
 from perdure.programs.target import check_target
 from perdure.progress import Progress
 from perdure.study.flags import check_flag
+from perdure.types import Json
 
-Json = dict[str, Any]
 QUICK_BANNER = (
     "quick: fewer points, each with fewer accesses, to see that it all works; numbers are rough, "
     "so there are no verdicts"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
 from perdure.study.model import Choices
 from perdure.tree import ROOT
+from perdure.types import Json
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +75,7 @@ def run(
     if with_report and outcome.has_results:
         page, failure = try_report(campaign.results, progress, quick=quick)
     if as_json:
-        more: dict[str, Any] = {"report": str(page) if page else None, "findings": []}
+        more: Json = {"report": str(page) if page else None, "findings": []}
         if outcome.has_results:
             found = _findings(campaign, record.load(campaign.results, quick=quick))
             more["findings"] = [finding.document() for finding in found]
@@ -200,7 +201,7 @@ def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding
     return [finding for some in by_target for finding in memory_claims.findings(manifest, some)]
 
 
-def _outcome_document(outcome: Outcome, campaign: Campaign) -> dict[str, Any]:
+def _outcome_document(outcome: Outcome, campaign: Campaign) -> Json:
     return {
         "study": campaign.study.name,
         "results": str(campaign.results),

@@ -11,8 +11,9 @@ from rich.text import Text
 from perdure.format import rate
 from perdure.results import stats
 from perdure.results.compare import Comparison, Result
-from perdure.results.record import Json, Run, group, samples_of
+from perdure.results.record import Run, group, samples_of
 from perdure.results.stats import Interval, Verdict
+from perdure.types import Json
 
 VERDICT_STYLE = {
     Verdict.FASTER: "green",

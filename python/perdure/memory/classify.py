@@ -15,14 +15,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perdure.programs import probes
 from perdure.programs import target as targets
 from perdure.programs.probes import Inputs, Value
 from perdure.progress import Progress
+from perdure.types import Json
 
-Json = dict[str, Any]
 SHOWN = 1.25  # below, a factor is within what probes differ by for other reasons
 EXPLAINS = 0.2  # a mechanism that takes away this share of an effect is one of its causes
 LOW, HIGH = 1.5, 3.0  # table 4: low below 1.5x, moderate to 3x, high above

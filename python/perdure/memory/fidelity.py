@@ -23,8 +23,7 @@ from perdure.programs import native, probes
 from perdure.programs import target as targets
 from perdure.programs.probes import Value
 from perdure.progress import Progress
-
-Json = dict[str, Any]
+from perdure.types import Json
 
 # Two standard deviations of the repetitions on the calibration platform (1.75 %).
 NOISE = 0.035

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from rich import box
 from rich.table import Table
 
-Json = dict[str, Any]
+from perdure.types import Json
 
 WRONG_PEAKS, REASONS = 12, 5
 

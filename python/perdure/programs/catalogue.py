@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from perdure.programs import child, native, outputs
 from perdure.tree import PACKAGE, ROOT
+from perdure.types import Json
 
-Entry = dict[str, Any]
+Entry = Json  # of `perdure list`
 
 KINDS = ("indexes", "workloads", "heaps", "options", "platforms")
 CATALOGUE = PACKAGE / "catalogue.json"

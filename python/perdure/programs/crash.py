@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import ExitCode, PerdureError
 from perdure.programs import child, native, outputs
 from perdure.progress import Progress
+from perdure.types import Json
 
-Json = dict[str, Any]
 # A structure whose insert forgets a flush, so that a newcomer sees what a finding looks like.
 PLANTED = "toy:missing_flush"
 SECONDS, QUICK_SECONDS = 3.0, 0.5

@@ -15,8 +15,9 @@ from typing import Any
 from perdure.errors import InputError, PerdureError
 from perdure.programs import child
 from perdure.tree import ROOT
+from perdure.types import Json
 
-Entry = dict[str, Any]  # of an index, as `perdure list indexes --json` has it
+Entry = Json  # of an index, as `perdure list indexes --json` has it
 BUILD_TREE_PLACES = ("build/release", "build/release/bin", "build/release/src/cli")
 
 

@@ -22,8 +22,8 @@ from perdure.programs import native, outputs
 from perdure.programs import target as targets
 from perdure.programs.processes import Children
 from perdure.progress import Progress
+from perdure.types import Json
 
-Json = dict[str, Any]
 Value = str | int | float
 Inputs = dict[str, Value | None]
 

@@ -11,6 +11,7 @@ from typing import Any
 from perdure.errors import InputError, did_you_mean
 from perdure.programs import child, native
 from perdure.tree import ROOT
+from perdure.types import Json
 
 PLATFORMS = ROOT / "platforms"
 
@@ -21,7 +22,7 @@ def program_for(target: str) -> Path:
 
 
 @cache
-def describe(platform: str) -> dict[str, Any]:
+def describe(platform: str) -> Json:
     """A platform's numbers. Errors: InputError with what the program says of a bad file or name."""
     command = [str(native.program("sim")), "describe", "platform", platform, "--json"]
     done = child.run(command, native.environment())

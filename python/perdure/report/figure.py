@@ -7,10 +7,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from perdure.types import Json
 
 # A row of the data behind a drawing: column -> text or number.
-Row = dict[str, Any]
+Row = Json
 Rows = list[Row]
 
 

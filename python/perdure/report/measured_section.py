@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from perdure.format import rate
 from perdure.report import plots
@@ -11,7 +10,7 @@ from perdure.report.figure import Figure, Row, drawn
 from perdure.report.plots import Palette
 from perdure.results import query, record, stats
 from perdure.results.query import Cell, Results
-from perdure.results.record import Json
+from perdure.types import Json
 
 KIND_TITLES = {
     "integer": "8-byte integer keys",
@@ -60,7 +59,7 @@ def overview(data: Results, kind: str, *, quick: bool) -> Json:
     best = {w: max(c.throughput.value for c in cells if c.workload == w) for w in workloads}
     first = set[int]() if quick else {c.number for w in workloads for c in _fastest(
         [c for c in cells if c.workload == w])}  # fmt: skip
-    lines: dict[str, dict[str, Any]] = {}
+    lines: dict[str, Json] = {}
     for cell in cells:
         line = lines.setdefault(
             cell.name, {"name": cell.name, "index_class": cell.index_class, "cells": {}}
@@ -180,7 +179,7 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
         if cell.threads == threads and cell.medium in ("none", *media[:1])
     }
     parts = {(row["variant"], row["operation"]): row["succeeded"] for row in query.operations(data)}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str], Json] = {}
     for row in query.latencies(data):
         cell = by_variant.get(row["variant"])
         if cell is None or row["p50"] is None:

@@ -15,7 +15,8 @@ from perdure.programs import outputs
 from perdure.report import measured_section, quality, simulated_section, study_section
 from perdure.results import query, record
 from perdure.results.query import Results
-from perdure.results.record import Json, Run
+from perdure.results.record import Run
+from perdure.types import Json
 
 
 def write(source: Path, runs: list[Run], path: Path) -> None:

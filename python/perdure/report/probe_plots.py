@@ -13,7 +13,7 @@ import altair as alt
 
 from perdure.report.figure import Rows
 from perdure.report.plots import FAINT, INK, PERSISTENT, REFERENCE, svg
-from perdure.results.record import Json
+from perdure.types import Json
 
 SHADES = ("#8db4f0", "#2f7de1", "#12a150", "#c29a4b", "#e8662d", "#c2339a", "#7d4fc9", "#555b66")
 AXIS_TITLES = {

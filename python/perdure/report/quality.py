@@ -10,6 +10,7 @@ from typing import Any
 from perdure.format import plain, rate, size
 from perdure.results import query, record, schemas, stats
 from perdure.results.query import Cell, Results
+from perdure.types import Json
 
 # A range of fewer holds the true median less often than 95 times in 100.
 FEW_SAMPLES = 6
@@ -17,7 +18,7 @@ WIDE_DISPERSION = 0.15
 LEAST_INTERFERENCE = 0.05  # cores, on average over the repetitions
 
 
-def cell_row(cell: Cell) -> dict[str, Any]:
+def cell_row(cell: Cell) -> Json:
     return {
         "number": cell.number,
         "labels": [cell.name, cell.key_kind, cell.workload, str(cell.threads)],
@@ -32,9 +33,9 @@ def cell_row(cell: Cell) -> dict[str, Any]:
     }
 
 
-def environments(data: Results) -> list[dict[str, Any]]:
+def environments(data: Results) -> list[Json]:
     """One entry per distinct host and build, which a sound comparison has only one of."""
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, Json] = {}
     for run in data.runs:
         build, host = run.record["build"], dict(run.record["environment"])
         # Both are of the run: the medium stands with its cell, the rest under the quality.
@@ -47,7 +48,7 @@ def environments(data: Results) -> list[dict[str, Any]]:
     return list(entries.values())
 
 
-def _readable(table: dict[str, Any]) -> list[tuple[str, str]]:
+def _readable(table: Json) -> list[tuple[str, str]]:
     formats: dict[str, Callable[[Any], str]] = {"memory_bytes": size}
     names = {"memory_bytes": "memory", "pmdk_variables": "PMDK variables"}
     return [
@@ -71,7 +72,7 @@ def interference(data: Results) -> str:
     )
 
 
-def quality(source: Path, data: Results) -> dict[str, Any]:
+def quality(source: Path, data: Results) -> Json:
     spread = sorted(data.cells, key=lambda cell: -stats.dispersion(cell.samples))
     odd = [(cell, stats.outliers(cell.samples)) for cell in data.cells]
     failed = [r for r in query.operations(data) if r["failed"] and r["class"] != "harness"]

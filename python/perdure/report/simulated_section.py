@@ -16,7 +16,8 @@ from perdure.report import plots, probe_plots, study_section
 from perdure.report.figure import Figure, Rows, drawn
 from perdure.results import query, record, schemas, stats
 from perdure.results.query import Cell
-from perdure.results.record import Json, Run
+from perdure.results.record import Run
+from perdure.types import Json
 
 FOLDER = "simulated"  # below a results folder: the results of a simulated study of its own
 

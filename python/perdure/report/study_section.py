@@ -11,9 +11,10 @@ from perdure.report import plots
 from perdure.report.figure import Figure as Drawing
 from perdure.report.figure import Rows, drawn
 from perdure.results import metrics, query, record, stats
-from perdure.results.record import Json, Run
+from perdure.results.record import Run
 from perdure.study import claims, entry, memory_claims
 from perdure.study.model import Figure
+from perdure.types import Json
 
 CAPTIONS = {
     "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from perdure.errors import InputError
 from perdure.results import stats
 from perdure.results.record import Run, group, samples_of
 from perdure.results.stats import Interval, Verdict
+from perdure.types import Json
 
 QUICK = "a quick run decides nothing"
 
@@ -28,7 +28,7 @@ class Comparison:
     remark: str
     exact: bool = False  # simulated: the ratio has no spread
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         return {
             "labels": self.labels,
             "median_a_ops_s": self.a.value,

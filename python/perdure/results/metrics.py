@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.format import nanoseconds, rate
-from perdure.results.record import Json, Run, latency, samples_of
+from perdure.results.record import Run, latency, samples_of
+from perdure.types import Json
 
 THROUGHPUT = "throughput"
 DRAWINGS = ("threads", "percentiles")  # what the drawing of a figure goes over

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 
 from perdure.results import stats
-from perdure.results.record import SAMPLES_NEEDED, Json, Run
+from perdure.results.record import SAMPLES_NEEDED, Run
 from perdure.results.stats import Interval
+from perdure.types import Json
 
 PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "p9999": "p99.99",
                "max": "max"}  # fmt: skip
@@ -92,7 +92,7 @@ class Results:
     database: duckdb.DuckDBPyConnection = field(repr=False)
     cells: list[Cell]
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
+    def rows(self, query: str) -> list[Json]:
         """The result of a query over the tables cell, repetition and operation."""
         cursor = self.database.execute(query)
         names = [column[0] for column in cursor.description or []]
@@ -113,7 +113,7 @@ def read(runs: list[Run]) -> Results:
     return results
 
 
-def latencies(results: Results) -> list[dict[str, Any]]:
+def latencies(results: Results) -> list[Json]:
     """Median over the repetitions of each percentile, per cell and operation."""
     # As record.latency has it: only what the timed operations tell.
     needed = {**{p: str(n) for p, n in SAMPLES_NEEDED.items()}, "max": "attempted"}
@@ -128,7 +128,7 @@ def latencies(results: Results) -> list[dict[str, Any]]:
     )
 
 
-def operations(results: Results) -> list[dict[str, Any]]:
+def operations(results: Results) -> list[Json]:
     """Attempts, successes and failures per cell and operation, over all repetitions."""
     return results.rows(
         "SELECT variant, operation, any_value(class) AS class, "
@@ -138,7 +138,7 @@ def operations(results: Results) -> list[dict[str, Any]]:
     )
 
 
-def memory(results: Results) -> list[dict[str, Any]]:
+def memory(results: Results) -> list[Json]:
     """Bytes per record after the load, and the speed of loading, per index, medium and key kind."""
     return results.rows(
         "SELECT index, class, key_kind, medium, any_value(records) AS records, "
@@ -147,7 +147,7 @@ def memory(results: Results) -> list[dict[str, Any]]:
     )
 
 
-def warnings(results: Results) -> list[dict[str, Any]]:
+def warnings(results: Results) -> list[Json]:
     """Every distinct warning with the number of runs that gave it; figures make no difference."""
     return results.rows(
         "SELECT min(warning) AS warning, count(DISTINCT warning) AS variants, count(*) AS runs "

@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import InputError
 from perdure.programs import inputs
 from perdure.results import schemas
+from perdure.types import Json
 
 SCHEMA = "perdure-run/1"
 # What a study run wrote about itself. A quick run has a manifest of its own, so that it never takes
@@ -28,7 +28,6 @@ QUICK_BANNER = (
 GIVE = "give what `perdure bench --json` printed, or a results directory"
 OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
 
-Json = dict[str, Any]
 
 # How many timed operations a percentile needs: with fewer it is the largest of them, by chance.
 SAMPLES_NEEDED = {"p50": 1, "p90": 10, "p99": 100, "p999": 1_000, "p9999": 10_000}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.errors import InputError
 from perdure.programs import inputs
 from perdure.tree import PACKAGE
+from perdure.types import Json
 
 if TYPE_CHECKING:
     import jsonschema
@@ -33,7 +34,7 @@ LONGEST = 120  # characters of a reason; a validator quotes what it finds, whole
 WHOLE_DIGITS = 20  # of 2**64
 
 
-def read(file: Path, kind: str, remedy: str) -> dict[str, Any]:
+def read(file: Path, kind: str, remedy: str) -> Json:
     """The document in a file. Errors: InputError."""
     document = parse(inputs.text(file, remedy), str(file), remedy)
     if found := problem(kind, document):

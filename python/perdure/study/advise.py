@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.programs import native
 from perdure.results import metrics, stats
-from perdure.results.record import Json, Run, group, mix_text, samples_of
+from perdure.results.record import Run, group, mix_text, samples_of
 from perdure.study.flags import check_flag
 from perdure.study.model import Cell, Flags, Labels, Study
+from perdure.types import Json
 
 INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`
@@ -28,10 +28,9 @@ SIMULATED_OPERATIONS, SIMULATED_SCANS = 20_000, 2_000
 EVIDENCE = ("p99", "llc_misses", "flushes", "fences", "pm_media_write_bytes",
             "pm_bytes_per_record", "dram_bytes_per_record")  # fmt: skip
 
-Entry = dict[str, Any]  # of `perdure list indexes`
 
 # A need's name -> what it asks for, and the test of an entry: the reason against it, or nothing.
-NEEDS: dict[str, tuple[str, Callable[[Entry], str]]] = {
+NEEDS: dict[str, tuple[str, Callable[[Json], str]]] = {
     "durability": (
         "every operation survives a power cut, whole",
         lambda entry: (
@@ -191,12 +190,12 @@ def _place(cell: list[Run], target: str, number: int | None, best: float) -> Pla
     )  # fmt: skip
 
 
-def _reason_against(case: Case, entry: Entry) -> str:
+def _reason_against(case: Case, entry: Json) -> str:
     return next((why for need in case.all_needs if (why := NEEDS[need][1](entry))), "")
 
 
 def _cell(
-    case: Case, entry: Entry, kind: str, target: str, records: int, *, quick: bool
+    case: Case, entry: Json, kind: str, target: str, records: int, *, quick: bool
 ) -> Cell:  # fmt: skip
     name, index_class = entry["name"], entry["index_class"]
     simulated = native.kind_of(target) == "sim"

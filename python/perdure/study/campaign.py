@@ -37,6 +37,7 @@ from perdure.study import entry, memory_claims, pools
 from perdure.study.flags import command_line
 from perdure.study.memory_claims import Measured
 from perdure.study.model import Cell, Study
+from perdure.types import Json
 
 DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
 
@@ -74,7 +75,7 @@ class Outcome:
     finished: int = 0
     failed: int = 0
     seconds: float = 0.0
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[Json] = field(default_factory=list)
 
     quick: bool = False
 
@@ -131,10 +132,10 @@ class Campaign:
             children = stack.enter_context(Children([lock, *owner.descriptors]))
             with progress.cells(len(pending), outcome.reused) as advance:
 
-                def work(task: Task) -> dict[str, Any] | None:
+                def work(task: Task) -> Json | None:
                     return self._run_task(task, children, owner)
 
-                def finish(task: Task, failure: dict[str, Any] | None) -> None:
+                def finish(task: Task, failure: Json | None) -> None:
                     if failure is None:
                         outcome.finished += 1
                     else:
@@ -180,9 +181,7 @@ class Campaign:
             return Path(self.study.media[medium])
         return {"none": None, "tmpfs": Path("/dev/shm"), "file": self.results / "pools"}[medium]
 
-    def _run_task(
-        self, task: Task, children: Children, owner: pools.Pools
-    ) -> dict[str, Any] | None:
+    def _run_task(self, task: Task, children: Children, owner: pools.Pools) -> Json | None:
         """Runs one process and keeps its record; returns the failure, None when it went well."""
         directory = task.pool_directory
         pool = owner.path(directory, task.key) if directory else None
@@ -192,7 +191,7 @@ class Campaign:
         finally:
             if pool:
                 pools.remove(pool)
-        document: dict[str, Any] = {
+        document: Json = {
             "key": task.key,
             "labels": task.cell.labels,
             "repetition": task.repetition,
@@ -212,7 +211,7 @@ class Campaign:
         _write(failed, document)
         return document
 
-    def _keep(self, task: Task, document: dict[str, Any]) -> None:
+    def _keep(self, task: Task, document: Json) -> None:
         """Keeps a finished cell; on a full disk it is printed, before the campaign ends."""
         try:
             _write(self._file(task), document)
@@ -302,7 +301,7 @@ def _title(task: Task) -> str:
     return " ".join(value for value in task.cell.labels.values() if value != "none")
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
+def _write(path: Path, document: Json) -> None:
     outputs.write(path, json.dumps(document) + "\n", durable=True)
 
 

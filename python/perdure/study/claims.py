@@ -31,8 +31,9 @@ from typing import Any, TypeVar
 from perdure.results import metrics, stats
 from perdure.results.record import Run, group
 from perdure.results.stats import Interval
-from perdure.study.entry import Json, Wanted
+from perdure.study.entry import Wanted
 from perdure.study.flags import Problem
+from perdure.types import Json
 
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")

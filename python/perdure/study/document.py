@@ -50,8 +50,8 @@ from perdure.errors import InputError, did_you_mean, one_of
 from perdure.programs import inputs
 from perdure.study.toml_lines import Path as KeyPath
 from perdure.study.toml_lines import line_of, line_of_value
+from perdure.types import Json
 
-Json = dict[str, Any]
 Value = TypeVar("Value", str, int, float, list[Any], Json)
 KINDS = {str: "text in quotes", int: "a whole number", dict: "a table", list: "[[tables]]"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from perdure.types import Json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Json = dict[str, Any]
 Label = str | int | float | bool
 # Labels of cells; a list stands for each of its values.
 Wanted = Mapping[str, Label | Sequence[Label]]

@@ -11,6 +11,7 @@ from typing import Any
 from perdure.errors import did_you_mean, one_of
 from perdure.programs.target import target_remedy
 from perdure.results.record import OPERATIONS
+from perdure.types import Json
 
 COUNT = re.compile(r"^\d+(\.\d+)?[KMGT]?i?B?$")
 LATENCY = re.compile(r"^(off|every|sampled(:[1-9]\d*)?)$")
@@ -92,7 +93,7 @@ def check_flag(name: str, value: Any) -> Problem | None:
     return _CHECKS[kind](name, value)
 
 
-def command_line(flags: dict[str, Any]) -> list[str]:
+def command_line(flags: Json) -> list[str]:
     """The flags as arguments, in a stable order."""
     arguments: list[str] = []
     for name in FLAGS:
@@ -121,7 +122,7 @@ def count_of(value: int | str) -> int:
     return round(float(match.group(1)) * MULTIPLIERS[match.group(2)])
 
 
-def scaled(flags: dict[str, Any], factor: float) -> dict[str, Any]:
+def scaled(flags: Json, factor: float) -> Json:
     """The flags with records and operations multiplied, to at least one each."""
     sized = {n: count_of(flags[n]) for n in ("records", "operations") if n in flags}
     return flags | {n: max(1, round(count * factor)) for n, count in sized.items()}

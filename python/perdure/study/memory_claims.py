@@ -24,8 +24,8 @@ from perdure.progress import Progress
 from perdure.results.record import Run
 from perdure.study import claims, entry
 from perdure.study.claims import Claim
-from perdure.study.entry import Json
 from perdure.study.flags import Problem
+from perdure.types import Json
 
 SIDES = ("of", "over")
 UNITS = {"latency": "ns", "bandwidth": "GiB/s"}

@@ -6,15 +6,15 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from perdure.results import metrics
 from perdure.study.claims import Claim
 from perdure.study.entry import Wanted
 from perdure.study.memory_claims import MemoryClaim
+from perdure.types import Json
 
 Labels = dict[str, str]
-Flags = dict[str, Any]  # name -> value, as TOML has it
+Flags = Json  # name -> value, as TOML has it
 
 
 @dataclass(frozen=True)

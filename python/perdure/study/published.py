@@ -13,10 +13,10 @@ from perdure.results import metrics
 from perdure.study import claims, entry, memory_claims
 from perdure.study.claims import Claim
 from perdure.study.document import Document
-from perdure.study.entry import Json
 from perdure.study.memory_claims import MemoryClaim
 from perdure.study.model import Cell, Figure
 from perdure.study.toml_lines import Path as KeyPath
+from perdure.types import Json
 
 FIGURE_KEYS = tuple(one.name for one in fields(Figure))
 DRAWINGS = (*metrics.DRAWINGS, "none")

@@ -17,6 +17,7 @@ from perdure.study.model import Cell, Choices, Flags, Study
 from perdure.study.presence import Listing
 from perdure.study.published import PublishedReader, check_name
 from perdure.study.toml_lines import Path as KeyPath
+from perdure.types import Json
 
 TOP_LEVEL = (
     "name",
@@ -116,7 +117,7 @@ class Reader:
 
     def check_tables(self) -> None:
         for table in ("flags", "media", "axes", "workloads", "keys", "native"):
-            self.document.typed(table, dict[str, Any]())
+            self.document.typed(table, Json())
         for table in ("include", "exclude", "override", "published", "figure", "probe"):
             for i, entry in enumerate(self.document.typed(table, list[Any]())):
                 if not isinstance(entry, dict):
