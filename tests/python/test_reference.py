@@ -11,6 +11,7 @@ import pytest
 
 from perdure.errors import InputError
 from perdure.memory import reference
+from perdure.tree import ROOT
 
 HEAD = """# title: Mine
 # paper: me
@@ -38,7 +39,7 @@ def test_every_table_of_ours_says_where_it_comes_from() -> None:
 
 
 def test_the_page_on_fidelity_gives_each_table_the_role_of_its_header() -> None:
-    page = Path(reference.__file__).resolve().parents[2] / "docs" / "fidelity.md"
+    page = ROOT / "docs" / "fidelity.md"
     said: dict[str, str] = {}
     for row in page.read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
