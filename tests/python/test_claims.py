@@ -51,11 +51,20 @@ def test_the_pair_that_is_farthest_from_a_value_decides() -> None:
 
 
 def test_an_axis_with_the_same_list_on_both_sides_pairs_equal_values() -> None:
-    runs = [cell("fptree", 1, 1e6), cell("fptree", 20, 12e6), cell("lbtree", 1, 5e6),
-            cell("lbtree", 20, 55e6)]  # fmt: skip
+    runs = [
+        cell("fptree", 1, 1e6),
+        cell("fptree", 20, 12e6),
+        cell("lbtree", 1, 5e6),
+        cell("lbtree", 20, 55e6),
+    ]
     both = ["fptree", "lbtree"]
-    found = judged(runs, of={"index": both, "threads": 20}, over={"index": both, "threads": 1},
-                   direction="above", than=10)  # fmt: skip
+    found = judged(
+        runs,
+        of={"index": both, "threads": 20},
+        over={"index": both, "threads": 1},
+        direction="above",
+        than=10,
+    )
     # fptree with 20 threads over lbtree with one would be 2.4.
     assert (found.verdict, found.ours, found.pair) == ("agrees", 11.0, "lbtree")
 
@@ -142,8 +151,10 @@ def test_an_interval_that_includes_the_threshold_shows_no_difference() -> None:
 
 
 def test_repetitions_of_a_simulation_make_no_interval() -> None:
-    runs = [several("fptree", 1e6, 1.1e6, 1.2e6, target="sim:x"),
-            several("lbtree", 0.9e6, 1.5e6, 1.6e6, target="sim:x")]  # fmt: skip
+    runs = [
+        several("fptree", 1e6, 1.1e6, 1.2e6, target="sim:x"),
+        several("lbtree", 0.9e6, 1.5e6, 1.6e6, target="sim:x"),
+    ]
     found = judged(runs, **SIDES, direction="above")
     assert (found.verdict, found.interval) == ("agrees", None)
 
@@ -154,8 +165,11 @@ def test_one_pair_without_a_difference_keeps_a_claim_from_agreeing() -> None:
     found = judged(runs, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.pair) == ("no difference", "utree")
     # The larger ratio with the wider interval is the worse pair.
-    wide = [several("fptree", 1e6, 1.1e6, 1.2e6), several("lbtree", 3e6, 3.1e6, 3.2e6),
-            several("utree", 1e6, 1e6, 3.3e6)]  # fmt: skip
+    wide = [
+        several("fptree", 1e6, 1.1e6, 1.2e6),
+        several("lbtree", 3e6, 3.1e6, 3.2e6),
+        several("utree", 1e6, 1e6, 3.3e6),
+    ]
     found = judged(wide, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.pair) == ("no difference", "utree")
 
@@ -191,8 +205,13 @@ def test_a_counter_of_nothing_is_below_every_other(
     ours: float, others: float, verdict: str
 ) -> None:
     runs = [cell("lbtree", llc_misses=ours), cell("fptree", llc_misses=others)]
-    found = judged(runs, of={"index": "lbtree"}, over={"index": "fptree"}, metric="llc_misses",
-                   direction="below")  # fmt: skip
+    found = judged(
+        runs,
+        of={"index": "lbtree"},
+        over={"index": "fptree"},
+        metric="llc_misses",
+        direction="below",
+    )
     assert found.verdict == verdict
 
 

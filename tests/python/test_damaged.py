@@ -80,8 +80,13 @@ def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def native_cell() -> Document:
     made = fake_native.record({"index": "fptree", "repetitions": "1"})
-    return {"key": "a", "labels": {"index": "fptree", "workload": "lookup"}, "repetition": 0,
-            "command": "./perdure bench", "record": made}  # fmt: skip
+    return {
+        "key": "a",
+        "labels": {"index": "fptree", "workload": "lookup"},
+        "repetition": 0,
+        "command": "./perdure bench",
+        "record": made,
+    }
 
 
 def simulated_cell() -> Document:
@@ -133,11 +138,27 @@ def test_no_change_of_a_cell_is_a_traceback(make: Callable[[], Document], tmp_pa
 
 
 def manifest() -> Document:
-    claim = {**test_simulated_report.CLAIM, "within": 1.5, "note": "", "metric": "p99",
-             "of": {"index": ["fptree"]}, "over": {"index": "fptree"}, "figure": "f1"}  # fmt: skip
+    claim = {
+        **test_simulated_report.CLAIM,
+        "within": 1.5,
+        "note": "",
+        "metric": "p99",
+        "of": {"index": ["fptree"]},
+        "over": {"index": "fptree"},
+        "figure": "f1",
+    }
     side = {"number": 3.0, "command": "./perdure probe"}
-    entry = {"what": "w", "direction": "above", "than": 2.0, "source": "s", "metric": "latency",
-             "figure": "f1", "inputs": {}, "of": {}, "over": {}}  # fmt: skip
+    entry = {
+        "what": "w",
+        "direction": "above",
+        "than": 2.0,
+        "source": "s",
+        "metric": "latency",
+        "figure": "f1",
+        "inputs": {},
+        "of": {},
+        "over": {},
+    }
     return {
         "study": "s", "file": "s.toml", "title": "t", "description": "d", "repetitions": 1,
         "cells": ["a"], "left_out": ["hot"], "published": [claim],
@@ -277,8 +298,23 @@ name = "f"
 title = "t"
 cells = { index = ["fptree"] }
 """
-VALUES = ("1", "-1", '"x"', '""', "[]", "[1]", "{}", "{ x = 1 }", "true", "nan", "inf", "[[]]",
-          "9" * 30, "2020-01-01", '["x"]')  # fmt: skip
+VALUES = (
+    "1",
+    "-1",
+    '"x"',
+    '""',
+    "[]",
+    "[1]",
+    "{}",
+    "{ x = 1 }",
+    "true",
+    "nan",
+    "inf",
+    "[[]]",
+    "9" * 30,
+    "2020-01-01",
+    '["x"]',
+)
 
 
 def test_no_value_of_a_study_is_a_traceback(tmp_path: Path) -> None:

@@ -124,17 +124,31 @@ def test_our_tables_repeat_the_measured_values() -> None:
     """Restated, not altered: every value of platform O that we keep is one that was measured."""
     ours = {t.name: t for t in reference.load_all()}
     operation = {"store_noflush": "store"}
-    for source, names in (("pmidio_i2.csv", ("i2", "i2-dram")), ("pmidio_i3.csv", ("i3",)),
-                          ("pmidio_i4.csv", ("i4-local", "i4-remote", "i4-local-dram",
-                                             "i4-remote-dram"))):  # fmt: skip
+    for source, names in (
+        ("pmidio_i2.csv", ("i2", "i2-dram")),
+        ("pmidio_i3.csv", ("i3",)),
+        ("pmidio_i4.csv", ("i4-local", "i4-remote", "i4-local-dram", "i4-remote-dram")),
+    ):
         with (MEASURED / source).open() as handle:
             measured = {
-                (operation.get(r["op"], r["op"]), r["pattern"], int(r["access_size"]),
-                 int(r["threads"]), r["metric"], float(f"{float(r['value']):.5g}"))
+                (
+                    operation.get(r["op"], r["op"]),
+                    r["pattern"],
+                    int(r["access_size"]),
+                    int(r["threads"]),
+                    r["metric"],
+                    float(f"{float(r['value']):.5g}"),
+                )
                 for r in csv.DictReader(handle)
-            }  # fmt: skip
+            }
         for name in names:
             for point in ours[name].points:
                 i = point.input
-                assert (i["op"], i["pattern"], i["access_size"], i["threads"], point.metric,
-                        point.value) in measured  # fmt: skip
+                assert (
+                    i["op"],
+                    i["pattern"],
+                    i["access_size"],
+                    i["threads"],
+                    point.metric,
+                    point.value,
+                ) in measured

@@ -68,8 +68,11 @@ def test_the_report_loads_nothing(text: str) -> None:
 def test_every_figure_has_its_drawing_its_data_and_its_command(text: str) -> None:
     figures = re.findall(r"<figure id=\"([^\"]+)\">(.*?)</figure>", text, re.S)
     assert {name for name, _ in figures} == {
-        "throughput-integer", "scaling-integer", "latency-integer", "memory",
-    }  # fmt: skip
+        "throughput-integer",
+        "scaling-integer",
+        "latency-integer",
+        "memory",
+    }
     for _, body in figures:
         assert "<svg" in body
         assert "measured, native" in body
@@ -92,8 +95,9 @@ def test_the_data_of_a_figure_are_the_medians_of_the_records(text: str, results:
             samples += [r["throughput_ops_s"] for r in cell["record"]["repetitions"]]
     assert len(samples) == 6
     ordered = sorted(samples)
-    (row,) = [r for r in rows
-              if (r["index"], r["threads"], r["workload"]) == ("fptree", "2", "mixed")]  # fmt: skip
+    (row,) = [
+        r for r in rows if (r["index"], r["threads"], r["workload"]) == ("fptree", "2", "mixed")
+    ]
     assert float(row["throughput"]) == pytest.approx((ordered[2] + ordered[3]) / 2)
     assert ordered[0] <= float(row["low"]) <= float(row["high"]) <= ordered[-1]
 
@@ -146,9 +150,7 @@ CELLS = {
 def test_whoever_compare_does_not_call_slower_is_as_bold_as_the_fastest() -> None:
     runs = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
     for run in runs[1:]:
-        (judged,) = compare.compare(
-            runs[:1], [run], threshold=0.05, confidence=0.95
-        ).comparisons  # fmt: skip
+        (judged,) = compare.compare(runs[:1], [run], threshold=0.05, confidence=0.95).comparisons
         slower = judged.verdict is Verdict.SLOWER
         assert slower != CELLS[run.labels["index"]][1], run.labels["index"]
     data = reading.read(runs)
@@ -188,8 +190,9 @@ def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
     for cores, run in enumerate(runs):
         used = {"seconds": 1, "steal_cores": 0.25, "other_cores": cores, "load_average": 2.0}
         run.record["environment"] = fake_native.ENVIRONMENT | {
-            "interference": used, "pmdk_variables": {"PMEM_NO_CLWB": "1"},
-        }  # fmt: skip
+            "interference": used,
+            "pmdk_variables": {"PMEM_NO_CLWB": "1"},
+        }
     data = reading.read(runs)
     (entry,) = quality.environments(data)
     assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]

@@ -19,8 +19,17 @@ from perdure.study import reader as studies
 from perdure.study.claims import Claim
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
-PARTS = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
-         "aborted_transactions")  # fmt: skip
+PARTS = (
+    "compute",
+    "l1",
+    "l2",
+    "llc",
+    "memory_queueing",
+    "media",
+    "flush_fence",
+    "lock_wait",
+    "aborted_transactions",
+)
 CLAIM = {
     "what": "inserts: lbtree over fptree",
     "of": {"index": "lbtree", "threads": 28},
@@ -39,23 +48,38 @@ def run(index: str, threads: int, throughput: float, target: str = "sim:optane")
     simulation = repetition["simulation"]
     simulation["per_operation"] |= {
         "time_ns": {part: 10.0 * (i + 1) for i, part in enumerate(PARTS)} | {"total": 450.0},
-        "flushes": 2.5, "fences": 2.0, "llc_misses": 3.25, "transaction_aborts": 0.125,
-        "pm_controller_read_bytes": 256.0, "pm_controller_write_bytes": 128.0,
-        "pm_media_read_bytes": 512.0, "pm_media_write_bytes": 1024.0,
-    }  # fmt: skip
+        "flushes": 2.5,
+        "fences": 2.0,
+        "llc_misses": 3.25,
+        "transaction_aborts": 0.125,
+        "pm_controller_read_bytes": 256.0,
+        "pm_controller_write_bytes": 128.0,
+        "pm_media_read_bytes": 512.0,
+        "pm_media_write_bytes": 1024.0,
+    }
     simulation["ratios"] |= {"ewr": 0.4375, "rwr": 0.5}
     record["repetitions"] = [repetition | {"throughput_ops_s": throughput}]
     labels = {"index": index, "threads": str(threads), "workload": "insert"}
-    return {"key": f"{index}{threads}", "labels": labels, "command": f"./perdure bench {index}",
-            "record": record}  # fmt: skip
+    return {
+        "key": f"{index}{threads}",
+        "labels": labels,
+        "command": f"./perdure bench {index}",
+        "record": record,
+    }
 
 
 def fill(folder: Path, runs: list[dict[str, Any]], **manifest: Any) -> None:
     (folder / "cells").mkdir(parents=True)
     for one in runs:
         (folder / "cells" / f"{one['key']}.json").write_text(json.dumps(one))
-    head = {"study": "s", "file": "studies/s.toml", "title": "Simulated", "description": "",
-            "repetitions": 1, "cells": [r["key"] for r in runs]}  # fmt: skip
+    head = {
+        "study": "s",
+        "file": "studies/s.toml",
+        "title": "Simulated",
+        "description": "",
+        "repetitions": 1,
+        "cells": [r["key"] for r in runs],
+    }
     (folder / "manifest.json").write_text(json.dumps(head | manifest))
 
 

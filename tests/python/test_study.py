@@ -209,10 +209,13 @@ direction = "above"
 def listing(*names: str, options: dict[str, str] | None = None) -> Listing:
     """A build that has these indexes, with at most one option each."""
     entries: dict[str, dict[str, Any]] = {
-        n: {"name": n, "index_class": "persistent",
-            "options": [{"name": o} for i, o in (options or {}).items() if i == n]}
+        n: {
+            "name": n,
+            "index_class": "persistent",
+            "options": [{"name": o} for i, o in (options or {}).items() if i == n],
+        }
         for n in names
-    }  # fmt: skip
+    }
     return lambda _kind: entries
 
 

@@ -17,10 +17,13 @@ from perdure.study.model import Choices
 from perdure.study.reader import load
 
 LISTED: dict[str, dict[str, Any]] = {
-    "fptree": {"name": "fptree", "index_class": "persistent",
-               "options": [{"name": "leaf_entries"}]},
+    "fptree": {
+        "name": "fptree",
+        "index_class": "persistent",
+        "options": [{"name": "leaf_entries"}],
+    },
     "btree:dram": {"name": "btree:dram", "index_class": "in_memory", "options": []},
-}  # fmt: skip
+}
 TEXT = """name = "s"
 [flags]
 records = "10K"  # fptre

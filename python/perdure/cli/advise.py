@@ -52,10 +52,15 @@ def advise(
 ) -> None:
     """Rank the indexes for your case by what they do with it, simulated and on this machine."""
     case = advising.Case(
-        records=_count(records, "--records"), mix=_mix(mix), key_bytes=key_bytes,
-        value_bytes=value_bytes, threads=threads, scan_count=scan_count,
-        distribution=distribution, needs=tuple(n.strip() for n in needs.split(",") if n.strip()),
-    )  # fmt: skip
+        records=_count(records, "--records"),
+        mix=_mix(mix),
+        key_bytes=key_bytes,
+        value_bytes=value_bytes,
+        threads=threads,
+        scan_count=scan_count,
+        distribution=distribution,
+        needs=tuple(n.strip() for n in needs.split(",") if n.strip()),
+    )
     for one in target:
         check_target(one)
     plan = advising.plan(case, target, _count(most_records, "--most-records"), quick=quick)
@@ -82,9 +87,8 @@ def advise(
 
 
 def _document(
-    case: advising.Case, plan: advising.Plan, places: list[advising.Place],
-    failures: list[Json],
-) -> Json:  # fmt: skip
+    case: advising.Case, plan: advising.Plan, places: list[advising.Place], failures: list[Json]
+) -> Json:
     return {
         "case": case.describe(),
         "records_measured": plan.records,

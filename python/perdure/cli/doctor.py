@@ -71,8 +71,19 @@ class Finding:
 
 def examine(facts: Json, root: Path = Path("/")) -> list[Finding]:
     """All findings. `facts`: `perdure-native environment --json`; `root`: for tests."""
-    checks = (_processor, _transactions, _devices, _numa, _governor, _turbo, _huge_pages, _perf,
-              _shared_memory, _memory, _quota)  # fmt: skip
+    checks = (
+        _processor,
+        _transactions,
+        _devices,
+        _numa,
+        _governor,
+        _turbo,
+        _huge_pages,
+        _perf,
+        _shared_memory,
+        _memory,
+        _quota,
+    )
     return [finding for check in checks for finding in check(facts, root)]
 
 
@@ -89,30 +100,36 @@ def facts_without_program(root: Path = Path("/")) -> Json:
         "memory_bytes": int(memory.group(1)) * 1024 if memory else 0,
         "numa_nodes": max(1, nodes),
         "flush": next((f for f in ("clwb", "clflushopt", "clflush") if f in flags), "unknown"),
-        "simd": next((name for flag, name in (("avx512bw", "avx512"), ("avx2", "avx2"))
-                      if flag in flags), "sse2"),
+        "simd": next(
+            (name for flag, name in (("avx512bw", "avx512"), ("avx2", "avx2")) if flag in flags),
+            "sse2",
+        ),
         "governor": governor or "unknown",
         "cpu_features": sorted(flags),
         "pm_devices": [],
         "cxl_devices": [],
-    }  # fmt: skip
+    }
 
 
 def build_findings(root: Path = Path("/"), tree: Path = ROOT) -> list[Finding]:
     """Of a tree where nothing is built yet: that, and whether a build would go well."""
     checks = (_memory_to_build(root), _compilers(), _packages(tree), _disk(tree))
     nothing = Finding(
-        Level.MEND, "build", "perdure-native is not built yet",
+        Level.MEND,
+        "build",
+        "perdure-native is not built yet",
         "./perdure demo builds it (or any other command that needs it)",
-    )  # fmt: skip
+    )
     return [nothing, *(finding for check in checks for finding in check)]
 
 
 def _memory_to_build(root: Path) -> Iterator[Finding]:
     found = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     total = int(found.group(1)) * 1024 if found else 0
-    limits = [_read(root / "sys/fs/cgroup" / name)
-              for name in ("memory.max", "memory/memory.limit_in_bytes")]  # fmt: skip
+    limits = [
+        _read(root / "sys/fs/cgroup" / name)
+        for name in ("memory.max", "memory/memory.limit_in_bytes")
+    ]
     limit = min((int(text) for text in limits if text.isdigit()), default=0)
     limited = 0 < limit < total or (limit > 0 and total == 0)
     usable = limit if limited else total
@@ -121,9 +138,11 @@ def _memory_to_build(root: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "memory", what)
     else:
         yield Finding(
-            Level.MEND, "memory", f"{what}: the compiler may need more",
+            Level.MEND,
+            "memory",
+            f"{what}: the compiler may need more",
             f"give at least {size(LEAST_MEMORY)}, or build with fewer jobs",
-        )  # fmt: skip
+        )
 
 
 def _compilers() -> Iterator[Finding]:
@@ -142,17 +161,22 @@ def _packages(tree: Path) -> Iterator[Finding]:
     wanted = [part[0] for part in parts if part[1:] == ["build"]]
     query = shutil.which("dpkg-query")
     if not query or not wanted:
-        yield Finding(Level.NOTE, "packages", "not a Debian system: install the counterparts of "
-                      "tools/debian-packages.txt")  # fmt: skip
+        yield Finding(
+            Level.NOTE,
+            "packages",
+            "not a Debian system: install the counterparts of tools/debian-packages.txt",
+        )
         return
     form = "-f=${Package} ${db:Status-Status}\n"
     said = child.run([query, "-W", form, *wanted], os.environ).stdout.splitlines()
     missing = [name for name in wanted if f"{name} installed" not in said]
     if missing:
         yield Finding(
-            Level.MEND, "packages", f"{len(missing)} of {len(wanted)} are missing",
+            Level.MEND,
+            "packages",
+            f"{len(missing)} of {len(wanted)} are missing",
             f"sudo apt-get update && sudo apt-get install {' '.join(missing)}",
-        )  # fmt: skip
+        )
     else:
         yield Finding(Level.GOOD, "packages", f"all {len(wanted)} of the build are installed")
 
@@ -163,9 +187,11 @@ def _disk(tree: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "disk", f"{size(free)} free")
     else:
         yield Finding(
-            Level.MEND, "disk", f"only {size(free)} free", f"make room: a build takes up to "
-            f"{size(LEAST_DISK)}",
-        )  # fmt: skip
+            Level.MEND,
+            "disk",
+            f"only {size(free)} free",
+            f"make room: a build takes up to {size(LEAST_DISK)}",
+        )
 
 
 def _processor(facts: Json, root: Path) -> Iterator[Finding]:
@@ -178,15 +204,19 @@ def _processor(facts: Json, root: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "flush", "clwb: writes a line back and keeps it cached")
     else:
         yield Finding(
-            Level.NOTE, "flush", f"{flush}: every flush also evicts the line, so rereads miss",
+            Level.NOTE,
+            "flush",
+            f"{flush}: every flush also evicts the line, so rereads miss",
             "use a processor with clwb for figures that resemble a server with PM",
-        )  # fmt: skip
+        )
     yield Finding(Level.GOOD, "SIMD", str(facts.get("simd", "unknown")))
     if "hypervisor" in features:
         yield Finding(
-            Level.NOTE, "virtual machine", "neighbours and page-table tracking add noise",
+            Level.NOTE,
+            "virtual machine",
+            "neighbours and page-table tracking add noise",
             "use a machine of your own, or more repetitions",
-        )  # fmt: skip
+        )
 
 
 def _transactions(facts: Json, root: Path) -> Iterator[Finding]:
@@ -195,9 +225,11 @@ def _transactions(facts: Json, root: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "RTM", "they work; bench --transactions on uses them")
     elif "rtm" in features or (facts.get("rtm") or {}).get("reported"):
         yield Finding(
-            Level.NOTE, "RTM", "the processor has it, but it is off or always aborts",
+            Level.NOTE,
+            "RTM",
+            "the processor has it, but it is off or always aborts",
             "boot with tsx=on (a security trade-off; see the kernel's tsx_async_abort page)",
-        )  # fmt: skip
+        )
     else:
         yield Finding(Level.NOTE, "RTM", "absent: optimistic versions take its place")
 
@@ -205,44 +237,57 @@ def _transactions(facts: Json, root: Path) -> Iterator[Finding]:
 def _devices(facts: Json, root: Path) -> Iterator[Finding]:
     entries = [*(facts.get("pm_devices") or []), *(facts.get("cxl_devices") or [])]
     found = [str(entry.get("path", entry)) for entry in entries if isinstance(entry, dict)]
-    found = found or [f"/dev/{p.name}" for pattern in ("pmem*", "dax*")
-                      for p in sorted((root / "dev").glob(pattern))]  # fmt: skip
+    found = found or [
+        f"/dev/{p.name}"
+        for pattern in ("pmem*", "dax*")
+        for p in sorted((root / "dev").glob(pattern))
+    ]
     found = found or [p.name for p in sorted((root / "sys/bus/cxl/devices").glob("mem*"))]
     if not found:
         yield Finding(
-            Level.NOTE, "PM and CXL", "no device: tmpfs stands in, so media costs are DRAM's",
+            Level.NOTE,
+            "PM and CXL",
+            "no device: tmpfs stands in, so media costs are DRAM's",
             "emulate one with the kernel parameter memmap=4G!12G, then ndctl create-namespace",
-        )  # fmt: skip
+        )
     for device in found:
         yield Finding(Level.GOOD, "PM and CXL", device)
         node = root / device.lstrip("/")
         if device.startswith("/dev/") and node.exists() and not os.access(node, os.R_OK | os.W_OK):
             yield Finding(
-                Level.MEND, "PM and CXL", f"{device} may not be opened by this user",
+                Level.MEND,
+                "PM and CXL",
+                f"{device} may not be opened by this user",
                 f"sudo setfacl -m u:{os.environ.get('USER', '$USER')}:rw {device}",
-            )  # fmt: skip
+            )
 
 
 def _numa(facts: Json, root: Path) -> Iterator[Finding]:
     for node in facts.get("memory_nodes", []):
         size = f"{int(node['bytes']) / 2**30:.0f} GiB"
         yield Finding(
-            Level.NOTE, "NUMA", f"node {node['node']}: memory only, {size}, as CXL memory is shown",
+            Level.NOTE,
+            "NUMA",
+            f"node {node['node']}: memory only, {size}, as CXL memory is shown",
             "./perdure bench --parallel numa ... or ./perdure probe --memory dram --node remote",
-        )  # fmt: skip
+        )
     nodes = int(facts.get("numa_nodes", 1))
     if nodes <= 1:
         yield Finding(Level.GOOD, "NUMA", "one node")
         return
     yield Finding(
-        Level.NOTE, "NUMA", f"{nodes} nodes: remote accesses mix into the figures",
+        Level.NOTE,
+        "NUMA",
+        f"{nodes} nodes: remote accesses mix into the figures",
         "numactl --cpunodebind=0 --membind=0 ./perdure bench ...",
-    )  # fmt: skip
+    )
     if _read(root / "proc/sys/kernel/numa_balancing") not in ("", "0"):
         yield Finding(
-            Level.MEND, "NUMA", "automatic balancing migrates pages during a run",
+            Level.MEND,
+            "NUMA",
+            "automatic balancing migrates pages during a run",
             "sudo sysctl kernel.numa_balancing=0",
-        )  # fmt: skip
+        )
 
 
 def _governor(facts: Json, _root: Path) -> Iterator[Finding]:
@@ -253,9 +298,11 @@ def _governor(facts: Json, _root: Path) -> Iterator[Finding]:
         yield Finding(Level.NOTE, "frequency", "the governor is not visible (a virtual machine?)")
     else:
         yield Finding(
-            Level.MEND, "frequency", f"governor {governor}: the clock follows the load",
+            Level.MEND,
+            "frequency",
+            f"governor {governor}: the clock follows the load",
             "sudo cpupower frequency-set --governor performance",
-        )  # fmt: skip
+        )
 
 
 def _turbo(_facts: Json, root: Path) -> Iterator[Finding]:
@@ -283,9 +330,11 @@ def _huge_pages(_facts: Json, root: Path) -> Iterator[Finding]:
             yield Finding(Level.NOTE, subject, "the kernel does not offer them")
         else:
             yield Finding(
-                Level.MEND, subject, f"{chosen}: dependent misses cost 15 to 35 % more",
+                Level.MEND,
+                subject,
+                f"{chosen}: dependent misses cost 15 to 35 % more",
                 f"echo {wanted} | sudo tee /sys/kernel/mm/transparent_hugepage/{name}",
-            )  # fmt: skip
+            )
 
 
 def _perf(_facts: Json, root: Path) -> Iterator[Finding]:
@@ -294,9 +343,11 @@ def _perf(_facts: Json, root: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "perf access", f"perf_event_paranoid {level}")
     else:
         yield Finding(
-            Level.MEND, "perf access", f"perf_event_paranoid {level or 'unknown'}: no counters",
+            Level.MEND,
+            "perf access",
+            f"perf_event_paranoid {level or 'unknown'}: no counters",
             "sudo sysctl kernel.perf_event_paranoid=1",
-        )  # fmt: skip
+        )
 
 
 def _shared_memory(_facts: Json, root: Path) -> Iterator[Finding]:
@@ -310,9 +361,11 @@ def _shared_memory(_facts: Json, root: Path) -> Iterator[Finding]:
         yield Finding(Level.GOOD, "/dev/shm", f"{size(free)} free")
     else:
         yield Finding(
-            Level.MEND, "/dev/shm", f"only {size(free)} free: pools of 10 M records do not fit",
+            Level.MEND,
+            "/dev/shm",
+            f"only {size(free)} free: pools of 10 M records do not fit",
             "sudo mount -o remount,size=8G /dev/shm, docker run --shm-size=8g, or --pool elsewhere",
-        )  # fmt: skip
+        )
 
 
 def _memory(facts: Json, _root: Path) -> Iterator[Finding]:
@@ -320,9 +373,11 @@ def _memory(facts: Json, _root: Path) -> Iterator[Finding]:
     if "control group" not in str(room.get("bound", "")):
         return
     yield Finding(
-        Level.NOTE, "memory", f"{size(int(room['bytes']))} left within {room['bound']}",
+        Level.NOTE,
+        "memory",
+        f"{size(int(room['bytes']))} left within {room['bound']}",
         "raise the container's limit (docker run --memory), or give fewer --records",
-    )  # fmt: skip
+    )
 
 
 def _quota(facts: Json, _root: Path) -> Iterator[Finding]:
@@ -333,11 +388,12 @@ def _quota(facts: Json, _root: Path) -> Iterator[Finding]:
     if logical and cores >= logical:
         return
     yield Finding(
-        Level.MEND, "CPU quota",
+        Level.MEND,
+        "CPU quota",
         f"{cores:g} of {logical or '?'} logical cores ({quota['group']}): threads are held back "
         "for parts of each period, which latencies show",
         "limit the CPUs, not their time: docker run --cpuset-cpus in place of --cpus",
-    )  # fmt: skip
+    )
 
 
 def _cpu_flags(root: Path) -> list[str]:

@@ -19,9 +19,12 @@ from perdure.types import Json
 
 BY_MODE = "by mode"
 CLASSES: dict[str, str] = {
-    "persistent": "persistent", "in_memory": "in memory", "volatile_pm": "volatile PM",
-    "on_disk": "on disk", "harness": "harness",
-}  # fmt: skip
+    "persistent": "persistent",
+    "in_memory": "in memory",
+    "volatile_pm": "volatile PM",
+    "on_disk": "on disk",
+    "harness": "harness",
+}
 # Columns of what cannot be short: the last one of a table, and how little it may get.
 LEAST_WIDTH = 28
 Row = tuple[str, ...]
@@ -70,9 +73,10 @@ def _named(name: str) -> list[tuple[str, Entry]]:
         names = [entry["name"] for entries in known.values() for entry in entries]
         names += [_without_mode(each) for each in names]
         raise InputError(
-            f"unknown list '{name}'", where="perdure list",
+            f"unknown list '{name}'",
+            where="perdure list",
             remedy=did_you_mean(name, [*KINDS, *names], f"{one_of(KINDS)}, or a name from there"),
-        )  # fmt: skip
+        )
     return found
 
 
@@ -145,9 +149,12 @@ def _room(rows: list[Row], columns: Row, shown: list[int]) -> int:
 
 def _facts(kind: str, entry: Entry) -> Table:
     table = Table(
-        title=f"{kind}: {entry['name']}", title_justify="left", box=box.SIMPLE, pad_edge=False,
+        title=f"{kind}: {entry['name']}",
+        title_justify="left",
+        box=box.SIMPLE,
+        pad_edge=False,
         show_header=False,
-    )  # fmt: skip
+    )
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in entry.items():

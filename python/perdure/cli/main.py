@@ -104,9 +104,10 @@ def root(
 def test() -> None:
     """For the launcher of a source tree, which takes this command before we see it."""
     raise InputError(
-        "is a command of ./perdure in a source tree", where="perdure test",
+        "is a command of ./perdure in a source tree",
+        where="perdure test",
         remedy="run ./perdure test --list there",
-    )  # fmt: skip
+    )
 
 
 def _usage_line(error: typer.TyperException) -> str:

@@ -146,11 +146,16 @@ def fidelity(
     _write(results, FIDELITY, document)
     if plot and drawing:
         _draw(document, drawing, plot)
-    failed = sum(p.simulated is None and p.why_not.startswith(("exit code", "killed by"))
-                 for e in found for p in e.pairs)  # fmt: skip
+    failed = sum(
+        p.simulated is None and p.why_not.startswith(("exit code", "killed by"))
+        for e in found
+        for p in e.pairs
+    )
     if failed:
-        raise PerdureError(f"{failed} points have no answer, because their probe failed",
-                           remedy="run one of the commands of --dry-run")  # fmt: skip
+        raise PerdureError(
+            f"{failed} points have no answer, because their probe failed",
+            remedy="run one of the commands of --dry-run",
+        )
 
 
 def classify(
@@ -218,8 +223,11 @@ def _drawing() -> ModuleType:
         with child.signals_held():
             return importlib.import_module("perdure.report.probe_plots")
     except ImportError as error:
-        raise InputError(f"figures need the package {error.name}", where="--plot",
-                         remedy="pip install 'perdure[report]'") from error  # fmt: skip
+        raise InputError(
+            f"figures need the package {error.name}",
+            where="--plot",
+            remedy="pip install 'perdure[report]'",
+        ) from error
 
 
 def _draw(document: Json, drawing: ModuleType, folder: Path) -> None:

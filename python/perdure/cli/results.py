@@ -81,9 +81,10 @@ def write_report(directory: Path, output: Path | None, progress: Progress, *, qu
         from perdure.report import page as reporting
     except ImportError as error:
         raise InputError(
-            f"the report needs the package {error.name}", where="perdure report",
+            f"the report needs the package {error.name}",
+            where="perdure report",
             remedy="pip install 'perdure[report]'",
-        ) from error  # fmt: skip
+        ) from error
     runs = record.load(directory, quick=quick)
     path = report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")

@@ -161,15 +161,26 @@ def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"key": p.key, "labels": {"probe": p.arguments[1]}, "repetition": 0,
-                 "command": p.shell(), "finished": False}
+                {
+                    "key": p.key,
+                    "labels": {"probe": p.arguments[1]},
+                    "repetition": 0,
+                    "command": p.shell(),
+                    "finished": False,
+                }
                 for p in probed
-            ] + [
-                {"key": t.key, "labels": t.cell.labels, "repetition": t.repetition,
-                 "command": t.shell(), "finished": t.key not in pending}
+            ]
+            + [
+                {
+                    "key": t.key,
+                    "labels": t.cell.labels,
+                    "repetition": t.repetition,
+                    "command": t.shell(),
+                    "finished": t.key not in pending,
+                }
                 for t in tasks
             ]
-        )  # fmt: skip
+        )
         return
     for probe in probed:
         print(probe.shell())

@@ -95,8 +95,7 @@ def findings(found: Sequence[Json]) -> Table:
         without = f" (without {', '.join(one['missing'])})" if one["missing"] else ""
         pair = f" ({one['pair']})" if one["pair"] else ""
         verdict = one["verdict"] or "-"  # a quick run has none
-        table.add_row(one["what"], one["ours_text"] + pair, one["published"],
-                      verdict + without)  # fmt: skip
+        table.add_row(one["what"], one["ours_text"] + pair, one["published"], verdict + without)
     return table
 
 

@@ -48,8 +48,9 @@ class Measure:
 
     def on(self, memory: str) -> Measure:
         """The same on the other memory."""
-        return Measure(tuple((k, memory if k == "memory" else v) for k, v in self.inputs),
-                       self.metric)  # fmt: skip
+        return Measure(
+            tuple((k, memory if k == "memory" else v) for k, v in self.inputs), self.metric
+        )
 
     def text(self) -> str:
         shown = {k: v for k, v in self.inputs if k not in ("probe", "memory", "variant")}
@@ -178,10 +179,17 @@ def rules(found: Sequence[Json], values: Values, threads: Sequence[int]) -> list
          "estimate: one 64 B change with log entry and commit word, three persists, over one"),
     ]  # fmt: skip
     return [
-        {"rule": name, "title": title, "factor": value, "impact": level(value), "from": source,
-         "published_impact": published, "note": note}
+        {
+            "rule": name,
+            "title": title,
+            "factor": value,
+            "impact": level(value),
+            "from": source,
+            "published_impact": published,
+            "note": note,
+        }
         for name, title, value, source, published, note in entries
-    ]  # fmt: skip
+    ]
 
 
 def thread_counts(target: str) -> list[int]:
@@ -194,17 +202,21 @@ def idiosyncrasies(threads: Sequence[int]) -> list[Idiosyncrasy]:
     """Section 4 as ratios of probes, without a benchmark's own cost per operation."""
     many = [n for n in threads if n <= 16][-1]
     loads = _grid(op=["load"], pattern=["seq"], access_size=[4096], threads=threads)
-    writes = _grid(op=["store+clwb", "ntstore"], pattern=["seq"], access_size=[4096],
-                   threads=threads)  # fmt: skip
+    writes = _grid(
+        op=["store+clwb", "ntstore"], pattern=["seq"], access_size=[4096], threads=threads
+    )
     small = _grid(op=["ntstore"], pattern=["rand"], access_size=[64, 256], threads=[many])
-    local = _grid(op=["store+clwb"], pattern=["seq", "rand"], access_size=[256, 4096],
-                  threads=threads)  # fmt: skip
+    local = _grid(
+        op=["store+clwb"], pattern=["seq", "rand"], access_size=[256, 4096], threads=threads
+    )
     remote = [_with(m, node="remote") for m in local]
     stores = [_with(m, op="store") for m in local]
     reads = _grid(op=["load"], pattern=["seq"], access_size=[64, 256, 1024, 4096], threads=[many])
     random = [_with(m, pattern="rand") for m in reads]
-    cached = [_measure("I1", "latency", op=op, variant="corrected", threads=min(8, many),
-                       hit_ratio=1.0) for op in ("pstore", "load")]  # fmt: skip
+    cached = [
+        _measure("I1", "latency", op=op, variant="corrected", threads=min(8, many), hit_ratio=1.0)
+        for op in ("pstore", "load")
+    ]
     line = [_measure("I7", metric) for metric in ("ewr", "rwr")]
     make = Idiosyncrasy
     return [
@@ -268,8 +280,14 @@ class _Runner:
     def task(self, measure: Measure, off: tuple[str, ...]) -> probes.Task:
         inputs: Inputs = dict(measure.inputs)
         swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
-        return probes.task(self.target, inputs, [] if swept is None else [swept],
-                           quick=self.quick, ablate=off, identity=self.identity)  # fmt: skip
+        return probes.task(
+            self.target,
+            inputs,
+            [] if swept is None else [swept],
+            quick=self.quick,
+            ablate=off,
+            identity=self.identity,
+        )
 
 
 def _effect(
@@ -286,8 +304,9 @@ def _effect(
         "section": idiosyncrasy.section,
         "definition": idiosyncrasy.formula,
         "factor": factor,
-        "shown": None if factor is None else factor >= SHOWN and not _as_dram(
-            idiosyncrasy.name, factor, on_dram),
+        "shown": None
+        if factor is None
+        else factor >= SHOWN and not _as_dram(idiosyncrasy.name, factor, on_dram),
         "at": [m.text() for m in ratio] if ratio else [],
         "values": [values[m] for m in ratio] if ratio else [],
         "factor_on_dram": on_dram,
@@ -296,7 +315,7 @@ def _effect(
         "published_classes": idiosyncrasy.published_classes,
         "causes": [],
         "cause_note": "",
-    }  # fmt: skip
+    }
 
 
 def factor_of(name: str, ratio: Ratio | None, values: Values) -> float | None:
@@ -330,9 +349,15 @@ def _explain_by_ablation(
             if left is None:
                 continue
             share = (one["factor"] - left) / (one["factor"] - 1)
-            one["causes"].append({"ablation": off, "left": left, "explains": share,
-                                  "by": _side(ratio, values, without),
-                                  "meaning": ABLATIONS[off]})  # fmt: skip
+            one["causes"].append(
+                {
+                    "ablation": off,
+                    "left": left,
+                    "explains": share,
+                    "by": _side(ratio, values, without),
+                    "meaning": ABLATIONS[off],
+                }
+            )
         one["causes"].sort(key=lambda cause: -cause["explains"])
         one["cause_note"] = _cause_note(one)
 
@@ -370,8 +395,12 @@ def _cause_note(one: Json) -> str:
 
 
 def _notes(found: Sequence[Json], classes: Json) -> list[str]:
-    notes = [f"{one['name']} is unknown: {reason}" for one in found if one["shown"] is None
-             for reason in one["missing"][:1]]  # fmt: skip
+    notes = [
+        f"{one['name']} is unknown: {reason}"
+        for one in found
+        if one["shown"] is None
+        for reason in one["missing"][:1]
+    ]
     if not classes["certain"]:
         notes.append("the class is uncertain, because some idiosyncrasies are unknown")
     return notes
@@ -391,8 +420,11 @@ def _grid(
 ) -> list[Measure]:
     return [
         _measure("bandwidth", op=o, pattern=p, access_size=s, threads=t, node="local", fence="none")
-        for o in op for p in pattern for s in access_size for t in threads
-    ]  # fmt: skip
+        for o in op
+        for p in pattern
+        for s in access_size
+        for t in threads
+    ]
 
 
 def _writers(threads: Sequence[int]) -> list[Measure]:
@@ -403,11 +435,21 @@ def _transaction() -> list[Measure]:
     """Log entry, data, commit word: one thread, each made durable before the next."""
 
     def step(op: str, pattern: str, size: int) -> Measure:
-        return _measure("bandwidth", op=op, pattern=pattern, access_size=size, threads=1,
-                        node="local", fence="each")  # fmt: skip
+        return _measure(
+            "bandwidth",
+            op=op,
+            pattern=pattern,
+            access_size=size,
+            threads=1,
+            node="local",
+            fence="each",
+        )
 
-    return [step("ntstore", "seq", 128), step("store+clwb", "rand", 64),
-            step("store+clwb", "same", 64)]  # fmt: skip
+    return [
+        step("ntstore", "seq", 128),
+        step("store+clwb", "rand", 64),
+        step("store+clwb", "same", 64),
+    ]
 
 
 def _largest(factor: dict[str, float | None], *names: str) -> float | None:
@@ -420,8 +462,14 @@ def _largest_ratio(values: Values, ratios: Sequence[Ratio]) -> Ratio | None:
 
 
 def _best_ratio(values: Values, upper: Sequence[Measure], lower: Sequence[Measure]) -> Ratio | None:
-    best = [max((m for m in side if values.get(m) is not None),
-                key=lambda m: values[m] or 0, default=None) for side in (upper, lower)]  # fmt: skip
+    best = [
+        max(
+            (m for m in side if values.get(m) is not None),
+            key=lambda m: values[m] or 0,
+            default=None,
+        )
+        for side in (upper, lower)
+    ]
     return (best[0], best[1]) if best[0] and best[1] else None
 
 

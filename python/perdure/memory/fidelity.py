@@ -94,25 +94,32 @@ def choose(tables: Sequence[Table], names: Iterable[str]) -> list[Table]:
         found = [t for t in tables if name in (t.name, t.set_name)]
         if not found:
             raise InputError(
-                f"unknown experiment '{name}'", where="--experiments",
+                f"unknown experiment '{name}'",
+                where="--experiments",
                 remedy=did_you_mean(name, known, "use one of " + ", ".join(known)),
-            )  # fmt: skip
+            )
         chosen |= {t.name: t for t in found}
     return list(chosen.values()) if chosen else list(tables)
 
 
 def compare(
-    tables: Sequence[Table], cache: Path, progress: Progress, *, quick: bool = False, jobs: int = 0,
+    tables: Sequence[Table],
+    cache: Path,
+    progress: Progress,
+    *,
+    quick: bool = False,
+    jobs: int = 0,
     ablate: Sequence[str] = (),
-) -> list[Experiment]:  # fmt: skip
+) -> list[Experiment]:
     """Simulates every point of the tables, or of a thinned grid when quick."""
     plan: list[tuple[Experiment, Point, probes.Task, Value | None]] = []
     for table in tables:
         experiment = Experiment(table)
         points = thinned(table.points) if quick else list(table.points)
         for one, members in grouped(table, points, quick, ablate):
-            plan += [(experiment, p, one, p.input[probes.SWEPT[str(p.input["probe"])]])
-                     for p in members]  # fmt: skip
+            plan += [
+                (experiment, p, one, p.input[probes.SWEPT[str(p.input["probe"])]]) for p in members
+            ]
     answers = probes.run([task for _, _, task, _ in plan], cache, progress, jobs)
     experiments: dict[str, Experiment] = {}
     for experiment, point, one, swept in plan:
@@ -137,8 +144,9 @@ def grouped(
     for members in groups.values():
         swept = probes.SWEPT[str(members[0].input["probe"])]
         values = sorted({v for p in members if (v := p.input[swept]) is not None}, key=float)
-        one = probes.task(target, members[0].input, values, quick=quick, ablate=ablate,
-                          identity=identity)  # fmt: skip
+        one = probes.task(
+            target, members[0].input, values, quick=quick, ablate=ablate, identity=identity
+        )
         tasks.append((one, members))
     return tasks
 
@@ -156,8 +164,7 @@ def thinned(points: Sequence[Point]) -> list[Point]:
             last = len(ordered) - 1
             picks = {round(i * last / (QUICK_VALUES - 1)) for i in range(QUICK_VALUES)}
             kept.setdefault(kind, {})[axis] = {ordered[i] for i in picks}
-    return [p for p in points
-            if all(p.input[a] in v for a, v in kept.get(_kind(p), {}).items())]  # fmt: skip
+    return [p for p in points if all(p.input[a] in v for a, v in kept.get(_kind(p), {}).items())]
 
 
 def curves(pairs: Sequence[Pair]) -> list[tuple[str, str, list[Pair]]]:
@@ -201,9 +208,14 @@ def peaks(pairs: Sequence[Pair], noise: float = NOISE) -> list[Peak]:
             continue
         simulated = max(members, key=lambda p: p.simulated or 0)
         found.append(
-            Peak(name, axis, _at(top, axis), _at(simulated, axis),
-                 simulated.measured >= (1 - noise) * top.measured)
-        )  # fmt: skip
+            Peak(
+                name,
+                axis,
+                _at(top, axis),
+                _at(simulated, axis),
+                simulated.measured >= (1 - noise) * top.measured,
+            )
+        )
     return found
 
 
@@ -275,8 +287,12 @@ def figures(pairs: Sequence[Pair], experiments: Sequence[Experiment]) -> Json:
 
 def _group(name: str, members: list[Experiment]) -> Json:
     pairs = [pair for e in members for pair in e.compared]
-    return {"name": name, "experiments": [e.table.name for e in members],
-            **figures(pairs, members), **_goal(members)}  # fmt: skip
+    return {
+        "name": name,
+        "experiments": [e.table.name for e in members],
+        **figures(pairs, members),
+        **_goal(members),
+    }
 
 
 def _goal(members: Sequence[Experiment]) -> Json:

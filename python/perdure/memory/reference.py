@@ -162,9 +162,10 @@ def load_all(places: list[Path] | None = None) -> list[Table]:
             table = load(file)
             if table.name in tables:
                 raise InputError(
-                    f"two tables are called '{table.name}'", where=str(file),
+                    f"two tables are called '{table.name}'",
+                    where=str(file),
                     remedy=f"rename it: the other one is {tables[table.name].file}",
-                )  # fmt: skip
+                )
             tables[table.name] = table
     return list(tables.values())
 
@@ -193,9 +194,10 @@ class _Reader:
             first = seen.setdefault((point.inputs, point.metric), number)
             if first != number:
                 raise self.error(
-                    f"the same point as line {first}", number,
+                    f"the same point as line {first}",
+                    number,
                     "keep one of them, or add the column that tells them apart",
-                )  # fmt: skip
+                )
             points.append(point)
         if not points:
             raise self.error("has no points", len(self.lines) or 1, "add a row per measurement")
@@ -215,21 +217,26 @@ class _Reader:
                 raise self.error("not `# name: value`", number, "write it so, or drop the line")
             name, value = match.group(1), match.group(2).strip()
             if name not in known:
-                raise self.error(f"unknown name '{name}'", number,
-                                 did_you_mean(name, known, one_of(known)))  # fmt: skip
+                raise self.error(
+                    f"unknown name '{name}'", number, did_you_mean(name, known, one_of(known))
+                )
             if name in DESCRIPTION:
                 self.description[name] = value
                 self.check_entry(name, value, number)
             else:
                 self.constants[name] = value
                 self.parsed(name, value, number)
-        raise self.error("has no row of column names", len(self.lines) or 1,
-                         "add a line such as op,access_size,threads,metric,unit,value")  # fmt: skip
+        raise self.error(
+            "has no row of column names",
+            len(self.lines) or 1,
+            "add a line such as op,access_size,threads,metric,unit,value",
+        )
 
     def check_entry(self, name: str, value: str, line: int) -> None:
         if name == "role" and value not in ROLES:
-            raise self.error(f"unknown role '{value}'", line,
-                             did_you_mean(value, ROLES, one_of(ROLES)))  # fmt: skip
+            raise self.error(
+                f"unknown role '{value}'", line, did_you_mean(value, ROLES, one_of(ROLES))
+            )
         if name.startswith("goal_") and value:
             self.number(name, value, line)
         if name == "platform" and _is_file(value) and not (self.file.parent / value).is_file():
@@ -245,8 +252,9 @@ class _Reader:
         known = (*DEFAULTS, *ANSWER)
         for name in columns:
             if name not in known:
-                raise self.error(f"unknown column '{name}'", line,
-                                 did_you_mean(name, known, one_of(known)))  # fmt: skip
+                raise self.error(
+                    f"unknown column '{name}'", line, did_you_mean(name, known, one_of(known))
+                )
         for name in columns:
             if columns.count(name) > 1:
                 raise self.error(f"column '{name}' is there twice", line, "drop one")
@@ -258,8 +266,11 @@ class _Reader:
     def point(self, line: int, columns: list[str]) -> Point:
         cells = next(csv.reader([self.lines[line - 1]]))
         if len(cells) != len(columns):
-            raise self.error(f"{len(cells)} cells for {len(columns)} columns", line,
-                             "give every column a cell; it may be empty")  # fmt: skip
+            raise self.error(
+                f"{len(cells)} cells for {len(columns)} columns",
+                line,
+                "give every column a cell; it may be empty",
+            )
         texts = self.constants | {
             name: cell.strip()
             for name, cell in zip(columns, cells, strict=True)
@@ -280,8 +291,11 @@ class _Reader:
         return Point(tuple(inputs.items()), metric, unit, value, line)
 
     def check_inputs(self, inputs: dict[str, Value | None], line: int) -> None:
-        needs = {"stride": inputs["pattern"] == "stride", "hit_ratio": inputs["probe"] == "I1",
-                 "region": inputs["probe"] in ("chase", "write-buffer")}  # fmt: skip
+        needs = {
+            "stride": inputs["pattern"] == "stride",
+            "hit_ratio": inputs["probe"] == "I1",
+            "region": inputs["probe"] in ("chase", "write-buffer"),
+        }
         for name, needed in needs.items():
             if needed and inputs[name] is None:
                 raise self.error(f"needs a {name}", line, f"add the column {name}")
@@ -290,25 +304,33 @@ class _Reader:
             if share is not None and not 0 <= float(share) <= 1:
                 raise self.error(f"{name} {share} is not between 0 and 1", line, "mend it")
         if inputs["op"] == "pstore" and inputs["probe"] != "I1":
-            raise self.error("pstore is an operation of the probe I1 only", line,
-                             "write store+clwb or ntstore, and fence each")  # fmt: skip
+            raise self.error(
+                "pstore is an operation of the probe I1 only",
+                line,
+                "write store+clwb or ntstore, and fence each",
+            )
 
     def parsed(self, name: str, text: str, line: int) -> Value:
         if name in CHOICES and text not in CHOICES[name]:
             choices = CHOICES[name]
-            raise self.error(f"unknown {name} '{text}'", line,
-                             did_you_mean(text, choices, one_of(choices)))  # fmt: skip
+            raise self.error(
+                f"unknown {name} '{text}'", line, did_you_mean(text, choices, one_of(choices))
+            )
         if name == "metric" and text not in UNITS:
-            raise self.error(f"unknown metric '{text}'", line,
-                             did_you_mean(text, UNITS, one_of(UNITS)))  # fmt: skip
+            raise self.error(
+                f"unknown metric '{text}'", line, did_you_mean(text, UNITS, one_of(UNITS))
+            )
         if name == "fence" and not FENCE.match(text):
             raise self.error(f"unknown fence '{text}'", line, "write none, each or every=N")
         if name in NUMBERS:
             return self.number(name, text, line)
         if name in COUNTS:
             if not re.fullmatch(r"[1-9]\d*", text):
-                raise self.error(f"{name} '{text}' is no whole number above 0", line,
-                                 "write it as plain digits, sizes in bytes")  # fmt: skip
+                raise self.error(
+                    f"{name} '{text}' is no whole number above 0",
+                    line,
+                    "write it as plain digits, sizes in bytes",
+                )
             return int(text)
         return text
 
@@ -318,8 +340,11 @@ class _Reader:
         except ValueError:
             value = math.nan
         if not math.isfinite(value) or value < 0:
-            raise self.error(f"{name} '{text}' is no number of at least 0", line,
-                             "write it with a decimal point and without a unit")  # fmt: skip
+            raise self.error(
+                f"{name} '{text}' is no number of at least 0",
+                line,
+                "write it with a decimal point and without a unit",
+            )
         return value
 
     def error(self, what: str, line: int, remedy: str) -> InputError:

@@ -24,8 +24,9 @@ def times(value: float | None) -> str:
 
 def fidelity(document: Json) -> list[Table]:
     """Simulated against measured: a line per experiment, and one per set below."""
-    experiments = _table("simulated probes against measurements", "experiment", "platform",
-                         "compared as")  # fmt: skip
+    experiments = _table(
+        "simulated probes against measurements", "experiment", "platform", "compared as"
+    )
     for one in document["experiments"]:
         experiments.add_row(one["name"], _short(one["platform"]), one["role"], *figures(one))
     sets = _table("in total", "set", "experiments", "")
@@ -67,14 +68,27 @@ def classes(document: Json) -> list[Table]:
     for one in document["idiosyncrasies"]:
         verdict = {True: "yes", False: "no", None: "-" if quick else "unknown"}[one["shown"]]
         cause = one["cause_note"] if one["shown"] else "; ".join(one["missing"])
-        shown.add_row(one["name"], one["title"], verdict, times(one["factor"]),
-                      times(one["factor_on_dram"]), " / ".join(one["at"]), cause)  # fmt: skip
+        shown.add_row(
+            one["name"],
+            one["title"],
+            verdict,
+            times(one["factor"]),
+            times(one["factor_on_dram"]),
+            " / ".join(one["at"]),
+            cause,
+        )
     rules = Table(title="design rules", title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("", "rule", "gain", "impact", "published", "note"):
         rules.add_column(column, justify="right" if column == "gain" else "left")
     for one in document["rules"]:
-        rules.add_row(one["rule"], one["title"], times(one["factor"]), one["impact"],
-                      one["published_impact"], one["note"])  # fmt: skip
+        rules.add_row(
+            one["rule"],
+            one["title"],
+            times(one["factor"]),
+            one["impact"],
+            one["published_impact"],
+            one["note"],
+        )
     return [shown, rules]
 
 

@@ -68,9 +68,10 @@ def parse(folded: str, where: str = "folded stacks") -> Frame:
         stack, _, weight = line.rpartition(" ")
         if not stack or not weight.isdigit():
             raise InputError(
-                f"not a folded stack: {line[:60]!r}", where=f"{where}:{number}",
+                f"not a folded stack: {line[:60]!r}",
+                where=f"{where}:{number}",
                 remedy="each line is outer;inner and a whole number",
-            )  # fmt: skip
+            )
         root.weight += int(weight)
         frame = root
         for name in stack.split(";"):
@@ -85,8 +86,11 @@ def fold_perf(recording: Path) -> str:
     """Folded stacks of a recording by `perf record -g`. Errors: PerdureError saying why not."""
     perf = shutil.which("perf")
     if perf is None:
-        raise PerdureError("perf is not installed", where="perdure flamegraph",
-                           remedy="install the package linux-perf")  # fmt: skip
+        raise PerdureError(
+            "perf is not installed",
+            where="perdure flamegraph",
+            remedy="install the package linux-perf",
+        )
     if not recording.is_file():
         raise InputError("no such file", where=str(recording), remedy="record with perf record -g")
     command = [perf, "script", "-i", str(recording), "-F", "comm,ip,sym"]

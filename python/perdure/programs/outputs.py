@@ -41,9 +41,10 @@ def write(path: Path, text: str, *, durable: bool = False) -> None:
                 os.fsync(handle.fileno())
     except OSError as error:
         raise PerdureError(
-            f"cannot be written: {error.strerror}", where=str(path),
+            f"cannot be written: {error.strerror}",
+            where=str(path),
             remedy="give another place, or make room",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def check(path: Path, flag: str = "") -> None:
@@ -62,9 +63,10 @@ def check(path: Path, flag: str = "") -> None:
         temporary.unlink()
     except OSError as error:
         raise InputError(
-            error.strerror or "cannot be written", where=where,
+            error.strerror or "cannot be written",
+            where=where,
             remedy="give a file in a directory that exists and may be written",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def folder(path: Path, flag: str = "") -> Path:
@@ -78,9 +80,8 @@ def folder(path: Path, flag: str = "") -> Path:
     except OSError as error:
         reason = "is no directory" if isinstance(error, FileExistsError) else error.strerror
         raise InputError(
-            reason or "cannot be made", where=where,
-            remedy="give a directory that may be written",
-        ) from error  # fmt: skip
+            reason or "cannot be made", where=where, remedy="give a directory that may be written"
+        ) from error
     return path
 
 

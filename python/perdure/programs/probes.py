@@ -28,8 +28,14 @@ Value = str | int | float
 Inputs = dict[str, Value | None]
 
 # The list that one process sweeps, by probe.
-SWEPT = {"bandwidth": "access_size", "latency": "access_size", "chase": "region",
-         "write-buffer": "region", "I1": "hit_ratio", "I7": "access_size"}  # fmt: skip
+SWEPT = {
+    "bandwidth": "access_size",
+    "latency": "access_size",
+    "chase": "region",
+    "write-buffer": "region",
+    "I1": "hit_ratio",
+    "I7": "access_size",
+}
 LIST_FLAG = {"access_size": "--sizes", "region": "--regions", "hit_ratio": "--hit-ratios"}
 # The other inputs as flags. None: the probe has it fixed.
 FLAG: dict[str, str] = {
@@ -82,9 +88,14 @@ class Answers:
 
 
 def task(
-    target: str, inputs: Inputs, swept: Iterable[Value] = (), *, quick: bool = False,
-    ablate: Iterable[str] = (), identity: str | None = None,
-) -> Task:  # fmt: skip
+    target: str,
+    inputs: Inputs,
+    swept: Iterable[Value] = (),
+    *,
+    quick: bool = False,
+    ablate: Iterable[str] = (),
+    identity: str | None = None,
+) -> Task:
     """The process that answers `inputs` for every value of `swept` along the probe's list."""
     probe = str(inputs["probe"])
     arguments = ["probe", probe, "--target", target]
@@ -108,8 +119,9 @@ def find(points: Iterable[Json], probe: str, swept: Value | None) -> Json | None
     for point in points:
         if probe == "I7" or swept is None:
             return point
-        if _same(point["inputs"].get(SWEPT[probe], point["inputs"].get(f"{SWEPT[probe]}_bytes")),
-                 swept):  # fmt: skip
+        if _same(
+            point["inputs"].get(SWEPT[probe], point["inputs"].get(f"{SWEPT[probe]}_bytes")), swept
+        ):
             return point
     return None
 

@@ -81,13 +81,15 @@ def perf_record(data: Path) -> list[str]:
     perf = shutil.which("perf")
     if perf is None:
         raise PerdureError(
-            "perf is not installed, so native runs cannot be sampled", where=FLAG,
+            "perf is not installed, so native runs cannot be sampled",
+            where=FLAG,
             remedy="install linux-perf, or use --target sim:PLATFORM",
-        )  # fmt: skip
+        )
     level = int(PARANOID.read_text(encoding="utf-8")) if PARANOID.is_file() else 0
     if level > 2:
         raise PerdureError(
-            f"perf_event_paranoid is {level}: only root may sample", where=FLAG,
+            f"perf_event_paranoid is {level}: only root may sample",
+            where=FLAG,
             remedy="sudo sysctl kernel.perf_event_paranoid=2, or use --target sim:PLATFORM",
-        )  # fmt: skip
+        )
     return [perf, "record", "--quiet", "-g", "-F", "999", "-o", str(data), "--", *child.leash()]

@@ -56,13 +56,14 @@ def check_target(target: str) -> None:
     if target != "native" and not target.startswith("sim:"):
         raise InputError(
             f"unknown target '{target}'", where="--target", remedy=target_remedy(target)
-        )  # fmt: skip
+        )
 
 
 def target_remedy(given: Any) -> str:
     """What to write in place of a target that is none: most leave out `sim:`."""
     platforms = [f"sim:{file.stem}" for file in PLATFORMS.glob("*.toml")]
     return did_you_mean(
-        str(given), ["native", *platforms],
+        str(given),
+        ["native", *platforms],
         "write native, sim:PLATFORM or sim:FILE.toml (perdure list platforms)",
-    )  # fmt: skip
+    )

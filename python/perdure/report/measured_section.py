@@ -57,8 +57,11 @@ def overview(data: Results, kind: str, *, quick: bool) -> Json:
     cells = [cell for cell in cells if cell.threads == threads]
     workloads = _workloads(cells)
     best = {w: max(c.throughput.value for c in cells if c.workload == w) for w in workloads}
-    first = set[int]() if quick else {c.number for w in workloads for c in _fastest(
-        [c for c in cells if c.workload == w])}  # fmt: skip
+    first = (
+        set[int]()
+        if quick
+        else {c.number for w in workloads for c in _fastest([c for c in cells if c.workload == w])}
+    )
     lines: dict[str, Json] = {}
     for cell in cells:
         line = lines.setdefault(
@@ -191,11 +194,20 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
         if key not in found or share > found[key]["share"]:
             found[key] = {**row, "cell": cell, "share": share}
     rows = [
-        {"index": f["cell"].index, "operation": f["operation"], "percentile": label,
-         "latency_ns": f[p], "workload": f["cell"].workload, "medium": f["cell"].medium,
-         "threads": threads, "cell": f["cell"].number}
-        for f in found.values() for p, label in query.PERCENTILES.items() if f[p]
-    ]  # fmt: skip
+        {
+            "index": f["cell"].index,
+            "operation": f["operation"],
+            "percentile": label,
+            "latency_ns": f[p],
+            "workload": f["cell"].workload,
+            "medium": f["cell"].medium,
+            "threads": threads,
+            "cell": f["cell"].number,
+        }
+        for f in found.values()
+        for p, label in query.PERCENTILES.items()
+        if f[p]
+    ]
     if not rows:
         return None
     order = [op for op in record.OPERATIONS if any(row["operation"] == op for row in rows)]
@@ -218,10 +230,15 @@ def _memory_figure(data: Results) -> Figure | None:
         name = row["index"] if row["medium"] == "none" else f"{row['index']} · {row['medium']}"
         for where, column in (("PM", "pm"), ("DRAM", "dram")):
             rows.append(
-                {"name": name, "key_kind": KIND_TITLES[row["key_kind"]], "where": where,
-                 "bytes": row[column] or 0.0, "records": row["records"],
-                 "load_ops_s": row["load_ops_s"]}
-            )  # fmt: skip
+                {
+                    "name": name,
+                    "key_kind": KIND_TITLES[row["key_kind"]],
+                    "where": where,
+                    "bytes": row[column] or 0.0,
+                    "records": row["records"],
+                    "load_ops_s": row["load_ops_s"],
+                }
+            )
     if not any(row["bytes"] for row in rows):
         return None
     return drawn(

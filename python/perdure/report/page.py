@@ -26,9 +26,10 @@ def write(source: Path, runs: list[Run], path: Path) -> None:
         page = template.render(content(source, runs))
     except jinja2.UndefinedError as error:  # only of documents without a schema
         raise InputError(
-            f"a document there is damaged, or of another version ({error})", where=str(source),
+            f"a document there is damaged, or of another version ({error})",
+            where=str(source),
             remedy=simulated_section.AGAIN,
-        ) from error  # fmt: skip
+        ) from error
     outputs.write(path, page)
 
 

@@ -182,18 +182,38 @@ def svg(chart: Any) -> str:
         font="Inter, 'Segoe UI', system-ui, sans-serif",
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(
-            labelColor=INK, titleColor=INK, gridColor=FAINT, domainColor=FAINT, tickColor=FAINT,
-            labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelOpacity=0.85,
+            labelColor=INK,
+            titleColor=INK,
+            gridColor=FAINT,
+            domainColor=FAINT,
+            tickColor=FAINT,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelOpacity=0.85,
             titleOpacity=0.7,
         ),
-        header=alt.HeaderConfig(labelColor=INK, labelFontSize=13, labelFontWeight="bold",
-                                labelAnchor="start", labelPadding=6),
-        legend=alt.LegendConfig(labelColor=INK, titleColor=INK, orient="top", symbolSize=80,
-                                labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
-                                titlePadding=10,
-                                offset=12, columns=8),
+        header=alt.HeaderConfig(
+            labelColor=INK,
+            labelFontSize=13,
+            labelFontWeight="bold",
+            labelAnchor="start",
+            labelPadding=6,
+        ),
+        legend=alt.LegendConfig(
+            labelColor=INK,
+            titleColor=INK,
+            orient="top",
+            symbolSize=80,
+            labelFontSize=12,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            titlePadding=10,
+            offset=12,
+            columns=8,
+        ),
         facet=alt.CompositionConfig(spacing=26),
-    )  # fmt: skip
+    )
     text = vl_convert.vegalite_to_svg(styled.to_dict())
     text = text.replace(f'stroke="{FAINT}"', 'stroke="currentColor" stroke-opacity="0.14"')
     text = text.replace(f'fill="{INK}"', 'fill="currentColor"')

@@ -34,8 +34,11 @@ def experiment(document: Json) -> Iterable[tuple[str, str]]:
     metrics = list(dict.fromkeys(v["metric"] for v in document["values"]))
     for metric in metrics:
         rows = _pair_rows([v for v in document["values"] if v["metric"] == metric])
-        name = document["name"] if metric in ("bandwidth", "latency") else (
-            f"{document['name']}-{metric.replace('_', '-')}")  # fmt: skip
+        name = (
+            document["name"]
+            if metric in ("bandwidth", "latency")
+            else (f"{document['name']}-{metric.replace('_', '-')}")
+        )
         yield name, _curves(rows, metric, both=True)
 
 
@@ -79,11 +82,12 @@ def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> str:
                     "access_size": value["inputs"]["access_size"],
                     "threads": value["inputs"]["threads"],
                     "pattern": {"seq": "sequential", "rand": "random"}.get(
-                        value["inputs"]["pattern"], value["inputs"]["pattern"]),
+                        value["inputs"]["pattern"], value["inputs"]["pattern"]
+                    ),
                     "from": source,
                     "percent": round((1 - other[source] / value[source]) * 100, 1),
                 }
-            )  # fmt: skip
+            )
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("access_size:O", title="bytes per access", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("threads:O", title="threads", sort="descending"),
@@ -127,8 +131,12 @@ def errors(document: Json) -> str:
         scale=alt.Scale(type="log", domain=[0.1, 10], clamp=True),
         axis=alt.Axis(values=[0.1, 0.2, 0.5, 1, 2, 5, 10], format="~g"),
     )
-    colours = {"calibration": REFERENCE[0], "selection": REFERENCE[1], "prediction": PERSISTENT[0],
-               "unexplained": PERSISTENT[1]}  # fmt: skip
+    colours = {
+        "calibration": REFERENCE[0],
+        "selection": REFERENCE[1],
+        "prediction": PERSISTENT[0],
+        "unexplained": PERSISTENT[1],
+    }
     ticks = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_tick(thickness=1.4, size=13, opacity=0.45)
@@ -153,8 +161,11 @@ def _curves(rows: Rows, metric: str, *, both: bool) -> str:
     shown = sorted({row[series] for row in rows}) if series else [""]
     names = [f"{value:g}" if isinstance(value, float) else str(value) for value in shown]
     for row in rows:
-        row["series"] = f"{row[series]:g}" if series and isinstance(row[series], float) else str(
-            row[series] if series else "")  # fmt: skip
+        row["series"] = (
+            f"{row[series]:g}"
+            if series and isinstance(row[series], float)
+            else str(row[series] if series else "")
+        )
     shades = [SHADES[i % len(SHADES)] for i in range(len(names))]
     linear = axis in LINEAR
     base = alt.Chart().encode(
@@ -162,11 +173,16 @@ def _curves(rows: Rows, metric: str, *, both: bool) -> str:
             f"{axis}:Q",
             title=AXIS_TITLES[axis],
             scale=alt.Scale() if linear else alt.Scale(type="log", base=2, nice=False),
-            axis=alt.Axis(grid=False, labelOverlap=True) if linear else alt.Axis(
-                grid=False, labelOverlap=True, tickCount=6,
+            axis=alt.Axis(grid=False, labelOverlap=True)
+            if linear
+            else alt.Axis(
+                grid=False,
+                labelOverlap=True,
+                tickCount=6,
                 labelExpr="datum.value >= 1073741824 ? datum.value/1073741824 + 'G' : "
                 "datum.value >= 1048576 ? datum.value/1048576 + 'M' : "
-                "datum.value >= 1024 ? datum.value/1024 + 'K' : datum.value"),
+                "datum.value >= 1024 ? datum.value/1024 + 'K' : datum.value",
+            ),
         ),
         y=alt.Y("value:Q", title=UNIT_TITLES[metric], axis=alt.Axis(tickCount=5)),
         color=alt.Color(
@@ -174,17 +190,19 @@ def _curves(rows: Rows, metric: str, *, both: bool) -> str:
             title=AXIS_TITLES.get(series or ""),
             scale=alt.Scale(domain=names, range=shades),
             legend=alt.Legend(symbolOpacity=1, symbolType="circle", symbolStrokeWidth=3)
-            if len(names) > 1 else None,
+            if len(names) > 1
+            else None,
         ),
-    )  # fmt: skip
+    )
     line = base.mark_line(strokeWidth=1.7).transform_filter(alt.datum["from"] != MEASURED)
     layers: list[Any] = [line]
     if both:
         kind = alt.Shape(
-            "from:N", title=None,
+            "from:N",
+            title=None,
             scale=alt.Scale(domain=[MEASURED, SIMULATED], range=["circle", "stroke"]),
             legend=alt.Legend(symbolFillColor="transparent", symbolStrokeColor=INK, offset=4),
-        )  # fmt: skip
+        )
         dots = base.mark_point(size=34, filled=False, strokeWidth=1.6, opacity=1).encode(shape=kind)
         layers.append(dots.transform_filter(alt.datum["from"] == MEASURED))
     else:
@@ -224,12 +242,16 @@ def _axes(rows: Rows) -> tuple[str, str | None]:
 def _label(rows: Rows) -> None:
     """Names the panel of each row: what differs and is no axis."""
     names = [
-        n for n in ("memory", "node", "op", "pattern", "stride", "variant", "fence")
+        n
+        for n in ("memory", "node", "op", "pattern", "stride", "variant", "fence")
         if len({str(row.get(n)) for row in rows}) > 1
-    ]  # fmt: skip
+    ]
     for row in rows:
-        text = " ".join(f"{n} {row[n]}" if n == "stride" else str(row[n]) for n in names
-                        if row.get(n) is not None)  # fmt: skip
+        text = " ".join(
+            f"{n} {row[n]}" if n == "stride" else str(row[n])
+            for n in names
+            if row.get(n) is not None
+        )
         row["panel"] = text or " ".join(str(row.get(n, "")) for n in ("op", "pattern")).strip()
 
 
@@ -247,8 +269,17 @@ def time_split(rows: Rows, parts: list[str]) -> str:
     """Stacked bars: a panel per workload, a bar per index and number of threads."""
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     bars = list(dict.fromkeys(row["bar"] for row in rows))
-    colours = ["#b9c0cc", "#cfe0fa", "#9cc0f2", "#5f9ae8", "#e9c46a", "#e8863d", "#d9402b",
-               "#8a5fc2", "#c2339a"]  # fmt: skip
+    colours = [
+        "#b9c0cc",
+        "#cfe0fa",
+        "#9cc0f2",
+        "#5f9ae8",
+        "#e9c46a",
+        "#e8863d",
+        "#d9402b",
+        "#8a5fc2",
+        "#c2339a",
+    ]
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar(height=13)

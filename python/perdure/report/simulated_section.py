@@ -96,12 +96,17 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
         "counters": [] if own_figures else _counters(cells, details),
         "headings": [*RATIOS, *COUNTERS],
         "cells": [
-            {"name": c.name, "workload": c.workload, "threads": c.threads,
-             "rate": rate(c.throughput.value), "command": c.command,
-             "best": c.number in best}
+            {
+                "name": c.name,
+                "workload": c.workload,
+                "threads": c.threads,
+                "rate": rate(c.throughput.value),
+                "command": c.command,
+                "best": c.number in best,
+            }
             for c in cells
         ],
-    }  # fmt: skip
+    }
 
 
 def fastest(cells: list[Cell], quick: bool) -> set[int]:
@@ -126,11 +131,18 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
 
 def _scaling(cells: list[Cell], identifier: str) -> Figure:
     rows = [
-        {"index": c.index, "medium": c.medium, "name": c.name, "workload": c.workload,
-         "threads": c.threads, "throughput": c.throughput.value, "low": c.throughput.low,
-         "high": c.throughput.high}
+        {
+            "index": c.index,
+            "medium": c.medium,
+            "name": c.name,
+            "workload": c.workload,
+            "threads": c.threads,
+            "throughput": c.throughput.value,
+            "low": c.throughput.low,
+            "high": c.throughput.high,
+        }
         for c in cells
-    ]  # fmt: skip
+    ]
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
     workloads = list(dict.fromkeys(c.workload for c in cells))
     return drawn(
@@ -154,11 +166,17 @@ def _why(cells: list[Cell], details: dict[int, Json | None], identifier: str) ->
         split = detail["per_operation"]["time_ns"]
         counted = f"{cell.threads} thread{'' if cell.threads == 1 else 's'}"
         rows += [
-            {"index": cell.index, "bar": f"{cell.index}, {counted}", "workload": cell.workload,
-             "threads": cell.threads, "part": label, "position": position,
-             "time_ns": round(float(split.get(part) or 0), 2)}
+            {
+                "index": cell.index,
+                "bar": f"{cell.index}, {counted}",
+                "workload": cell.workload,
+                "threads": cell.threads,
+                "part": label,
+                "position": position,
+                "time_ns": round(float(split.get(part) or 0), 2),
+            }
             for position, (part, label) in enumerate(PARTS.items())
-        ]  # fmt: skip
+        ]
     if not rows:
         return []
     return [
@@ -183,8 +201,14 @@ def _counters(cells: list[Cell], details: dict[int, Json | None]) -> list[Json]:
         ratios, per_operation = detail.get("ratios", {}), detail["per_operation"]
         values = [_number(ratios.get(key)) for key in RATIOS.values()]
         values += [_number(per_operation.get(key)) for key in COUNTERS.values()]
-        lines.append({"name": cell.name, "workload": cell.workload, "threads": cell.threads,
-                      "values": values})  # fmt: skip
+        lines.append(
+            {
+                "name": cell.name,
+                "workload": cell.workload,
+                "threads": cell.threads,
+                "values": values,
+            }
+        )
     return lines
 
 
@@ -207,12 +231,17 @@ def _fidelity(document: Json) -> Json:
                 "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),
                 [
-                    {"experiment": e["name"], "role": e["role"], "points": e["points"],
-                     "median_error": e["median_error"], "p90_error": e["p90_error"]}
+                    {
+                        "experiment": e["name"],
+                        "role": e["role"],
+                        "points": e["points"],
+                        "median_error": e["median_error"],
+                        "p90_error": e["p90_error"],
+                    }
                     for e in by_name.values()
                 ],
             )
-        )  # fmt: skip
+        )
     for upper, lower, cold, hot, title in HEAT_MAPS:
         if upper in by_name and lower in by_name:
             first, second = by_name[upper], by_name[lower]
@@ -253,13 +282,22 @@ def _line(one: Json) -> Json:
 
 
 def _value_rows(experiment: Json) -> Rows:
-    names = [n for n in ("memory", "op", "pattern", "access_size", "threads", "region", "node")
-             if any(n in v["inputs"] for v in experiment["values"])]  # fmt: skip
+    names = [
+        n
+        for n in ("memory", "op", "pattern", "access_size", "threads", "region", "node")
+        if any(n in v["inputs"] for v in experiment["values"])
+    ]
     return [
-        {**{n: v["inputs"].get(n, "") for n in names}, "metric": v["metric"], "unit": v["unit"],
-         "measured": v["measured"], "simulated": v["simulated"], "error": v["error"]}
+        {
+            **{n: v["inputs"].get(n, "") for n in names},
+            "metric": v["metric"],
+            "unit": v["unit"],
+            "measured": v["measured"],
+            "simulated": v["simulated"],
+            "error": v["error"],
+        }
         for v in experiment["values"]
-    ]  # fmt: skip
+    ]
 
 
 def _classes(document: Json) -> Json:
@@ -269,16 +307,18 @@ def _classes(document: Json) -> Json:
         "simulated": document["target"].startswith("sim:"),
         "names": document["classes"]["names"],
         "idiosyncrasies": [
-            {**one, "factor": memory_tables.times(one["factor"]),
-             "on_dram": memory_tables.times(one["factor_on_dram"]),
-             "verdict": {True: "yes", False: "no", None: "unknown"}[one["shown"]]}
+            {
+                **one,
+                "factor": memory_tables.times(one["factor"]),
+                "on_dram": memory_tables.times(one["factor_on_dram"]),
+                "verdict": {True: "yes", False: "no", None: "unknown"}[one["shown"]],
+            }
             for one in document["idiosyncrasies"]
         ],
         "rules": [
-            {**rule, "factor": memory_tables.times(rule["factor"])}
-            for rule in document["rules"]
+            {**rule, "factor": memory_tables.times(rule["factor"])} for rule in document["rules"]
         ],
-    }  # fmt: skip
+    }
 
 
 def _command(folder: Path, quick: bool) -> str:

@@ -84,9 +84,10 @@ def _judge(a: list[Run], b: list[Run], threshold: float, confidence: float) -> C
     simulated = {run.simulated for run in (*a, *b)}
     if simulated == {True, False}:
         raise InputError(
-            "a simulated cell against a measured one says nothing of either", where="compare",
+            "a simulated cell against a measured one says nothing of either",
+            where="compare",
             remedy="give results of one kind of target; the report shows both, labelled",
-        )  # fmt: skip
+        )
     if simulated == {True}:
         return _judge_exactly(a, b, threshold)
     samples_a, samples_b = samples_of(a), samples_of(b)

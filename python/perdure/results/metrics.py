@@ -29,8 +29,9 @@ _LATENCIES = {
     "p999": "latency, p99.9", "p9999": "latency, p99.99", "max": "longest latency",
 }  # fmt: skip
 _MEMORY = {
-    "pm_bytes_per_record": "PM bytes per record", "dram_bytes_per_record": "DRAM bytes per record",
-}  # fmt: skip
+    "pm_bytes_per_record": "PM bytes per record",
+    "dram_bytes_per_record": "DRAM bytes per record",
+}
 _COUNTED = {
     "llc_misses": "LLC misses per operation",
     "flushes": "flushes per operation",

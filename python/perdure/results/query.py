@@ -13,8 +13,14 @@ from perdure.results.record import SAMPLES_NEEDED, Run
 from perdure.results.stats import Interval
 from perdure.types import Json
 
-PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "p9999": "p99.99",
-               "max": "max"}  # fmt: skip
+PERCENTILES = {
+    "p50": "p50",
+    "p90": "p90",
+    "p99": "p99",
+    "p999": "p99.9",
+    "p9999": "p99.99",
+    "max": "max",
+}
 
 # Reading order: what the study is about first, what it is compared with after.
 CLASSES = ("persistent", "in_memory", "volatile_pm", "on_disk", "harness")

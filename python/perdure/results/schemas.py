@@ -66,8 +66,9 @@ def whole(file: Path, remedy: str) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"damaged, or of another version ({type(error).__name__}: {error})",
-            where=str(file), remedy=remedy,
-        ) from error  # fmt: skip
+            where=str(file),
+            remedy=remedy,
+        ) from error
 
 
 def problem(kind: str, document: Any) -> str:

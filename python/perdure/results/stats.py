@@ -49,8 +49,12 @@ class Interval:
 
     def document(self) -> dict[str, object]:
         """The interval in JSON."""
-        return {"name": self.name, "confidence": round(self.confidence, 4), "low": self.low,
-                "high": self.high}  # fmt: skip
+        return {
+            "name": self.name,
+            "confidence": round(self.confidence, 4),
+            "low": self.low,
+            "high": self.high,
+        }
 
     @property
     def relative_width(self) -> float:

@@ -25,8 +25,15 @@ INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`
 SIMULATED_OPERATIONS, SIMULATED_SCANS = 20_000, 2_000
 # Beside throughput: what says why, and what it costs in memory.
-EVIDENCE = ("p99", "llc_misses", "flushes", "fences", "pm_media_write_bytes",
-            "pm_bytes_per_record", "dram_bytes_per_record")  # fmt: skip
+EVIDENCE = (
+    "p99",
+    "llc_misses",
+    "flushes",
+    "fences",
+    "pm_media_write_bytes",
+    "pm_bytes_per_record",
+    "dram_bytes_per_record",
+)
 
 
 # A need's name -> what it asks for, and the test of an entry: the reason against it, or nothing.
@@ -153,9 +160,10 @@ def plan(case: Case, targets: Sequence[str], most_records: int, *, quick: bool =
                 made.study.cells.append(_cell(case, entry, kind, target, records, quick=quick))
     if not made.study.cells:
         raise InputError(
-            "no index can serve this case", where="perdure advise",
+            "no index can serve this case",
+            where="perdure advise",
             remedy="drop a need: " + "; ".join(f"{n}: {r}" for n, r in made.left_out.items()),
-        )  # fmt: skip
+        )
     cores = len(os.sched_getaffinity(0))
     if case.threads > cores and "native" in targets:
         made.notes.append(f"native cells have {cores} threads, the cores of this machine")
@@ -168,9 +176,7 @@ def rank(runs: Sequence[Run]) -> list[Place]:
     places: list[Place] = []
     for target in dict.fromkeys(run.labels["target"] for run in runs):
         cells = group(run for run in runs if run.labels["target"] == target).values()
-        ordered = sorted(
-            cells, key=lambda cell: -stats.median_interval(samples_of(cell)).value
-        )  # fmt: skip
+        ordered = sorted(cells, key=lambda cell: -stats.median_interval(samples_of(cell)).value)
         first = samples_of(ordered[0])
         best, number = stats.median_interval(first).value, 1
         for position, cell in enumerate(ordered, start=1):
@@ -185,18 +191,22 @@ def _place(cell: list[Run], target: str, number: int | None, best: float) -> Pla
     numbers = {name: metrics.value(name, cell) for name in EVIDENCE}
     throughput = stats.median_interval(samples_of(cell))
     return Place(
-        cell[0].labels["index"], target, number, throughput,
-        throughput.value / best if best else 0.0, numbers, cell[0].command, cell[0].simulated,
-    )  # fmt: skip
+        cell[0].labels["index"],
+        target,
+        number,
+        throughput,
+        throughput.value / best if best else 0.0,
+        numbers,
+        cell[0].command,
+        cell[0].simulated,
+    )
 
 
 def _reason_against(case: Case, entry: Json) -> str:
     return next((why for need in case.all_needs if (why := NEEDS[need][1](entry))), "")
 
 
-def _cell(
-    case: Case, entry: Json, kind: str, target: str, records: int, *, quick: bool
-) -> Cell:  # fmt: skip
+def _cell(case: Case, entry: Json, kind: str, target: str, records: int, *, quick: bool) -> Cell:
     name, index_class = entry["name"], entry["index_class"]
     simulated = native.kind_of(target) == "sim"
     flags: Flags = {

@@ -264,9 +264,10 @@ def _lock(results: Path) -> Iterator[int]:
             # The processes of a campaign that was killed hold the lock until they are gone as well.
             if _is_alive(handle) or time.monotonic() > deadline:
                 raise InputError(
-                    "another campaign writes here", where=str(results),
+                    "another campaign writes here",
+                    where=str(results),
                     remedy="wait for it, or give another --results",
-                )  # fmt: skip
+                )
             time.sleep(0.02)
         handle.truncate(0)
         handle.write(f"{os.getpid()}\n")

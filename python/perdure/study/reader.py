@@ -144,9 +144,10 @@ class Reader:
         for name, directory in self.document.table("media").items():
             if not isinstance(directory, str) or not directory.startswith("/"):
                 raise self.document.error(
-                    f"medium '{name}' is not an absolute directory", ("media", name),
+                    f"medium '{name}' is not an absolute directory",
+                    ("media", name),
                     'write it as pm = "/DIRECTORY"',
-                )  # fmt: skip
+                )
         if not self.document.table("axes"):
             raise self.document.error(
                 "no axes", ("axes",), "add [axes] with at least index = [...]"
@@ -161,9 +162,10 @@ class Reader:
             for part in ("when", "set"):
                 if not isinstance(entry.get(part), dict):
                     raise self.document.error(
-                        f"an override needs the table `{part}`", ("override", i),
+                        f"an override needs the table `{part}`",
+                        ("override", i),
                         "write when = { ... } and set = { ... }",
-                    )  # fmt: skip
+                    )
             self.check_axes(("override", i, "when"), entry["when"])
             self.check_flags(("override", i, "set"), entry["set"])
 
