@@ -1,6 +1,6 @@
-"""What this machine offers, what makes its figures doubtful, and the command that would mend it.
+"""What this machine offers, what makes its figures doubtful, and the commands that remedy it.
 
-Reads only: nothing here changes a setting.
+It only reads: nothing here changes a setting.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def examine(facts: Json, root: Path = Path("/")) -> list[Finding]:
 
 
 def facts_without_program(root: Path = Path("/")) -> Json:
-    """What Python finds of `perdure-native environment` by itself."""
+    """The part of `perdure-native environment` that Python finds without the program."""
     flags = set(_cpu_flags(root))
     model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
@@ -112,7 +112,7 @@ def facts_without_program(root: Path = Path("/")) -> Json:
 
 
 def build_findings(root: Path = Path("/"), tree: Path = ROOT) -> list[Finding]:
-    """Of a tree where nothing is built yet: that, and whether a build would go well."""
+    """Findings where nothing is built yet: whether a build would succeed."""
     checks = (_memory_to_build(root), _compilers(), _packages(tree), _disk(tree))
     nothing = Finding(
         Level.MEND,
@@ -155,7 +155,7 @@ def _compilers() -> Iterator[Finding]:
 
 
 def _packages(tree: Path) -> Iterator[Finding]:
-    """Which packages of the build the system lacks."""
+    """Names the packages that the build needs and the system lacks."""
     lines = _read(tree / "tools/debian-packages.txt").splitlines()
     parts = [line.split() for line in lines if line and not line.startswith("#")]
     wanted = [part[0] for part in parts if part[1:] == ["build"]]

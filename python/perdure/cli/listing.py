@@ -25,7 +25,7 @@ CLASSES: dict[str, str] = {
     "on_disk": "on disk",
     "harness": "harness",
 }
-# Columns of what cannot be short: the last one of a table, and how little it may get.
+# The least width of a table's last column, which holds long text and is wrapped.
 LEAST_WIDTH = 28
 Row = tuple[str, ...]
 
@@ -61,7 +61,7 @@ def list_(
 
 
 def _named(name: str) -> list[tuple[str, Entry]]:
-    """What has this name, with its kind; a structure without its mode stands for all its modes."""
+    """All entries of this name, with their kinds; a structure alone means all its modes."""
     known = {kind: catalogue.entries(kind) for kind in KINDS if kind != "options"}
     found = [
         (kind, entry)
@@ -143,7 +143,7 @@ def _print_kind(kind: str, entries: list[Entry]) -> None:
 
 
 def _room(rows: list[Row], columns: Row, shown: list[int]) -> int:
-    """The characters that columns take which are not wrapped, with three between any."""
+    """The width of the columns that are not wrapped, each with three characters of space."""
     return sum(max(len(columns[n]), *(len(row[n]) for row in rows), 0) + 3 for n in shown)
 
 

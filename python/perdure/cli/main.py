@@ -20,7 +20,7 @@ EPILOG = (
     "saved."
 )
 
-# By use: first what a newcomer runs, last what the others build on.
+# The order of the help: first what a newcomer runs, last what the others build on.
 ORDER = (
     "demo", "bench", "compare", "study", "report", "advise", "list", "doctor", "crash", "probe",
     "classify", "fidelity", "describe", "flamegraph", "test",
@@ -28,7 +28,7 @@ ORDER = (
 
 
 class _ByUse(typer.core.TyperGroup):
-    """The commands in `ORDER`, each with its whole line."""
+    """Lists the commands in `ORDER`, and cuts none of their lines."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=ORDER.index)
@@ -69,7 +69,7 @@ def main() -> None:
         complain(str(error))
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        # A command group without its command: what it offers is the best answer.
+        # A command group without a command: its help is the best answer.
         is_help = type(error).__name__ == "NoArgsIsHelpError"
         print(error, file=sys.stderr) if is_help else complain(_usage_line(error))
         sys.exit(ExitCode.USAGE)
@@ -78,7 +78,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
-        # A file or directory that nobody expected to fail: which one, and why, is all to be said.
+        # An unexpected failure of a file or directory: name it, and say why.
         parts = (str(error.filename or ""), error.strerror or str(error))
         complain(": ".join(filter(None, parts)))
         sys.exit(ExitCode.CELL_FAILED)
@@ -102,7 +102,7 @@ def root(
     add_help_option=False,
 )
 def test() -> None:
-    """For the launcher of a source tree, which takes this command before we see it."""
+    """The launcher of a source tree runs this command itself; an installed package has no tests."""
     raise InputError(
         "is a command of ./perdure in a source tree",
         where="perdure test",

@@ -71,7 +71,7 @@ def probe(context: typer.Context) -> None:
         child.become([*command, *arguments], native.environment(), "perdure probe")
     drawing = _drawing()
     plain = profile.without(arguments, "--plot")
-    # The program prints its result itself, so that it is there whatever becomes of the figure.
+    # The program prints its result itself, so that a failed figure does not lose it.
     with tempfile.TemporaryDirectory(prefix="perdure-") as folder:
         answers = profile.value_of(plain, "--output")
         if answers is None:
@@ -218,7 +218,7 @@ def compare_for_demo(results: Path, progress: Progress, *, quick: bool) -> None:
 
 
 def _drawing() -> ModuleType:
-    """Where figures are drawn; asked for before the work, because it may not be installed."""
+    """The module that draws. Imported before the work, because its packages may be missing."""
     try:
         with child.signals_held():
             return importlib.import_module("perdure.report.probe_plots")

@@ -1,4 +1,4 @@
-"""The commands about results that are there: report and compare."""
+"""The commands that read finished results: report and compare."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def write_report(directory: Path, output: Path | None, progress: Progress, *, qu
 
 
 def report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:
-    """Where the report goes. Errors: InputError, before the work, where it cannot be written."""
+    """The path of the report, checked before the work. Errors: InputError if it is not writable."""
     folder = directory if directory.is_dir() else directory.parent
     path = output or folder / ("report-quick.html" if quick else "report.html")
     outputs.folder(path.parent, "--output" if output else "")
@@ -104,7 +104,7 @@ def report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:
 def try_report(
     directory: Path, progress: Progress, *, quick: bool
 ) -> tuple[Path | None, PerdureError | None]:
-    """The page, or why there is none: for commands that have more to say than that."""
+    """(the page, None) or (None, the error): for commands that print their results first."""
     try:
         return write_report(directory, None, progress, quick=quick), None
     except PerdureError as error:

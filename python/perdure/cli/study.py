@@ -205,7 +205,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
 
 
 def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
-    """Of the runs on each target."""
+    """What the runs say of the published findings, target by target."""
     manifest = record.read_manifest(campaign.results, quick=campaign.study.quick)
     targets = dict.fromkeys(run.record["target"] for run in runs)
     by_target = ([r for r in runs if r.record["target"] == target] for target in targets)

@@ -81,7 +81,7 @@ def comparison(result: Result) -> Table:
 
 
 def findings(found: Sequence[Json]) -> Table:
-    """What others found beside ours: documents of claims.Finding."""
+    """Published findings beside ours. `found`: documents of claims.Finding."""
     spans = [one["interval"]["name"] for one in found if one["interval"]]
     title = "beside publication" + (
         f" (in brackets: {', '.join(dict.fromkeys(spans))} of the ratio)" if spans else ""

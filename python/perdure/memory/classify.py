@@ -2,10 +2,10 @@
 
 The definitions follow Gugnani et al., PVLDB 14(4), 2021 (`pmidio`): section 4 and table 1 for
 I1-I7, table 2 for the classes, table 4 for the rules. Each idiosyncrasy becomes a factor, the ratio
-of two probes that ought to be equal on a memory without it; 1 means that it is not there.
+of two probes that are equal on a memory without it.
 
-Causes are found in the two ways of the study's section 3, and a third that only a simulator has:
-the same probes on the server's DRAM, the device's counters, and the same two probes with one
+Causes are found in the two ways of the study's section 3, the same probes on the server's DRAM and
+the device's counters, and in a third that only a simulator offers: the same two probes with one
 mechanism of the model switched off.
 """
 
@@ -22,11 +22,11 @@ from perdure.programs.probes import Inputs, Value
 from perdure.progress import Progress
 from perdure.types import Json
 
-SHOWN = 1.25  # below, a factor is within what probes differ by for other reasons
+SHOWN = 1.25  # a smaller factor may have other reasons
 EXPLAINS = 0.2  # a mechanism that takes away this share of an effect is one of its causes
 LOW, HIGH = 1.5, 3.0  # table 4: low below 1.5x, moderate to 3x, high above
 
-# What `--ablate` switches off, and what is left then.
+# Each mechanism that `--ablate` switches off, and how the memory behaves without it.
 ABLATIONS = {
     "in-order-arrival": "stores reach the controller in program order",
     "lru-write-buffer": "the internal buffer evicts its oldest line",
@@ -117,7 +117,7 @@ def classify(
 
 
 def classes_of(shown: dict[str, bool | None]) -> Json:
-    """Table 2, which overlap: by the idiosyncrasies that table 1 gives to few classes only."""
+    """The classes of table 2, which overlap. Only idiosyncrasies that few classes have decide."""
     known = all(shown.get(name) is not None for name in ("I2", "I3", "I5", "I7"))
     c2, c3 = bool(shown.get("I5")), bool(shown.get("I3"))
     c4 = c2 and c3 and bool(shown.get("I2")) and bool(shown.get("I7"))
@@ -263,7 +263,7 @@ class _Runner:
     def measure_all(
         self, wanted: Sequence[tuple[Measure, tuple[str, ...]]]
     ) -> dict[tuple[str, ...], tuple[Values, dict[Measure, str]]]:
-        """Values, and reasons where there are none, by what was switched off."""
+        """By what was switched off: the values, and the reasons for those that are missing."""
         plan = [(m, off, self.task(m, off)) for m, off in dict.fromkeys(wanted)]
         answers = probes.run([t for *_, t in plan], self.cache, self.progress, self.jobs)
         results: dict[tuple[str, ...], tuple[Values, dict[Measure, str]]] = {}
@@ -363,7 +363,7 @@ def _explain_by_ablation(
 
 
 def _side(ratio: Ratio, values: Values, without: Values) -> str:
-    """How the factor shrank: a switch may help the slow side, or only hurt the fast one."""
+    """How the switch shrank the factor: it sped up the slow side, or only slowed the fast one."""
     changes = []
     for measure in ratio:
         before, after = values.get(measure), without.get(measure)

@@ -174,7 +174,7 @@ def curves(pairs: Sequence[Pair]) -> list[tuple[str, str, list[Pair]]]:
         groups: dict[Any, list[Pair]] = {}
         for pair in pairs:
             if pair.point.input[axis] is not None:
-                # The software's cost follows the threads: it is no axis of its own.
+                # The cost of the software varies with the threads, so it is no axis of its own.
                 rest = tuple(i for i in pair.point.inputs if i[0] not in (axis, "op_cost_ns"))
                 groups.setdefault((pair.point.metric, rest), []).append(pair)
         for members in groups.values():
@@ -185,7 +185,7 @@ def curves(pairs: Sequence[Pair]) -> list[tuple[str, str, list[Pair]]]:
 
 
 def trends(pairs: Sequence[Pair], noise: float = NOISE) -> Trends:
-    """Over all curves: in how many steps the simulated value moves as the measured one does."""
+    """Counts the steps of all curves, and those where simulated and measured values move alike."""
     steps = right = 0
     for _, _, members in curves(pairs):
         for a, b in itertools.pairwise(members):
@@ -220,8 +220,8 @@ def peaks(pairs: Sequence[Pair], noise: float = NOISE) -> list[Peak]:
 
 
 def document(experiments: Sequence[Experiment], *, quick: bool = False) -> Json:
-    """What `perdure fidelity --json` prints. Of a thinned grid nothing says whether a goal is
-    reached: the goals are of all points."""
+    """What `perdure fidelity --json` prints. A quick run does
+    not say whether goals are reached, because they are set for all points."""
     whole = _document(experiments)
     if quick:
         summary = whole["summary"]

@@ -50,7 +50,7 @@ UNITS: dict[str, dict[str, float]] = {
     "write_amplification": {"ratio": 1.0},
 }
 
-# Inputs of a point: the choices, or the kind of number; and what holds when nothing is said.
+# Inputs of a point: their choices or kinds of number, and their defaults.
 CHOICES: dict[str, tuple[str, ...]] = {
     "probe": PROBES,
     "memory": ("pm", "dram"),

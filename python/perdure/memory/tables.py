@@ -40,7 +40,7 @@ def fidelity(document: Json) -> list[Table]:
 
 
 def fidelity_notes(document: Json) -> Iterable[str]:
-    """Peaks that are elsewhere, and points without an answer."""
+    """A line for each peak at another place, and for each reason why points were not compared."""
     wrong = [(e["name"], p) for e in document["experiments"] for p in e["peaks"] if not p["agrees"]]
     for name, peak in wrong[:WRONG_PEAKS]:
         yield (

@@ -23,7 +23,7 @@ COLUMNS = "80"
 
 
 def entries(kind: str) -> list[Entry]:
-    """What there is of a kind, as the program tells; without a build, as the catalogue has it."""
+    """The entries of a kind: from the program, or from the catalogue where nothing is built."""
     if native.is_built("native"):
         return asked(kind)
     kept: list[Entry] = json.loads(CATALOGUE.read_text(encoding="utf-8"))[kind]
@@ -34,14 +34,14 @@ def entries(kind: str) -> list[Entry]:
 
 
 def asked(kind: str) -> list[Entry]:
-    """What the built program tells of a kind."""
+    """The entries of a kind, from the built program."""
     told = native.query("list", kind)
     found = told.get(kind, told) if isinstance(told, dict) else told
     return [entry if isinstance(entry, dict) else {"name": entry} for entry in found]
 
 
 def portable(entry: Entry) -> Entry:
-    """The entry with its file as it is called in any clone."""
+    """The entry with its file relative to the tree, so that it is the same in any clone."""
     file = Path(entry.get("file") or "")
     return entry | {"file": str(file.relative_to(ROOT))} if file.is_relative_to(ROOT) else entry
 

@@ -1,9 +1,9 @@
 """Starting the programs so that none of them outlives the command that a user gave.
 
 A measuring process whose parent was killed would go on for minutes, on cores that the next run
-measures with. The kernel is therefore asked to kill it with its parent: setpriv of util-linux asks
-(PR_SET_PDEATHSIG, which lasts through exec), and then becomes the program. Python could ask between
-fork and exec, but the Python code that runs there swallows a Ctrl-C that comes at that moment.
+measures with. Therefore the kernel kills it with its parent: setpriv of util-linux sets
+PR_SET_PDEATHSIG, which lasts through exec, and then becomes the program. Python could set it
+between fork and exec, but the Python code that runs there swallows a Ctrl-C that comes just then.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Text(TypedDict):
     errors: str
 
 
-# A parent that died before the request is noticed by its number.
+# If the parent died before the request, the parent's number has changed.
 _CHECKED = 'test "$PPID" = "$1" || exit 137; shift; exec "$@"'
-# How children speak, whatever the locale: what is not UTF-8, such as a file's name, is shown so.
+# The encoding of what children print, whatever the locale; other bytes become replacement marks.
 TEXT: Text = {"encoding": "utf-8", "errors": "replace"}
 # Python ignores them; a program that it starts must not.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
-# What is sent to us and meant for the program.
+# Signals that others send to us and mean for the program.
 _HANDED_ON = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGTSTP,
@@ -40,7 +40,7 @@ _HANDED_ON = (
 _AWAITED = (*_HANDED_ON, signal.SIGCHLD)
 _BY_KERNEL = 128  # SI_KERNEL: the terminal sent it, to the whole group
 _REPORT = "a fault of the program or of a plug-in: please report it with the command"
-# Signals that no user sends to end a program in peace -> what is behind them, most likely.
+# Signals that mean a fault -> its most likely cause.
 FAULTS: dict[int, str] = {
     signal.SIGKILL: "most likely there was not enough memory (see dmesg): use fewer records or a "
     "smaller pool",
@@ -67,8 +67,8 @@ def leashed(command: Sequence[str]) -> list[str]:
 
 
 def leash() -> tuple[str, ...]:
-    """What to write before a command that another program starts for us, so that it dies with
-    that program; nothing where the system has no such tool."""
+    """The words before a command that another program starts for us, so that the command dies with
+    that program; empty where the system has no setpriv."""
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
 
@@ -82,8 +82,8 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Threads that begin meanwhile, such as those of libraries at import, never get a signal that
-    `attend` waits for: it would be lost there. Held signals come at the end."""
+    """Blocks the signals that `attend` waits for, so that threads which start meanwhile (libraries
+    start some at import) never receive them. Blocked signals arrive at the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     try:
         yield
@@ -96,7 +96,7 @@ def attend(command: Sequence[str], environment: Mapping[str, str]) -> int:
     the signal that killed it.
 
     What the terminal sends goes to the program by itself, because it is in our process group; what
-    others send to us is handed on. When it stops, so do we, and the shell sees a stopped job.
+    others send to us is passed on. When the program stops, we stop too, and the shell shows that.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -115,7 +115,7 @@ def attend(command: Sequence[str], environment: Mapping[str, str]) -> int:
             ended, status = os.waitpid(number, os.WNOHANG | os.WUNTRACED)
             if ended and os.WIFSTOPPED(status):
                 os.kill(os.getpid(), signal.SIGSTOP)
-                os.kill(number, signal.SIGCONT)  # we go on, so does it
+                os.kill(number, signal.SIGCONT)  # we continue, so does the program
             elif ended:
                 return os.waitstatus_to_exitcode(status)
     finally:
@@ -123,7 +123,7 @@ def attend(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], name: str) -> NoReturn:
-    """Runs a program and ends as it ends; `name` is of the command, for what is said of a fault."""
+    """Runs a program and exits as it does; `name` is the command's, for the message of a fault."""
     returncode = attend(command, environment)
     if returncode < 0 and -returncode not in FAULTS:
         # Whoever started us sees what the user did: a shell's loop ends by Ctrl-C, say.
@@ -133,7 +133,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], name: str) ->
 
 
 def exit_code(returncode: int, command: Sequence[str], name: str) -> int:
-    """What a shell says of such an end; a program killed by a fault is named on stderr."""
+    """The exit code that a shell would report; a program killed by a fault is named on stderr."""
     if returncode >= 0:
         return returncode
     if -returncode in FAULTS:
@@ -152,7 +152,7 @@ def killed(returncode: int) -> str:
 
 
 def reason(returncode: int, stderr: str) -> str:
-    """Why a program did not end well, in a line."""
+    """Why a program failed, in a line."""
     lines = stderr.strip().splitlines()
     if returncode < 0:
         return killed(returncode) + (f" (its last words: {lines[-1]})" if lines else "")

@@ -1,4 +1,4 @@
-"""Short explorations by perdure-sim crash: what the demo ends with."""
+"""Short explorations by perdure-sim crash, which end the demo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def explore(index: str, seconds: float, replay: Path, threads: int = 1) -> Json:
 
 
 def explore_for_demo(results: Path, progress: Progress, *, quick: bool) -> Json:
-    """Every index that recovers, for some seconds each, and one planted defect."""
+    """Explores every index that recovers, some seconds each, and one with a planted defect."""
     outputs.folder(results)
     seconds = QUICK_SECONDS if quick else SECONDS
     explored = []

@@ -23,7 +23,7 @@ SMALLEST = 0.3  # pixels: narrower boxes are left out
 CHARACTER = 6.3
 UNITS = {"ps": 1e-12, "ns": 1e-9, "samples": 0.0}
 
-# What a function belongs to decides its colour: the same part of a program looks the same.
+# Functions of the same part of a program have the same hue.
 HUES = (
     (re.compile(r"\bpm::|flush|fence|persist|stream"), 12),
     (re.compile(r"lock|wait|pause|abort|transaction", re.IGNORECASE), 280),
@@ -41,7 +41,7 @@ class Frame:
 
 
 def render(folded: str, title: str, *, unit: str = "ps", where: str = "folded stacks") -> str:
-    """The SVG of folded stacks. Errors: InputError naming the line that is none."""
+    """The SVG of folded stacks. Errors: InputError naming the line that is not a stack."""
     if unit not in UNITS:
         raise InputError(f"unknown unit '{unit}'", where=where, remedy=one_of(UNITS))
     root = parse(folded, where)
@@ -175,7 +175,7 @@ def _amount(weight: int, unit: str) -> str:
 
 
 def _depth(frame: Frame) -> int:
-    """Deep recursion of the profiled program must not become one here."""
+    """The depth of the tree, without recursion: the profiled program may have recursed deeply."""
     deepest, level = 0, [frame]
     while level:
         deepest += 1

@@ -1,4 +1,4 @@
-"""Files that a user names to be read: whatever is wrong with one is a line."""
+"""Reading files that a user names: whatever is wrong with one becomes an error of one line."""
 
 from __future__ import annotations
 

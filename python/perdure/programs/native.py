@@ -21,7 +21,7 @@ Entry = Json  # of an index, as `perdure list indexes --json` has it
 BUILD_TREE_PLACES = ("build/release", "build/release/bin", "build/release/src/cli")
 
 
-# Kind of target -> the variable that names another program.
+# Kind of target -> the environment variable that names another program.
 VARIABLES = {"native": "PERDURE_NATIVE", "sim": "PERDURE_SIM"}
 
 
@@ -81,7 +81,7 @@ def query(*arguments: str, kind: str = "native") -> Any:
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """What a program said of its failure."""
+    """Why a program failed, in its own words if it gave any."""
     said = done.stderr.strip()
     return said if said and done.returncode > 0 else child.reason(done.returncode, said)
 
@@ -95,8 +95,8 @@ def indexes(kind: str = "native") -> dict[str, Entry]:
 
 
 def entry_of(listing: dict[str, Entry], flags: Mapping[str, object]) -> Entry | None:
-    """What a listing says of the index that the flags name; of a structure without a mode, the
-    entry of its default one, the last."""
+    """The entry of the index that the flags name; of a structure without a mode, the entry of its
+    default mode, which is the last."""
     name = ":".join(str(flags[part]) for part in ("index", "mode") if part in flags)
     modes = [entry for full, entry in listing.items() if full.startswith(f"{name}:")]
     return listing.get(name) or (modes[-1] if modes else None)

@@ -1,8 +1,7 @@
 """Files that a command writes: refused before its work where they cannot be written, whole after.
 
-Nothing half written is ever seen under a name that a user gave: the text goes beside it first, and
-is renamed. What is no regular file (a terminal, a pipe, /dev/null) is written in place, because a
-rename would put a file where the device was.
+A file is written beside its place and renamed, so that nobody sees half of it. What is no regular
+file (a terminal, a pipe, /dev/null) is written in place, because a rename would replace the device.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from perdure.programs.child import Text
 # A temporary file beside NAME.EXT is NAME.<process>-<thread>.tmp; `sweep` finds those of the dead.
 TEMPORARY = "*.[0-9]*-[0-9]*.tmp"
 LONGEST_NAME = 100
-# A name that is not UTF-8 is shown by its bytes; anything else is written as it is.
+# Bytes of a name that are not UTF-8 are written as escapes.
 _TEXT: Text = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 

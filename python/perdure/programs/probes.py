@@ -1,4 +1,4 @@
-"""Running `probe` on a target: many processes at once where it is simulated, results kept.
+"""Running `probe` on a target. Simulated ones run many at a time, and their answers are kept.
 
 A task is one process: one command with a list along one axis. A simulated answer is kept in
 `<cache>/<key>.json`, where the key names the command, the program and the platform's numbers, so
@@ -37,7 +37,7 @@ SWEPT = {
     "I7": "access_size",
 }
 LIST_FLAG = {"access_size": "--sizes", "region": "--regions", "hit_ratio": "--hit-ratios"}
-# The other inputs as flags. None: the probe has it fixed.
+# The flags of the other inputs.
 FLAG: dict[str, str] = {
     "memory": "--memory", "op": "--op", "variant": "--variant", "pattern": "--pattern",
     "stride": "--stride", "access_size": "--sizes", "threads": "--threads",
@@ -110,7 +110,7 @@ def task(
         arguments += ["--ablate", ",".join(names)]
     if quick:
         arguments.append("--quick")
-    # One process a core is what `run` arranges.
+    # `run` starts a process per core, so each has one job.
     return Task(target, (*arguments, "--jobs", "1", "--json"), identity or targets.identity(target))
 
 
@@ -200,12 +200,12 @@ def _kept(file: Path) -> Json | None:
 def _keep(file: Path, document: Json, progress: Progress) -> None:
     try:
         outputs.write(file, json.dumps(document))
-    except PerdureError as error:  # it will be asked again; what is at hand goes on
+    except PerdureError as error:  # it will be measured again next time; this run goes on
         progress.say(f"not kept: {error}")
 
 
 def _title(one: Task) -> str:
-    """Short enough for a line of progress: what is measured, where, with how many threads."""
+    """What is measured, where, and with how many threads, for a line of progress."""
     flags = dict(zip(one.arguments, one.arguments[1:], strict=False))
     parts = [one.arguments[1]]
     names = ("--memory", "--op", "--pattern", "--stride", "--node", "--variant")

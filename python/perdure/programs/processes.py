@@ -28,7 +28,7 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why it did not end well."""
+        """Why it failed."""
         return child.reason(self.code, self.stderr)
 
 

@@ -68,7 +68,7 @@ def recorded(command: list[str], target: str) -> Iterator[list[str]]:
             yield [*perf_record(data), *plain]
             text, unit = flame_graph.fold_perf(data) if data.is_file() else "", "samples"
     if not text:
-        return  # the run failed, and has said why
+        return  # the run failed, and printed why
     if path.suffix == ".folded":
         outputs.write(path, text)
     else:

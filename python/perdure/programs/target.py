@@ -1,4 +1,4 @@
-"""What the results on a target depend on, and how large it is."""
+"""Targets, native or sim:PLATFORM: their program, their identity, and their size."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def describe(platform: str) -> Json:
 
 
 def identity(target: str) -> str:
-    """Equal exactly when the same command on `target` would tell nothing new.
+    """Equal exactly when the same command on `target` would give the same result.
 
-    Of a simulated target: the program and the platform's numbers. Of native: the program alone,
-    because the host is known to whoever keeps the results.
+    For a simulated target it hashes the program and the platform's numbers, for native the program
+    alone, because those who keep results record the host beside it.
     """
     if native.kind_of(target) == "native":
         return native.build_id()
@@ -60,7 +60,7 @@ def check_target(target: str) -> None:
 
 
 def target_remedy(given: Any) -> str:
-    """What to write in place of a target that is none: most leave out `sim:`."""
+    """The remedy for an unknown target; most users leave out `sim:`."""
     platforms = [f"sim:{file.stem}" for file in PLATFORMS.glob("*.toml")]
     return did_you_mean(
         str(given),

@@ -1,4 +1,4 @@
-"""A drawing with its data, as the page shows it and as a reader may take it along."""
+"""A drawing with its data, both shown on the page and offered as files."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ KIND_TITLES = {
 
 
 def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
-    """The context of the section. A study with figures of its own says what belongs together: then
-    `with_figures` is false."""
+    """The context of the section. `with_figures` is false for a study with figures of its
+    own, which decide what belongs together."""
     colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
     kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
     found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
@@ -49,8 +49,7 @@ def overview(data: Results, kind: str, *, quick: bool) -> Json:
     """Throughput at the most threads: a line per index and medium, a column per workload.
 
     Bars in the table are relative to the largest median of the column; whoever shares its first
-    place is bold, in a quick run nobody. The harness alone (`null`) is left out, because it
-    measures what is not an index.
+    place is bold, except in a quick run. The harness (`null`) is left out, because it is no index.
     """
     cells = [cell for cell in _of_kind(data, kind) if cell.index_class != "harness"]
     threads = max((cell.threads for cell in cells), default=1)

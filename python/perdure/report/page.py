@@ -24,7 +24,7 @@ def write(source: Path, runs: list[Run], path: Path) -> None:
     template = _environment().get_template("report.html.j2")
     try:
         page = template.render(content(source, runs))
-    except jinja2.UndefinedError as error:  # only of documents without a schema
+    except jinja2.UndefinedError as error:  # only documents without a schema raise it
         raise InputError(
             f"a document there is damaged, or of another version ({error})",
             where=str(source),
@@ -48,7 +48,7 @@ def _environment() -> jinja2.Environment:
 
 
 def content(source: Path, runs: list[Run]) -> Json:
-    """What was measured and what was simulated, apart: they never share a table or an axis."""
+    """The context of the page. Measured and simulated figures never share a table or an axis."""
     measured = [run for run in runs if not run.simulated]
     simulated = [run for run in runs if run.simulated]
     quick = any(run.quick for run in runs)

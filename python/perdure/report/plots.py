@@ -217,7 +217,7 @@ def svg(chart: Any) -> str:
     text = vl_convert.vegalite_to_svg(styled.to_dict())
     text = text.replace(f'stroke="{FAINT}"', 'stroke="currentColor" stroke-opacity="0.14"')
     text = text.replace(f'fill="{INK}"', 'fill="currentColor"')
-    # The width of the column decides, and never more than drawn.
+    # As wide as the column, but never wider than drawn.
     return re.sub(r'<svg ([^>]*?)width="([\d.]+)" height="[\d.]+"', _fluid, text, count=1)
 
 
@@ -261,7 +261,7 @@ def _times(ticks: list[float]) -> alt.Axis:
     expression = "datum.value + ' ns'"
     for unit, size in (("µs", "1e3"), ("ms", "1e6"), ("s", "1e9")):
         expression = f"datum.value >= {size} ? datum.value/{size} + ' {unit}' : {expression}"
-    # The last test written is the first made, so the largest unit that fits wins.
+    # The test added last is evaluated first, so the largest unit that fits wins.
     return alt.Axis(values=ticks, labelExpr=expression, labelOverlap=True)
 
 

@@ -65,7 +65,7 @@ def probe(document: Json) -> str:
 
 
 def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> str:
-    """Threads by access size: percent by which `lower` stays behind `upper`, in two columns.
+    """Threads by access size: percent by which `lower` is below `upper`, in two columns.
 
     `upper` and `lower` are experiments of `perdure fidelity`, such as i4-local and i4-remote. As in
     the study, a positive number says that the second one is worse.
@@ -226,7 +226,7 @@ def _pair_rows(values: Sequence[Json]) -> Rows:
 
 
 def _axes(rows: Rows) -> tuple[str, str | None]:
-    """The x axis and what the lines are told apart by: the axes with the most values."""
+    """The x axis, and the input that distinguishes the lines."""
     counts = {
         axis: len({row[axis] for row in rows if row.get(axis) is not None})
         for axis in ("region", "hit_ratio", "access_size", "mix_reads", "threads", "stride")
@@ -240,7 +240,7 @@ def _axes(rows: Rows) -> tuple[str, str | None]:
 
 
 def _label(rows: Rows) -> None:
-    """Names the panel of each row: what differs and is no axis."""
+    """Names the panel of each row after the inputs that differ and are no axis."""
     names = [
         n
         for n in ("memory", "node", "op", "pattern", "stride", "variant", "fence")

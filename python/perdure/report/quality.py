@@ -38,7 +38,7 @@ def environments(data: Results) -> list[Json]:
     entries: dict[str, Json] = {}
     for run in data.runs:
         build, host = run.record["build"], dict(run.record["environment"])
-        # Both are of the run: the medium stands with its cell, the rest under the quality.
+        # Both belong to the run: its cell shows the medium, the quality section the interference.
         for of_run in ("medium", "interference"):
             host.pop(of_run, None)
         entries.setdefault(
@@ -59,7 +59,7 @@ def _readable(table: Json) -> list[tuple[str, str]]:
 
 
 def interference(data: Results) -> str:
-    """What else used the machine at worst, as far as the runs have recorded it."""
+    """The most that others used of the machine, as far as the runs recorded it."""
     found = [run.record["environment"].get("interference") or {} for run in data.runs]
     others = max((float(one.get("other_cores") or 0) for one in found), default=0.0)
     stolen = max((float(one.get("steal_cores") or 0) for one in found), default=0.0)
@@ -100,7 +100,7 @@ def quality(source: Path, data: Results) -> Json:
 
 
 def _failures(source: Path, quick: bool) -> list[Path]:
-    """What failed of this run of the study: a quick run beside it has failures of its own."""
+    """The failed cells of this run of the study; a quick run beside it has its own."""
     if not source.is_dir():
         return []
     wanted = record.read_manifest(source, quick=quick).get("cells")

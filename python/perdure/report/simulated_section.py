@@ -1,7 +1,7 @@
 """The report's section about simulated servers: scaling, why, fidelity.
 
-Whatever is simulated says so, with the platform; what was measured by others says by whom. The two
-share an axis only in the figures of fidelity, whose marks are told apart by a legend.
+Simulated figures name the platform, figures of others their source. The two share an axis only in
+the figures of fidelity, where a legend distinguishes their marks.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from perdure.types import Json
 
 FOLDER = "simulated"  # below a results folder: the results of a simulated study of its own
 
-# Time split of a run record, in reading order, with what the parts mean.
+# Parts of the time of an operation: name in the run record -> meaning, in reading order.
 PARTS = {
     "compute": "instructions", "l1": "L1", "l2": "L2", "llc": "LLC",
     "memory_queueing": "queueing for memory", "media": "latency of DRAM and PM",
     "flush_fence": "flushes and fences", "lock_wait": "waiting for locks",
     "aborted_transactions": "aborted transactions",
 }  # fmt: skip
-# Per operation, from the run record: heading and what stands for it there.
+# Counters per operation: heading -> name in the run record.
 COUNTERS = {
     "LLC misses": "llc_misses", "flushes": "flushes", "fences": "fences",
     "PM read B": "pm_controller_read_bytes", "PM written B": "pm_controller_write_bytes",
@@ -73,7 +73,7 @@ def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _server(runs: list[Run], own_figures: bool) -> Json | None:
-    """One target's figures, counters and cells; a study's own figures stand in place of ours."""
+    """One target's figures, counters and cells. A study's own figures replace ours."""
     data = query.read(runs)
     cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
     if not cells:

@@ -60,8 +60,8 @@ def compare(
 ) -> Result:
     """Pairs the cells of both sides by their labels and judges each pair.
 
-    Two single cells are compared whatever their labels: comparing two indexes is what a user asks
-    for then. Errors: InputError when no cell is on both sides.
+    Two single cells are compared whatever their labels, because then the user compares two
+    indexes. Errors: InputError when no cell is on both sides.
     """
     cells_a, cells_b = group(runs_a), group(runs_b)
     if len(cells_a) == len(cells_b) == 1:
@@ -167,5 +167,5 @@ def _remark(a: Run, b: Run, fewest: int, verdict: Verdict) -> str:
 
 
 def _latency_method(run: Run) -> str:
-    """Which operations a clock was read around; records of before have none, and timed all."""
+    """Which operations were timed; earlier records do not say it, and timed all."""
     return str((run.record["configuration"].get("latency") or {}).get("method", "every"))

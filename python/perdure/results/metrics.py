@@ -1,7 +1,7 @@
 """What a figure or a claim of a study may be about: one number of a cell's runs.
 
-A metric's name is its unit's carrier, as in a run record: `pm_bytes_per_record`. What a simulation
-counts per operation exists for simulated cells only.
+A metric's name ends in its unit, as in a run record: `pm_bytes_per_record`. Counters per operation
+exist for simulated cells only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perdure.results.record import Run, latency, samples_of
 from perdure.types import Json
 
 THROUGHPUT = "throughput"
-DRAWINGS = ("threads", "percentiles")  # what the drawing of a figure goes over
+DRAWINGS = ("threads", "percentiles")  # the x axes that a figure may have
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _values(name: str, record: Json) -> list[float]:
     found = []
     for repetition in record["repetitions"]:
         if name in _LATENCIES:
-            # A workload has several operations only where it mixes them: the most frequent speaks.
+            # If a workload mixes operations, the most frequent one counts.
             most = max(repetition["operations"].values(), key=lambda o: o["attempted"])
             number = latency(most, name)
         else:

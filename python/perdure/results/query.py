@@ -154,7 +154,7 @@ def memory(results: Results) -> list[Json]:
 
 
 def warnings(results: Results) -> list[Json]:
-    """Every distinct warning with the number of runs that gave it; figures make no difference."""
+    """Every distinct warning, whatever its numbers, with the number of runs that gave it."""
     return results.rows(
         "SELECT min(warning) AS warning, count(DISTINCT warning) AS variants, count(*) AS runs "
         "FROM (SELECT unnest(warnings) AS warning FROM cell) "

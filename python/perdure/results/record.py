@@ -18,8 +18,8 @@ from perdure.results import schemas
 from perdure.types import Json
 
 SCHEMA = "perdure-run/1"
-# What a study run wrote about itself. A quick run has a manifest of its own, so that it never takes
-# the place of a full one: where both are, the full one is meant unless the quick one is asked for.
+# What a study run wrote about itself. A quick run has a manifest of its own, so that it never
+# replaces a full one; readers take the full one unless --quick is given.
 MANIFEST, QUICK_MANIFEST = "manifest.json", "manifest-quick.json"
 QUICK_BANNER = (
     "quick run: tiny cells, run once, to see that it all works; figures say nothing of how fast "
@@ -29,12 +29,12 @@ GIVE = "give what `perdure bench --json` printed, or a results directory"
 OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
 
 
-# How many timed operations a percentile needs: with fewer it is the largest of them, by chance.
+# How many timed operations a percentile needs; with fewer it would just be the largest of them.
 SAMPLES_NEEDED = {"p50": 1, "p90": 10, "p99": 100, "p999": 1_000, "p9999": 10_000}
 
 
 def latency(operation: Json, name: str) -> float | None:
-    """A percentile or the maximum of an operation; None where what was timed does not tell it.
+    """A percentile or the maximum of an operation; None if too few were timed.
 
     The largest of a sample is not the largest of all. A simulation does not say how many samples
     there are: it times every operation, exactly.
@@ -53,7 +53,7 @@ class Run:
     record: Json
     command: str = ""
     key: str = ""
-    quick: bool = False  # of a run that is to show that it works, and decides nothing
+    quick: bool = False  # of a run with --quick, which decides nothing
     samples: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Run:
 def load(path: Path, *, quick: bool = False) -> list[Run]:
     """Reads a results directory, a JSON Lines file or a single record. Errors: InputError.
 
-    `quick` asks for a directory's quick run; without it that is taken only where no full one is.
+    `quick` chooses a directory's quick run; without it that is read only if there is no full one.
     """
     try:
         path.stat()

@@ -1,7 +1,7 @@
-"""Documents that were read back, checked against schema/: a damaged one is one line, not a fault.
+"""Reading documents back, checked against schema/: a damaged one is an error of one line.
 
-`parse` takes what JSON says and no more: finite numbers, whole ones of 64 bits. `problem` names the
-first place that is not as the schema has it.
+`parse` takes standard JSON only: finite numbers, whole ones of 64 bits. `problem` names the first
+place that breaks the schema.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parse(text: str, where: str, remedy: str) -> Any:
 
 
 def loads(text: str) -> Any:
-    """As json.loads, but for numbers that no program of ours writes. Errors: ValueError."""
+    """As json.loads, but refuses numbers that our programs never write. Errors: ValueError."""
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
     except RecursionError as error:
@@ -60,7 +60,7 @@ def loads(text: str) -> Any:
 
 @contextmanager
 def whole(file: Path, remedy: str) -> Iterator[None]:
-    """For what is read of a document that has no schema: what it lacks becomes an InputError."""
+    """Turns errors of reading a document without a schema into an InputError."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

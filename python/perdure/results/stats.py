@@ -4,9 +4,9 @@ A sample here is one repetition's throughput or percentile. Repetitions are few 
 nothing assumes a distribution: intervals come from resampling, and resampling is seeded: the same
 records always give the same interval.
 
-No method makes a 95 % interval of three samples. The range of n holds the true median with a chance
-of 1 - 2 / 2^n, whatever the distribution: 75 % of 3, 97 % of 6. Where that is less than was asked
-for, the interval is the range, and says so (`Interval.name`).
+No method makes a 95 % interval of three samples. The range of n samples holds the true median with
+probability 1 - 2 / 2^n, whatever the distribution: 75 % of 3, 97 % of 6. Where that is less than
+the confidence wanted, the interval is the range, and `Interval.name` says so.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Interval:
     high: float
     samples: int = 1  # of the side that has the fewest
     confidence: float = 0.0  # how often such an interval holds the true value; 0: it says nothing
-    is_range: bool = False  # of all samples, because they are too few for what was asked
+    is_range: bool = False  # of all samples, because they are too few for the confidence wanted
 
     @property
     def name(self) -> str:
-        """What the interval is, for whoever shows it: `95 %`, `range of 3`, `one sample`."""
+        """What kind of interval it is, to show beside it: `95 %`, `range of 3`, `one sample`."""
         if self.samples < 2:
             return "one sample"
         return f"range of {self.samples}" if self.is_range else f"{self.confidence * 100:g} %"
@@ -135,7 +135,7 @@ def verdict_exactly(ratio: float, threshold: float) -> Verdict:
 def tied_for_best(competitors: Sequence[Sequence[float]], *, exactly: bool = False) -> list[bool]:
     """Who shares the first place: all that `verdict` does not call slower than the largest median.
 
-    The one rule for whatever shows a fastest one; `exactly`: samples of simulations, which have no
+    Whatever shows a fastest one uses this rule. `exactly`: the samples are simulated and have no
     spread. A competitor without a successful operation is never first.
     """
     medians = [float(np.median(_checked(samples))) for samples in competitors]

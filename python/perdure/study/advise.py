@@ -24,7 +24,7 @@ from perdure.types import Json
 INTEGER_BYTES = 8
 SLOT_BYTES = 120  # the longest value of a record of kind `slots`
 SIMULATED_OPERATIONS, SIMULATED_SCANS = 20_000, 2_000
-# Beside throughput: what says why, and what it costs in memory.
+# Shown beside throughput: what explains it, and what the index costs in memory.
 EVIDENCE = (
     "p99",
     "llc_misses",
@@ -36,7 +36,7 @@ EVIDENCE = (
 )
 
 
-# A need's name -> what it asks for, and the test of an entry: the reason against it, or nothing.
+# Name of a need -> its meaning, and a function that gives the reason against an entry, or "".
 NEEDS: dict[str, tuple[str, Callable[[Json], str]]] = {
     "durability": (
         "every operation survives a power cut, whole",
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def all_needs(self) -> tuple[str, ...]:
-        """Who scans needs an order."""
+        """The needs given, and an order if the case scans."""
         scans = ("scan",) if self.mix.get("scan") else ()
         return tuple(dict.fromkeys((*self.needs, *scans)))
 
@@ -171,8 +171,8 @@ def plan(case: Case, targets: Sequence[str], most_records: int, *, quick: bool =
 
 
 def rank(runs: Sequence[Run]) -> list[Place]:
-    """Best first, target by target. Whom `compare` does not call slower than the first of a rank
-    shares it; a quick run ranks nobody."""
+    """Best first, target by target. An index that `compare` does not call slower than the
+    first of a rank shares the rank; a quick run has no ranks."""
     places: list[Place] = []
     for target in dict.fromkeys(run.labels["target"] for run in runs):
         cells = group(run for run in runs if run.labels["target"] == target).values()

@@ -68,7 +68,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What a campaign came to, in cells; probes without an answer count as failed."""
+    """The result of a campaign, in cells; probes without an answer count as failed."""
 
     total: int = 0
     reused: int = 0
@@ -100,7 +100,7 @@ class Campaign:
         return [task for task in self.tasks if not record.is_cell(self._file(task))]
 
     def probe_tasks(self) -> list[probes.Task]:
-        """What is asked of the memories before the cells run."""
+        """The probes of the memories, which run before the cells."""
         return [
             task
             for target in self.targets

@@ -98,7 +98,7 @@ KEYS = tuple(one.name for one in fields(Claim))
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim beside what our cells say."""
+    """A claim, and whether our cells agree with it."""
 
     claim: Claim
     ours: float | None  # the number of the pair of cells that is farthest from the claim
@@ -159,7 +159,7 @@ def check(claim: Json) -> Problem | None:
 
 
 def judge_ratio(claim: Claim, ratio: float, pair: str) -> Finding:
-    """The finding for a claim about one ratio, measured otherwise than by cells."""
+    """The finding for a claim about one ratio that was not measured by cells."""
     return Finding(claim, ratio, pair, _verdict(claim, ratio, None), ())
 
 
@@ -179,7 +179,7 @@ def select(
 
 
 def judge(claims: Sequence[Claim], runs: Sequence[Run]) -> list[Finding]:
-    """What the runs, all of one target, say to each claim."""
+    """Judges each claim by the runs, which are all of one target."""
     cells = list(group(runs).values())
     return [_judge(claim, cells) for claim in claims]
 
@@ -207,7 +207,7 @@ def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
 @dataclass(frozen=True)
 class _Number:
     labels: dict[str, str]
-    name: str  # what tells it from the others: its values of the axes that are lists
+    name: str  # its values of the axes that are lists, which distinguish it from the others
     value: float
     samples: tuple[float, ...]  # what `value` is the median of; none where it has no spread
 

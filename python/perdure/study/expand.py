@@ -87,7 +87,7 @@ class Expansion:
             medium = cell.medium
             if medium == "none" and pooled and flags.get("heap") != "dram":
                 medium = "tmpfs"
-            if "rate" in flags:  # what each thread has to bear stays the same
+            if "rate" in flags:  # the rate per thread stays the same
                 flags["rate"] = max(1, count_of(flags["rate"]) * threads // wanted)
             labels = dict(cell.labels)
             if "threads" in labels:

@@ -1,4 +1,4 @@
-"""What a study asks of the memories themselves: ratios of two probes, beside its cells.
+"""Findings of others about the memories themselves: ratios of two probes, beside the cells.
 
 [[probe]]
 what   = "random reads of one thread: latency, PM over DRAM"

@@ -1,6 +1,6 @@
 """Whether what a study names is there: indexes, their options, platforms, workloads, files of keys.
 
-All of it is asked before the first cell runs: a typo would otherwise be one failed cell after
+All of it is checked before the first cell runs; otherwise a typo would be one failed cell after
 another.
 """
 
@@ -88,7 +88,7 @@ class Check:
 
 
 def check_keys(name: str, given: str) -> None:
-    """That --keys NAME=FILE can be read; a form such as random:8-25 is the program's to know."""
+    """Checks that --keys NAME=FILE can be read; the program checks forms such as random:8-25."""
     form, _, rest = given.partition(":")
     if form in KEY_FORMS and form != "file":
         return

@@ -46,8 +46,7 @@ BUILT_IN_MEDIA = ("tmpfs", "file", "none")
 def load(path: Path, choices: Choices | None = None, *, indexes: Listing | None = None) -> Study:
     """Reads, checks and expands a study. Errors: InputError naming the line and the remedy.
 
-    `indexes` tells what the build has; it is asked only by studies with something optional and
-    for runs with another target than the study's own.
+    `indexes` lists what the build has; without it names of indexes are not checked.
     """
     return Reader(Document(path), choices or Choices(), indexes).study()
 
