@@ -163,7 +163,7 @@ def _print_plan(campaigns: list[Campaign], as_json: bool) -> None:
             [
                 {
                     "key": p.key,
-                    "labels": {"probe": p.arguments[1]},
+                    "labels": {"probe": p.probe},
                     "repetition": 0,
                     "command": p.shell(),
                     "finished": False,

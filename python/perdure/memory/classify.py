@@ -270,11 +270,12 @@ class _Runner:
         for measure, off, task in plan:
             values, reasons = results.setdefault(off, ({}, {}))
             points = answers.points(task)
-            point = points[0] if points else {}
-            values[measure] = probes.value_of(point, measure.metric)
+            point = points[0] if points else None
+            values[measure] = point.value(measure.metric) if point else None
             if values[measure] is None:
                 failure = answers.failures.get(task.key)
-                reasons[measure] = failure or point.get("skipped") or f"no {measure.metric}"
+                skipped = point.skipped if point else ""
+                reasons[measure] = failure or skipped or f"no {measure.metric}"
         return results
 
     def task(self, measure: Measure, off: tuple[str, ...]) -> probes.Task:

@@ -329,12 +329,12 @@ def _value(pair: Pair) -> Json:
 def _pair(point: Point, task: probes.Task, swept: Value | None, answers: probes.Answers) -> Pair:
     if task.key in answers.failures:
         return Pair(point, None, answers.failures[task.key])
-    answer = probes.find(answers.points(task), str(point.input["probe"]), swept)
+    answer = answers.point(task, swept)
     if answer is None:
         return Pair(point, None, "the probe left it out")
-    if answer.get("skipped"):
-        return Pair(point, None, str(answer["skipped"]))
-    value = probes.value_of(answer, point.metric)
+    if answer.skipped:
+        return Pair(point, None, answer.skipped)
+    value = answer.value(point.metric)
     return Pair(point, value, "" if value is not None else f"the probe tells no {point.metric}")
 
 

@@ -66,6 +66,10 @@ class Task:
     identity: str
 
     @property
+    def probe(self) -> str:
+        return self.arguments[1]
+
+    @property
     def key(self) -> str:
         text = json.dumps([self.identity, *self.arguments])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -75,6 +79,29 @@ class Task:
         return "./perdure " + shlex.join(self.arguments)
 
 
+@dataclass(frozen=True)
+class Point:
+    """One answer of a probe."""
+
+    inputs: Json
+    document: Json  # with a number per metric
+    skipped: str  # why it has no numbers
+
+    @classmethod
+    def read(cls, document: Json) -> Point:
+        return cls(document["inputs"], document, str(document.get("skipped") or ""))
+
+    def value(self, metric: str) -> float | None:
+        """A metric in the probe's unit: GiB/s, ns, or a plain ratio."""
+        if metric == "bandwidth":
+            value = self.document.get("bandwidth_gib_s")
+        elif metric == "latency":
+            value = (self.document.get("latency_ns") or {}).get("mean")
+        else:
+            value = self.document.get(metric)
+        return None if value is None else float(value)
+
+
 @dataclass
 class Answers:
     """What the tasks said: one document each, or the reason why there is none."""
@@ -82,9 +109,19 @@ class Answers:
     documents: dict[str, Json] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def points(self, task: Task) -> list[Json]:
+    def points(self, task: Task) -> list[Point]:
         document = self.documents.get(task.key)
-        return list(document["points"]) if document else []
+        return [Point.read(point) for point in document["points"]] if document else []
+
+    def point(self, task: Task, swept: Value | None) -> Point | None:
+        """The answer for one value of the task's list; the only one where the probe has no list."""
+        name = SWEPT[task.probe]
+        for point in self.points(task):
+            if task.probe == "I7" or swept is None:
+                return point
+            if _same(point.inputs.get(name, point.inputs.get(f"{name}_bytes")), swept):
+                return point
+        return None
 
 
 def task(
@@ -112,29 +149,6 @@ def task(
         arguments.append("--quick")
     # `run` starts a process per core, so each has one job.
     return Task(target, (*arguments, "--jobs", "1", "--json"), identity or targets.identity(target))
-
-
-def find(points: Iterable[Json], probe: str, swept: Value | None) -> Json | None:
-    """The answer for one value of the list; the only one where the probe has no list."""
-    for point in points:
-        if probe == "I7" or swept is None:
-            return point
-        if _same(
-            point["inputs"].get(SWEPT[probe], point["inputs"].get(f"{SWEPT[probe]}_bytes")), swept
-        ):
-            return point
-    return None
-
-
-def value_of(point: Json, metric: str) -> float | None:
-    """A metric of a probe's answer in the probe's unit: GiB/s, ns, or a plain ratio."""
-    if metric == "bandwidth":
-        value = point.get("bandwidth_gib_s")
-    elif metric == "latency":
-        value = (point.get("latency_ns") or {}).get("mean")
-    else:
-        value = point.get(metric)
-    return None if value is None else float(value)
 
 
 def run(tasks: Iterable[Task], cache: Path, progress: Progress, jobs: int = 0) -> Answers:
@@ -207,7 +221,7 @@ def _keep(file: Path, document: Json, progress: Progress) -> None:
 def _title(one: Task) -> str:
     """What is measured, where, and with how many threads, for a line of progress."""
     flags = dict(zip(one.arguments, one.arguments[1:], strict=False))
-    parts = [one.arguments[1]]
+    parts = [one.probe]
     names = ("--memory", "--op", "--pattern", "--stride", "--node", "--variant")
     parts += [flags[name] for name in names if flags.get(name, "local") != "local"]
     if threads := flags.get("--threads"):

@@ -143,9 +143,8 @@ def measure(
 
     def answer(one: MemoryClaim, side: str, target: str) -> Answer:
         task = one.task(side, target, quick=quick)
-        swept = one.inputs_of(side).get(probes.SWEPT[task.arguments[1]])
-        point = probes.find(answers.points(task), task.arguments[1], swept)
-        number = probes.value_of(point, one.claim.metric) if point else None
+        point = answers.point(task, one.inputs_of(side).get(probes.SWEPT[task.probe]))
+        number = point.value(one.claim.metric) if point else None
         return Answer(number, task.shell())
 
     measured = [
