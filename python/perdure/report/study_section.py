@@ -94,7 +94,7 @@ def _colours(runs: list[Run]) -> plots.Palette:
 def _drawn(figure: Figure, runs: list[Run], colours: plots.Palette, target: str) -> Drawing | None:
     if figure.cells is None:
         return None
-    wanted = claims.select(figure.cells, runs, lambda run: run.labels)
+    wanted = claims.select(figure.cells, runs)
     cells = list(record.group(wanted).values())
     kind = figure.drawing
     rows = _percentile_rows(cells) if kind == "percentiles" else _rows(figure.metric, cells)

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from perdure.results import metrics, stats
 from perdure.results.record import Run, group
@@ -46,7 +46,15 @@ _ORDER = (AGREES, SIZE_DIFFERS, NO_DIFFERENCE, DIFFERS)
 _EXPLAINED = (NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS)  # what `differs` of a claim has words for
 NO_VERDICT = ""  # of a quick run, which decides nothing
 
-Cell = TypeVar("Cell")
+
+class Labelled(Protocol):
+    """A cell of a study, or a run of one."""
+
+    @property
+    def labels(self) -> dict[str, str]: ...
+
+
+Cell = TypeVar("Cell", bound=Labelled)
 
 
 @dataclass(frozen=True)
@@ -163,9 +171,7 @@ def judge_ratio(claim: Claim, ratio: float, pair: str) -> Finding:
     return Finding(claim, ratio, pair, _verdict(claim, ratio, None), ())
 
 
-def select(
-    wanted: Wanted, cells: Iterable[Cell], labels: Callable[[Cell], Mapping[str, str]]
-) -> list[Cell]:
+def select(wanted: Wanted, cells: Iterable[Cell]) -> list[Cell]:
     """The cells whose labels are those wanted; a list is any of its values."""
     texts = {
         axis: {str(v) for v in (value if isinstance(value, list) else [value])}
@@ -174,7 +180,7 @@ def select(
     return [
         cell
         for cell in cells
-        if all(labels(cell).get(axis) in values for axis, values in texts.items())
+        if all(cell.labels.get(axis) in values for axis, values in texts.items())
     ]
 
 
@@ -225,7 +231,7 @@ def _numbers(
     missing: list[str] = []
     for values in itertools.product(*lists):
         one = dict(zip(wanted, map(str, values), strict=True))
-        runs = next(iter(select(one, cells, lambda runs: runs[0].labels)), [])
+        runs = next((runs for runs in cells if select(one, runs[:1])), [])
         number = metrics.value(metric, runs) if runs else None
         several = [v for v, choice in zip(one.values(), lists, strict=True) if len(choice) > 1]
         if number is None:

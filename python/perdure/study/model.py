@@ -25,9 +25,6 @@ class Cell:
     flags: Flags  # flags of `perdure bench` but for --pool and --json
     medium: str
 
-    def labels_of(self) -> Labels:
-        return self.labels
-
     @property
     def target(self) -> str:
         """native, or sim:PLATFORM."""

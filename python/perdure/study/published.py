@@ -73,7 +73,7 @@ class PublishedReader:
         wanted = figure.get("cells")
         if wanted is None and not needs_cells:
             return
-        if not isinstance(wanted, dict) or not claims.select(wanted, self.cells, Cell.labels_of):
+        if not isinstance(wanted, dict) or not claims.select(wanted, self.cells):
             raise self.document.error(
                 "`cells` names no cell of the study",
                 (*path, "cells"),
@@ -98,7 +98,7 @@ class PublishedReader:
             remedy = f"write {side} = {{ index = ... }}"
             raise self.document.error(f"needs the labels `{side}`", path, remedy)
         wanted = math.prod(len(v) if isinstance(v, list) else 1 for v in labels.values())
-        found = len(claims.select(labels, self.cells, Cell.labels_of))
+        found = len(claims.select(labels, self.cells))
         if found != wanted:
             counted = "one" if wanted == 1 else str(wanted)
             raise self.document.error(
