@@ -57,12 +57,13 @@ class Labelled(Protocol):
 Cell = TypeVar("Cell", bound=Labelled)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """What others found; the head of this file says what each part means."""
 
     what: str
-    source: str
+    note: str = ""
+    figure: str = ""
     of: Wanted = field(default_factory=dict)
     over: Wanted = field(default_factory=dict)  # empty: `of` itself is compared with `value`
     metric: str = metrics.THROUGHPUT
@@ -70,8 +71,7 @@ class Claim:
     within: float = WITHIN
     direction: str = ""
     than: float = 1
-    note: str = ""
-    figure: str = ""
+    source: str
     differs: str = ""
 
     def published(self) -> str:

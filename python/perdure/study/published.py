@@ -29,7 +29,7 @@ class PublishedReader:
         self.document, self.cells = document, cells
 
     def figures(self) -> list[Figure]:
-        probed = {probe.get("figure") for probe in self.document.entries("probe")}
+        probed = [probe.get("figure") for probe in self.document.entries("probe")]
         for i, figure in enumerate(self.document.entries("figure")):
             self.check_figure(("figure", i), figure, needs_cells=figure.get("name") not in probed)
         return [entry.read(Figure, one) for one in self.document.entries("figure")]
