@@ -26,14 +26,14 @@ def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
     kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
     found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
     intervals = (a["interval_name"] for one in found for a in one["against"] if a)
-    figures = [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in kinds]
+    drawn_kinds = kinds if with_figures else []
     return {
         "overviews": [overview(data, kind, quick=quick) for kind in kinds],
         "leaders": found,
         "ratio_intervals": ", ".join(dict.fromkeys(intervals)),
         "intervals": stats.names(cell.throughput for cell in data.cells),
-        "sections": figures if with_figures else [],
-        "memory": _memory_figure(data) if kinds and with_figures else None,
+        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in drawn_kinds],
+        "memory": _memory_figure(data) if drawn_kinds else None,
     }
 
 
