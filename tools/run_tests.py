@@ -45,8 +45,11 @@ CXX = (".cpp", ".h")
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
 # The share of a program's tests that runs, and what it is in sanitized builds.
 SAMPLED = {
-    "suite_large": 1 / 3, "suite_recovery": 1 / 3, "suite_space": 1 / 3, "suite_concurrency": 1 / 2,
-}  # fmt: skip
+    "suite_large": 1 / 3,
+    "suite_recovery": 1 / 3,
+    "suite_space": 1 / 3,
+    "suite_concurrency": 1 / 2,
+}
 SAMPLED_SANITIZED = {**SAMPLED, "suite_conformance": 1 / 2, "suite_corruption": 1 / 2}
 SUITES = (
     "suite_checkers", "suite_concurrency", "suite_conformance", "suite_corruption",
@@ -175,8 +178,10 @@ class Stage:
         if set(left) & set(STRUCTURES):
             left += [name for name in TESTS_OF_ALL_STRUCTURES if name not in left]
         if left:
-            say(f"{self.name}: built without {', '.join(left)}, by --seed {self.seed}; --thorough "
-                "builds all")  # fmt: skip
+            say(
+                f"{self.name}: built without {', '.join(left)}, by --seed {self.seed}; --thorough "
+                "builds all"
+            )
         return f"-DPERDURE_LEAVE_OUT={';'.join([*always, *left])}"
 
     def ctest(
@@ -203,9 +208,7 @@ class Stage:
 
         def listing(form: str) -> str:
             command = ["ctest", "--test-dir", str(folder), *options, form]
-            return subprocess.run(
-                command, capture_output=True, encoding="utf-8", check=True
-            ).stdout  # fmt: skip
+            return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
 
         program_of = {
             test["name"]: Path(test.get("command", [""])[0]).name
@@ -218,8 +221,10 @@ class Stage:
             for number, name in numbered
             if is_drawn(seed, name, shares.get(program_of[name], 1))
         ]
-        say(f"{self.name}: {len(numbered) - len(drawn)} tests of {', '.join(shares)} are not in "
-            f"the sample of --seed {seed}; --thorough runs all")  # fmt: skip
+        say(
+            f"{self.name}: {len(numbered) - len(drawn)} tests of {', '.join(shares)} are not in "
+            f"the sample of --seed {seed}; --thorough runs all"
+        )
         file = BUILD / "log" / f"test-{self.name}.sample"
         file.write_text(f"0,0,0,{','.join(drawn)}\n", encoding="utf-8")
         return file
@@ -240,15 +245,20 @@ def is_drawn(seed: str, name: str, share: float = 1 / 2) -> bool:
 # Builds with assertions and tests. -g1 (lines, no variables) compiles in three quarters of the time
 # of -g, -O1 in four fifths of that of -O2, and sanitized in less than half.
 CHECKED = (
-    "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_CHECKED=ON", "-DPERDURE_TESTS=ON",
+    "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    "-DPERDURE_CHECKED=ON",
+    "-DPERDURE_TESTS=ON",
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG",
-)  # fmt: skip
+)
 # A folder is one unit in every build but this, which thereby sees that each file but the tests
 # includes what it needs.
 FUZZ = (
-    *CHECKED, "-DCMAKE_UNITY_BUILD=OFF", "-DCMAKE_CXX_COMPILER=clang++-16", "-DPERDURE_FUZZ=ON",
+    *CHECKED,
+    "-DCMAKE_UNITY_BUILD=OFF",
+    "-DCMAKE_CXX_COMPILER=clang++-16",
+    "-DPERDURE_FUZZ=ON",
     "-DPERDURE_BENCH=ON",
-)  # fmt: skip
+)
 
 
 def release(stage: Stage) -> None:
@@ -287,9 +297,12 @@ def address(stage: Stage) -> None:
 def thread(stage: Stage) -> None:
     """the programs with many threads under ThreadSanitizer"""
     folder = stage.build(
-        "tsan", *CHECKED, "-DPERDURE_SANITIZE=thread", stage.without(STRUCTURES),
+        "tsan",
+        *CHECKED,
+        "-DPERDURE_SANITIZE=thread",
+        stage.without(STRUCTURES),
         targets=THREADED_PROGRAMS,
-    )  # fmt: skip
+    )
     # ctest knows the test programs that were not built by this ending; what follows is not
     # threaded, bad pools and children that die neither; what an index does alone runs on one heap
     # here; and Debian's RocksDB is not instrumented, so that each of its hand-overs between
@@ -406,8 +419,10 @@ def crash(stage: Stage) -> None:
             ])  # fmt: skip
     if stage.seed is not None and not stage.pattern:
         drawn = [each for each in commands if is_drawn(stage.seed, Path(str(each[-1])).stem)]
-        say(f"crash: {len(drawn)} of {len(commands)} explorations, by --seed {stage.seed}; "
-            "--thorough runs all")  # fmt: skip
+        say(
+            f"crash: {len(drawn)} of {len(commands)} explorations, by --seed {stage.seed}; "
+            "--thorough runs all"
+        )
         commands = drawn
     stage.run_at_once(commands)
 

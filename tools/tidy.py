@@ -9,6 +9,7 @@ Prints one line per finding, `file:line: what; remedy`, and exits with 1 if ther
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,20 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["cli"] = LAYERS["driver"] | {"driver"}
 
+# What a package of python/perdure may import besides itself and the modules beside the packages;
+# those import no package.
+PYTHON_LAYERS: dict[str, set[str]] = {
+    "programs": set(),
+    "results": {"programs"},
+    "study": {"programs", "results"},
+    "memory": {"programs", "results"},
+    "report": {"programs", "results", "study", "memory"},
+}
+PYTHON_LAYERS["cli"] = PYTHON_LAYERS["report"] | {"report"}
+PYTHON_ROOT = "python/perdure/"
+# They start the command line, so they stand above all packages.
+PYTHON_STARTS = {"__main__.py"}
+
 # Folders that hold what several indexes share; they are no index themselves.
 SHARED_INDEX_FOLDERS = {"base", "common", "inner_tree", "leaf", "memory", "reference", "tree"}
 
@@ -52,7 +67,8 @@ MAX_FUNCTION_LINES = 75
 
 CXX_SUFFIXES = {".h", ".cpp"}
 TEXT_SUFFIXES = CXX_SUFFIXES | {".py", ".md", ".cmake", ".txt", ".toml", ".sh", ".in", ".json"}
-SKIPPED_FOLDERS = {".git", ".venv", "results", "__pycache__", "node_modules"}
+SKIPPED_FOLDERS = {".git", ".venv", "__pycache__", "node_modules"}
+SKIPPED_AT_THE_ROOT = {"results"}  # where commands write
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LAYER_FOLDERS = set(LAYERS)
@@ -109,6 +125,7 @@ class Tree:
     def _walk(self, folder: Path) -> Iterator[Path]:
         for entry in folder.iterdir():
             skipped = entry.name in SKIPPED_FOLDERS or entry.name.startswith("build")
+            skipped = skipped or folder == self.root and entry.name in SKIPPED_AT_THE_ROOT
             skipped = skipped or entry.name.startswith(".") and entry.name != ".ci"
             if entry.is_dir() and not entry.is_symlink():
                 if not skipped and not entry.name.endswith(".egg-info"):
@@ -160,6 +177,48 @@ def check_layers(tree: Tree) -> Iterator[Finding]:
                     f"{parts[2]} includes the index {target[1]}",
                     "move what they share to a folder of its own",
                 )
+
+
+def check_python_layers(tree: Tree) -> Iterator[Finding]:
+    """Imports between the packages of python/perdure point one way only."""
+    for path, lines in tree.files.items():
+        module = path.removeprefix(PYTHON_ROOT)
+        if module == path or not path.endswith(".py") or module in PYTHON_STARTS:
+            continue
+        package = module.split("/")[0] if "/" in module else ""
+        if package and package not in PYTHON_LAYERS:
+            yield Finding(path, 1, f"unknown package {package}", "add it to PYTHON_LAYERS")
+            continue
+        allowed = PYTHON_LAYERS[package] if package else set()
+        for line, target in python_imports(lines):
+            if target in PYTHON_LAYERS and target not in allowed | {package}:
+                yield Finding(
+                    path,
+                    line,
+                    f"{package or 'a module beside the packages'} imports {target}",
+                    f"it may import {', '.join(sorted(allowed)) or 'no package'}",
+                )
+
+
+def python_imports(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """(line, package or module) of each import of the project's own, wherever it stands."""
+    try:
+        nodes = list(ast.walk(ast.parse("\n".join(lines))))
+    except SyntaxError:  # for the interpreter to report
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from own_part(node.lineno, alias.name)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            for alias in node.names:
+                yield from own_part(node.lineno, f"{node.module}.{alias.name}")
+
+
+def own_part(line: int, name: str) -> Iterator[tuple[int, str]]:
+    parts = name.split(".")
+    if parts[0] == "perdure" and len(parts) > 1:
+        yield line, parts[1]
 
 
 def check_lengths(tree: Tree) -> Iterator[Finding]:
@@ -327,6 +386,7 @@ def check_headings(tree: Tree) -> Iterator[Finding]:
 
 CHECKS = [
     check_layers,
+    check_python_layers,
     check_lengths,
     check_index_folders,
     check_banned_words,

@@ -22,7 +22,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Says nothing when quiet."""
+    """Prints nothing when quiet, except warnings."""
 
     def __init__(self, console: Console, *, quiet: bool) -> None:
         self.console, self.quiet = console, quiet
@@ -32,7 +32,7 @@ class Progress:
             self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """Says what a user must know, quiet or not."""
+        """Prints what a user must know, quiet or not."""
         self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     @contextmanager

@@ -44,6 +44,21 @@ class Tidy(unittest.TestCase):
                             "src/index/a/a_test.cpp": ""})
         self.assertEqual(found, ["src/index/a/a.cpp:1 a includes the index b"])
 
+    def test_an_import_against_the_layers_of_python(self) -> None:
+        root = "python/perdure/"
+        self.assertEqual(self.found({
+            root + "results/a.py": "from perdure.programs import native\nimport perdure.format\n",
+            root + "__main__.py": "from perdure.cli import main\n"}), [])
+        self.assertEqual(
+            self.found({root + "results/a.py": "import json\nfrom perdure.study import claims\n"}),
+            ["python/perdure/results/a.py:2 results imports study"])
+        late = "def f():\n    from perdure import cli\n"
+        self.assertEqual(len(self.found({root + "report/a.py": late})), 1)
+        whole = "import perdure.study.reader\n"
+        self.assertEqual(len(self.found({root + "memory/a.py": whole})), 1)
+        self.assertEqual(len(self.found({root + "a.py": "import perdure.programs\n"})), 1)
+        self.assertEqual(len(self.found({root + "new/a.py": ""})), 1)
+
     def test_a_long_file_and_a_long_function(self) -> None:
         body = "int f() {\n" + "  g();\n" * 80 + "}\n"
         self.assertEqual(self.found({"src/core/a.cpp": "\n\n" + body}),

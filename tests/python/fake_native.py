@@ -36,10 +36,28 @@ ENVIRONMENT: dict[str, Any] = {
     "governor": "unknown", "host_fingerprint": "00112233aabbccdd",
 }  # fmt: skip
 # The names of a simulation's counters.
-TIMES = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
-         "aborted_transactions", "total")  # fmt: skip
-RATIOS = ("ewr", "err", "ebr_read", "ebr_write", "rwr", "buffer_read_hit_ratio",
-          "buffer_write_hit_ratio", "buffer_hit_ratio")  # fmt: skip
+TIMES = (
+    "compute",
+    "l1",
+    "l2",
+    "llc",
+    "memory_queueing",
+    "media",
+    "flush_fence",
+    "lock_wait",
+    "aborted_transactions",
+    "total",
+)
+RATIOS = (
+    "ewr",
+    "err",
+    "ebr_read",
+    "ebr_write",
+    "rwr",
+    "buffer_read_hit_ratio",
+    "buffer_write_hit_ratio",
+    "buffer_hit_ratio",
+)
 COUNTED = ("loads", "stores", "atomics", "l1_hits", "l1_misses", "l2_hits", "l2_misses", "llc_hits",
            "llc_misses", "tlb_misses", "flushes", "fences", "streaming_stores", "upi_bytes",
            "transaction_commits")  # fmt: skip
@@ -182,13 +200,21 @@ def simulated(document: dict[str, Any], target: str) -> dict[str, Any]:
     split = dict.fromkeys(TIMES, 0.0) | {"compute": 100.0, "media": 200.0, "total": 300.0}
     aborts = dict.fromkeys(("conflict", "capacity", "explicit", "flush", "other"), 0.0)
     per_operation = dict.fromkeys(PER_OPERATION, 0.0) | {
-        "time_ns": split, "flushes": 2.0, "fences": 1.0, "llc_misses": 3.0, "aborts": aborts,
-    }  # fmt: skip
+        "time_ns": split,
+        "flushes": 2.0,
+        "fences": 1.0,
+        "llc_misses": 3.0,
+        "aborts": aborts,
+    }
     memory = dict.fromkeys(OF_MEMORY, 0)
     counters = {**dict.fromkeys(COUNTED, 0), "aborts": aborts, "dram": memory, "pm": memory}
     for one in document["repetitions"]:
-        one["simulation"] = {"counters": counters, "per_operation": per_operation,
-                             "ratios": dict.fromkeys(RATIOS, 0.5), "time_ns": split}  # fmt: skip
+        one["simulation"] = {
+            "counters": counters,
+            "per_operation": per_operation,
+            "ratios": dict.fromkeys(RATIOS, 0.5),
+            "time_ns": split,
+        }
     platform = {
         "name": target, "title": "An imagined server", "fingerprint": "0123456789abcdef",
         "persistence_domain": "adr", "clock_ghz": 2.0, "cpus": [0], "pool_node": 0, "dram_node": 0,

@@ -37,9 +37,15 @@ def main() -> int:
         program = os.environ["PERDURE_NATIVE"]
         os.execv(program, [program, *sys.argv[1:]])
     if command == "list":
-        index = {"name": "fptree", "index_class": "persistent", "recovers": True,
-                 "ordered": True, "key_kinds": ["integer", "bytes"], "heaps": [],
-                 "tearing": "nothing"}  # fmt: skip
+        index = {
+            "name": "fptree",
+            "index_class": "persistent",
+            "recovers": True,
+            "ordered": True,
+            "key_kinds": ["integer", "bytes"],
+            "heaps": [],
+            "tearing": "nothing",
+        }
         # To be simulated in a study; nothing that `crash` or `advise` would choose by itself.
         second = index | {"name": "lbtree", "recovers": False, "key_kinds": ["slots"]}
         print(
@@ -95,8 +101,9 @@ def probe(name: str, flags: dict[str, str]) -> int:
         key: flags[key] for key in ("memory", "op", "pattern", "node") if key in flags
     }
     points = [answer(name, fixed | dict(c), flags) for c in itertools.product(*lists)]
-    text = json.dumps({"schema": "perdure-probe/1", "probe": name, "target": flags["target"],
-                       "points": points})  # fmt: skip
+    text = json.dumps(
+        {"schema": "perdure-probe/1", "probe": name, "target": flags["target"], "points": points}
+    )
     if "output" in flags:
         Path(flags["output"]).write_text(text)
     print(text if "json" in flags else f"table of {name}")
@@ -104,8 +111,14 @@ def probe(name: str, flags: dict[str, str]) -> int:
 
 
 def answer(probe_name: str, inputs: Json, flags: dict[str, str]) -> Json:
-    point: Json = {"inputs": inputs, "skipped": None, "bandwidth_gib_s": None, "ewr": None,
-                   "rwr": None, "latency_ns": None}  # fmt: skip
+    point: Json = {
+        "inputs": inputs,
+        "skipped": None,
+        "bandwidth_gib_s": None,
+        "ewr": None,
+        "rwr": None,
+        "latency_ns": None,
+    }
     if inputs["node"] == os.environ.get("FAKE_SIM_SKIP"):
         return point | {"skipped": "no second node"}
     dram = inputs["memory"] == "dram" or "FAKE_SIM_DRAM" in os.environ

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from perdure import advise as advising
-from perdure.record import Run, load
+from perdure.results.record import Run, load
+from perdure.study import advise as advising
 
 MIX = {"lookup": 0.9, "insert": 0.1}
 SIM, NATIVE = "sim:somewhere", "native"
@@ -47,9 +47,14 @@ def test_who_is_not_slower_shares_a_rank_and_targets_are_ranked_apart(template: 
         ]
     )
     assert [(p.target, p.rank, p.index) for p in places] == [
-        (NATIVE, 1, "best"), (NATIVE, 1, "near"), (NATIVE, 1, "wild"), (NATIVE, 4, "slow"),
-        (SIM, 1, "slow"), (SIM, 1, "best"), (SIM, 3, "near"),
-    ]  # fmt: skip
+        (NATIVE, 1, "best"),
+        (NATIVE, 1, "near"),
+        (NATIVE, 1, "wild"),
+        (NATIVE, 4, "slow"),
+        (SIM, 1, "slow"),
+        (SIM, 1, "best"),
+        (SIM, 3, "near"),
+    ]
     assert places[3].of_best == pytest.approx(51 / 101)
 
 

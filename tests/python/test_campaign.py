@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 
 from conftest import Cli, alive, numbers_in, wait_for
-from perdure import campaign, native, outputs
-from perdure import study as studies
 from perdure.errors import PerdureError
+from perdure.programs import native, outputs
 from perdure.progress import Progress
+from perdure.study import campaign
+from perdure.study import reader as studies
 
 CELLS = 12 * 2
 
@@ -35,10 +36,18 @@ def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path
     assert json.loads(first.stdout)["finished"] == CELLS
     second = cli("study", "run", study, "--results", results, "--json", FAKE_LOG=str(log))
     assert json.loads(second.stdout) | {"seconds": 0} == {
-        "study": "small", "results": str(results), "quick": False, "total": CELLS, "finished": 0,
-        "reused": CELLS, "failed": 0, "seconds": 0, "failures": [],
-        "report": None, "findings": [],
-    }  # fmt: skip
+        "study": "small",
+        "results": str(results),
+        "quick": False,
+        "total": CELLS,
+        "finished": 0,
+        "reused": CELLS,
+        "failed": 0,
+        "seconds": 0,
+        "failures": [],
+        "report": None,
+        "findings": [],
+    }
     assert runs_logged(log) == CELLS
 
 
@@ -166,9 +175,12 @@ def start(
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "perdure", "study", "run", str(study), "--quiet"]
     return subprocess.Popen(
-        [*command, "--results", str(results)], env={**environment, **variables},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*command, "--results", str(results)],
+        env={**environment, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_two_campaigns_of_one_study_do_not_touch_each_others_pools(
@@ -215,8 +227,10 @@ def test_a_folder_stays_locked_while_a_process_of_a_killed_campaign_lives(
     results.mkdir()
     # As a process that could not be killed holds it: the campaign of that number is gone.
     (results / "lock").write_text("999999999\n")
-    hold = "import fcntl, sys, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); " \
-           "time.sleep(2)"  # fmt: skip
+    hold = (
+        "import fcntl, sys, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); "
+        "time.sleep(2)"
+    )
     with (results / "lock").open() as lock:
         holder = subprocess.Popen(
             [sys.executable, "-c", hold], stdin=lock, stdout=subprocess.PIPE, text=True
@@ -245,9 +259,8 @@ def within(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("within")
 def test_a_cell_that_cannot_be_kept_is_printed(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     written = outputs.write
 
     def full(path: Path, text: str, *, durable: bool = False) -> None:

@@ -83,10 +83,13 @@ def started(
 ) -> tuple[subprocess.Popen[str], int]:
     path, numbers = program(f"#!{sys.executable}{WAITS}"), tmp_path / "numbers"
     process = subprocess.Popen(
-        [sys.executable, "-m", "perdure", "bench", "x"], process_group=0, encoding="utf-8",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "perdure", "bench", "x"],
+        process_group=0,
+        encoding="utf-8",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**environment, "PERDURE_NATIVE": str(path), "NUMBERS": str(numbers)},
-    )  # fmt: skip
+    )
     (number,) = wait_for(lambda: numbers_in(numbers))
     return process, number
 

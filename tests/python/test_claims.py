@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import fake_native
-from perdure import claims, metrics
-from perdure.record import Run
+from perdure.results import metrics
+from perdure.results.record import Run
+from perdure.study import claims, entry
+from perdure.study.claims import Claim
 
 Json = dict[str, Any]
 
@@ -25,7 +27,7 @@ def cell(index: str, threads: int = 1, rate: float = 1e6, **more: Any) -> Run:
 def judged(runs: list[Run], **claim: Any) -> claims.Finding:
     whole = {"what": "w", "source": "s", **claim}
     assert claims.check(whole) is None
-    (found,) = claims.judge([whole], runs)
+    (found,) = claims.judge([entry.read(Claim, whole)], runs)
     return found
 
 
@@ -49,11 +51,20 @@ def test_the_pair_that_is_farthest_from_a_value_decides() -> None:
 
 
 def test_an_axis_with_the_same_list_on_both_sides_pairs_equal_values() -> None:
-    runs = [cell("fptree", 1, 1e6), cell("fptree", 20, 12e6), cell("lbtree", 1, 5e6),
-            cell("lbtree", 20, 55e6)]  # fmt: skip
+    runs = [
+        cell("fptree", 1, 1e6),
+        cell("fptree", 20, 12e6),
+        cell("lbtree", 1, 5e6),
+        cell("lbtree", 20, 55e6),
+    ]
     both = ["fptree", "lbtree"]
-    found = judged(runs, of={"index": both, "threads": 20}, over={"index": both, "threads": 1},
-                   direction="above", than=10)  # fmt: skip
+    found = judged(
+        runs,
+        of={"index": both, "threads": 20},
+        over={"index": both, "threads": 1},
+        direction="above",
+        than=10,
+    )
     # fptree with 20 threads over lbtree with one would be 2.4.
     assert (found.verdict, found.ours, found.pair) == ("agrees", 11.0, "lbtree")
 
@@ -117,7 +128,7 @@ def test_a_ratio_near_the_threshold_agrees_with_no_side_of_it(
 ) -> None:
     runs = [cell("fptree", rate=1e6), cell("lbtree", rate=ours * 1e6)]
     assert judged(runs, **SIDES, **claim).verdict == verdict
-    document = claims.judge_ratio({"what": "w", "source": "s", **SIDES, **claim}, ours, "")
+    document = claims.judge_ratio(Claim(what="w", source="s", **SIDES, **claim), ours, "")
     assert document.verdict == verdict, "ratios of probes are judged by the same rule"
 
 
@@ -140,8 +151,10 @@ def test_an_interval_that_includes_the_threshold_shows_no_difference() -> None:
 
 
 def test_repetitions_of_a_simulation_make_no_interval() -> None:
-    runs = [several("fptree", 1e6, 1.1e6, 1.2e6, target="sim:x"),
-            several("lbtree", 0.9e6, 1.5e6, 1.6e6, target="sim:x")]  # fmt: skip
+    runs = [
+        several("fptree", 1e6, 1.1e6, 1.2e6, target="sim:x"),
+        several("lbtree", 0.9e6, 1.5e6, 1.6e6, target="sim:x"),
+    ]
     found = judged(runs, **SIDES, direction="above")
     assert (found.verdict, found.interval) == ("agrees", None)
 
@@ -152,8 +165,11 @@ def test_one_pair_without_a_difference_keeps_a_claim_from_agreeing() -> None:
     found = judged(runs, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.pair) == ("no difference", "utree")
     # The larger ratio with the wider interval is the worse pair.
-    wide = [several("fptree", 1e6, 1.1e6, 1.2e6), several("lbtree", 3e6, 3.1e6, 3.2e6),
-            several("utree", 1e6, 1e6, 3.3e6)]  # fmt: skip
+    wide = [
+        several("fptree", 1e6, 1.1e6, 1.2e6),
+        several("lbtree", 3e6, 3.1e6, 3.2e6),
+        several("utree", 1e6, 1e6, 3.3e6),
+    ]
     found = judged(wide, of={"index": "lbtree"}, over=over, direction="above")
     assert (found.verdict, found.pair) == ("no difference", "utree")
 
@@ -189,8 +205,13 @@ def test_a_counter_of_nothing_is_below_every_other(
     ours: float, others: float, verdict: str
 ) -> None:
     runs = [cell("lbtree", llc_misses=ours), cell("fptree", llc_misses=others)]
-    found = judged(runs, of={"index": "lbtree"}, over={"index": "fptree"}, metric="llc_misses",
-                   direction="below")  # fmt: skip
+    found = judged(
+        runs,
+        of={"index": "lbtree"},
+        over={"index": "fptree"},
+        metric="llc_misses",
+        direction="below",
+    )
     assert found.verdict == verdict
 
 

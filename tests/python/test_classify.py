@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure import classify
+from perdure.memory import classify
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 

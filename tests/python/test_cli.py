@@ -9,8 +9,8 @@ import pytest
 
 import fake_native
 from conftest import Cli, alive, numbers_in, wait_for
-from perdure import record
 from perdure.errors import InputError
+from perdure.results import record
 
 # arguments, words in the one line on stderr
 MISTAKES = [
@@ -96,9 +96,10 @@ def test_a_missing_program_says_how_to_get_it(cli: Cli) -> None:
 def test_bench_prints_what_the_program_prints(cli: Cli, stand_in: Path) -> None:
     for more in ((), ("--json",)):
         flags = ("--index", "fptree", "--mix", "lookup=0.5,scan=0.5", *more)
-        ours, its = cli("bench", *flags), subprocess.run(
-            [stand_in, "bench", *flags], capture_output=True, text=True, check=True
-        )  # fmt: skip
+        ours, its = (
+            cli("bench", *flags),
+            subprocess.run([stand_in, "bench", *flags], capture_output=True, text=True, check=True),
+        )
         assert ours.returncode == 0
         assert bool(more) == ours.stdout.startswith("{")
         assert bool(more) or ours.stdout == its.stdout
@@ -123,9 +124,11 @@ def test_a_killed_command_leaves_no_program_behind(
     }
     flags = ["--index", "fptree", "--target", "sim:x"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "perdure", command, *flags], env={**environment, **variables},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "perdure", command, *flags],
+        env={**environment, **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     (number,) = wait_for(lambda: numbers_in(pids))
     process.kill()
     process.wait(timeout=30)
@@ -165,9 +168,23 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     manifest = json.loads((results / "manifest.json").read_text())
     records = [json.loads((results / "cells" / f"{k}.json").read_text()) for k in manifest["cells"]]
     assert {r["labels"]["index"] for r in records} == {
-        "fptree", "lbtree", "stdmap", "abslbtree", "artolc", "tbbmap", "null", "lmdb", "rocksdb",
-        "btreeolc", "masstree", "utree", "dptree", "pactree", "hot", "roart",
-    }  # fmt: skip
+        "fptree",
+        "lbtree",
+        "stdmap",
+        "abslbtree",
+        "artolc",
+        "tbbmap",
+        "null",
+        "lmdb",
+        "rocksdb",
+        "btreeolc",
+        "masstree",
+        "utree",
+        "dptree",
+        "pactree",
+        "hot",
+        "roart",
+    }
     assert {r["labels"]["key_kind"] for r in records} == {"integer", "bytes"}
     assert {r["labels"]["medium"] for r in records} == {"tmpfs", "file", "none"}
     assert summary["simulated"]["failed"] == 0

@@ -7,8 +7,8 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure import compare
-from perdure.record import Run
+from perdure.results import compare
+from perdure.results.record import Run
 
 
 @pytest.fixture
@@ -75,12 +75,15 @@ def test_single_records_are_compared_and_too_few_samples_decide_nothing(
 def test_a_clock_between_operations_on_one_side_is_said() -> None:
     a, b = (fake_native.record({"index": "fptree"}) for _ in range(2))
     b["configuration"]["latency"] = {"method": "sampled", "interval": 256}
-    for latency, said in (({"method": "every", "interval": None}, True), (None, True),
-                          ({"method": "sampled", "interval": 256}, False)):  # fmt: skip
+    for latency, said in (
+        ({"method": "every", "interval": None}, True),
+        (None, True),
+        ({"method": "sampled", "interval": 256}, False),
+    ):
         a["configuration"]["latency"] = latency
         (found,) = compare.compare(
             [Run({}, a)], [Run({}, b)], threshold=0.05, confidence=0.95
-        ).comparisons  # fmt: skip
+        ).comparisons
         assert ("which changes throughput" in found.remark) == said
 
 

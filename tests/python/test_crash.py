@@ -22,8 +22,12 @@ def crash(
     environment = {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **changed}
     return subprocess.run(
         [*prefix, str(SIM), "crash", *arguments, "--quiet"],
-        capture_output=True, text=True, check=False, timeout=240, env=environment,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=environment,
+    )
 
 
 def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -16,9 +16,11 @@ import pytest
 import fake_native
 import test_simulated_report
 from conftest import Cli
-from perdure import compare, metrics, plots, probe_plots, record, report, schemas, tables
-from perdure import study as study_module
+from perdure.cli import tables
 from perdure.errors import InputError
+from perdure.report import page, plots, probe_plots
+from perdure.results import compare, metrics, record, schemas
+from perdure.study import reader as study_module
 
 Document = dict[str, Any]
 REMOVED = object()
@@ -78,8 +80,13 @@ def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def native_cell() -> Document:
     made = fake_native.record({"index": "fptree", "repetitions": "1"})
-    return {"key": "a", "labels": {"index": "fptree", "workload": "lookup"}, "repetition": 0,
-            "command": "./perdure bench", "record": made}  # fmt: skip
+    return {
+        "key": "a",
+        "labels": {"index": "fptree", "workload": "lookup"},
+        "repetition": 0,
+        "command": "./perdure bench",
+        "record": made,
+    }
 
 
 def simulated_cell() -> Document:
@@ -89,7 +96,7 @@ def simulated_cell() -> Document:
 def read_all(folder: Path) -> None:
     """What `report` and `compare` do with a folder of results."""
     runs = record.load(folder)
-    report.write(folder, runs, folder / "report.html")
+    page.write(folder, runs, folder / "report.html")
     for run in runs:
         for name in metrics.METRICS:
             metrics.value(name, [run])
@@ -131,11 +138,27 @@ def test_no_change_of_a_cell_is_a_traceback(make: Callable[[], Document], tmp_pa
 
 
 def manifest() -> Document:
-    claim = {**test_simulated_report.CLAIM, "within": 1.5, "note": "", "metric": "p99",
-             "of": {"index": ["fptree"]}, "over": {"index": "fptree"}, "figure": "f1"}  # fmt: skip
+    claim = {
+        **test_simulated_report.CLAIM,
+        "within": 1.5,
+        "note": "",
+        "metric": "p99",
+        "of": {"index": ["fptree"]},
+        "over": {"index": "fptree"},
+        "figure": "f1",
+    }
     side = {"number": 3.0, "command": "./perdure probe"}
-    entry = {"what": "w", "direction": "above", "than": 2.0, "source": "s", "metric": "latency",
-             "figure": "f1", "inputs": {}, "of": {}, "over": {}}  # fmt: skip
+    entry = {
+        "what": "w",
+        "direction": "above",
+        "than": 2.0,
+        "source": "s",
+        "metric": "latency",
+        "figure": "f1",
+        "inputs": {},
+        "of": {},
+        "over": {},
+    }
     return {
         "study": "s", "file": "s.toml", "title": "t", "description": "d", "repetitions": 1,
         "cells": ["a"], "left_out": ["hot"], "published": [claim],
@@ -275,8 +298,23 @@ name = "f"
 title = "t"
 cells = { index = ["fptree"] }
 """
-VALUES = ("1", "-1", '"x"', '""', "[]", "[1]", "{}", "{ x = 1 }", "true", "nan", "inf", "[[]]",
-          "9" * 30, "2020-01-01", '["x"]')  # fmt: skip
+VALUES = (
+    "1",
+    "-1",
+    '"x"',
+    '""',
+    "[]",
+    "[1]",
+    "{}",
+    "{ x = 1 }",
+    "true",
+    "nan",
+    "inf",
+    "[[]]",
+    "9" * 30,
+    "2020-01-01",
+    '["x"]',
+)
 
 
 def test_no_value_of_a_study_is_a_traceback(tmp_path: Path) -> None:

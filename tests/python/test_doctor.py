@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.doctor import Finding, Level, examine
+from perdure.cli.doctor import Finding, Level, examine
 
 
 @pytest.fixture

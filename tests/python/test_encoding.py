@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from conftest import ROOT, Cli
-from perdure import child, outputs
+from perdure.programs import child, outputs
 
 OTHER_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 UTF8 = {"LC_ALL": "C.UTF-8"}
@@ -55,9 +55,12 @@ def test_a_report_that_fails_in_the_middle_leaves_the_older_one_whole(
     names = sorted(p.name for p in results.iterdir())
     done = subprocess.run(
         [sys.executable, "-m", "perdure", "report", results],
-        env=environment, capture_output=True, check=False, **child.TEXT,
+        env=environment,
+        capture_output=True,
+        check=False,
+        **child.TEXT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert "report.html: cannot be written: File too large" in done.stderr
     assert (results / "report.html").read_bytes() == before

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import fidelity, reference
-from perdure.fidelity import Pair
+from perdure.memory import fidelity, reference
+from perdure.memory.fidelity import Pair
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 TABLE = """# title: Streaming stores
@@ -45,7 +45,7 @@ def test_error_is_relative_to_the_measured_value(tmp_path: Path) -> None:
 def test_figures_are_median_and_ninetieth_percentile(tmp_path: Path) -> None:
     found = pairs(tmp_path, [(t, 10.0, 10.0 + t) for t in range(1, 12)])  # errors 0.1 ... 1.1
     experiment = fidelity.Experiment(reference.load(tmp_path / "mine.csv"), found)
-    document = fidelity._figures(found, [experiment])
+    document = fidelity.figures(found, [experiment])
     assert document["points"] == 11
     assert document["median_error"] == pytest.approx(0.6)
     assert document["p90_error"] == pytest.approx(1.0)
@@ -65,8 +65,10 @@ def test_a_simulation_that_stays_flat_has_no_right_trend(tmp_path: Path) -> None
 
 
 def test_trends_follow_one_axis_at_a_time(tmp_path: Path) -> None:
-    rows = ("seq,64,1,bandwidth,GiB/s,1\nseq,64,2,bandwidth,GiB/s,2\n"
-            "seq,128,1,bandwidth,GiB/s,3\nseq,128,2,bandwidth,GiB/s,4\n")  # fmt: skip
+    rows = (
+        "seq,64,1,bandwidth,GiB/s,1\nseq,64,2,bandwidth,GiB/s,2\n"
+        "seq,128,1,bandwidth,GiB/s,3\nseq,128,2,bandwidth,GiB/s,4\n"
+    )
     points = reference.load(table(tmp_path, rows)).points
     found = fidelity.trends([Pair(p, p.value) for p in points])
     assert (found.steps, found.right) == (4, 4)  # two curves over threads, two over sizes
@@ -97,8 +99,9 @@ def test_a_flat_curve_has_no_peak(tmp_path: Path) -> None:
 
 
 def test_thinning_keeps_the_ends_and_four_values_an_axis(tmp_path: Path) -> None:
-    rows = "".join(f"seq,{64 * s},{t},bandwidth,GiB/s,1\n" for s in range(1, 11)
-                   for t in (1, 2, 4, 8, 16, 28))  # fmt: skip
+    rows = "".join(
+        f"seq,{64 * s},{t},bandwidth,GiB/s,1\n" for s in range(1, 11) for t in (1, 2, 4, 8, 16, 28)
+    )
     kept = fidelity.thinned(reference.load(table(tmp_path, rows)).points)
     assert {p.input["access_size"] for p in kept} == {64, 256, 448, 640}
     assert {p.input["threads"] for p in kept} == {1, 4, 8, 28}
@@ -160,8 +163,12 @@ def test_answers_are_kept_until_the_simulation_changes(tmp_path: Path, sim_cli: 
 
 def test_what_cannot_be_compared_is_said_and_not_counted(tmp_path: Path, sim_cli: Cli) -> None:
     head = TABLE.replace("pattern,", "node,pattern,")
-    file = table(tmp_path, "local,seq,256,2,bandwidth,GiB/s,4\nremote,seq,256,2,bandwidth,GiB/s,1\n"
-                 "local,seq,256,2,err,ratio,0.9\n", head)  # fmt: skip
+    file = table(
+        tmp_path,
+        "local,seq,256,2,bandwidth,GiB/s,4\nremote,seq,256,2,bandwidth,GiB/s,1\n"
+        "local,seq,256,2,err,ratio,0.9\n",
+        head,
+    )
     done = sim_cli("fidelity", "--reference", file, "--results", tmp_path / "r", "--json",
                    FAKE_SIM_SKIP="remote")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -209,8 +216,12 @@ def test_sets_are_labelled_by_what_was_fitted(tmp_path: Path, sim_cli: Cli) -> N
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     roles = {e["name"]: e["role"] for e in document["experiments"]}
-    assert roles == {"u-fence": "calibration", "i4-remote": "unexplained", "i3": "prediction",
-                     "i7": "selection"}  # fmt: skip
+    assert roles == {
+        "u-fence": "calibration",
+        "i4-remote": "unexplained",
+        "i3": "prediction",
+        "i7": "selection",
+    }
     assert {r["name"] for r in document["summary"]["roles"]} == set(roles.values())
     drawn = {p.name: p.read_text() for p in (tmp_path / "plots").iterdir()}
     assert {"i4-remote.svg", "u-fence.svg", "i7-ewr.svg"} <= set(drawn)

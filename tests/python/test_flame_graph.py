@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import flame_graph
 from perdure.errors import InputError
+from perdure.programs import flame_graph
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 FOLDED = "main;lookup;pm::flush<T> 3000000\nmain;lookup 1000000\nmain;scan & sort 4000000\n"

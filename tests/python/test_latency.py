@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from perdure import metrics, record, results
+from perdure.results import metrics, query, record
 
 FOUND = {"p50": 200, "p90": 300, "p99": 500, "p999": 900, "p9999": 2000, "max": 9000, "mean": 210.0}
 
@@ -43,9 +43,9 @@ def test_only_what_the_samples_tell_is_shown(
 ) -> None:
     latency = FOUND if samples is None else {**FOUND, "samples": samples}
     runs = record.load(document(cli, tmp_path, latency, attempted))
-    for name in results.PERCENTILES:
+    for name in query.PERCENTILES:
         assert metrics.value(name, runs) == (FOUND[name] if name in told else None), name
-    rows = results.latencies(results.read(runs))
+    rows = query.latencies(query.read(runs))
     assert rows
     for row in rows:
-        assert [name for name in results.PERCENTILES if row[name] is not None] == told
+        assert [name for name in query.PERCENTILES if row[name] is not None] == told

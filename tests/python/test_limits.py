@@ -56,8 +56,12 @@ def test_what_the_system_refuses_is_a_line(limit: str, tmp_path: Path) -> None:
         done = subprocess.run(
             ["bash", "-c", f"{LIMITS[limit]} && exec {FOLDER}/{command}"],
             env={"PMEM_IS_PMEM_FORCE": "1", "PATH": "/usr/bin:/bin"},
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
         refused_by_the_loader = done.returncode == 127
         lines = done.stderr.splitlines()
         explained = done.returncode == 0 or (len(lines) == 1 and lines[0].startswith("perdure: "))

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from perdure import catalogue, child, doctor, native
+from perdure.cli import doctor
+from perdure.programs import catalogue, child, native
 
 NEEDS_BUILD = pytest.mark.skipif(not native.is_built("native"), reason="needs the Release build")
 
@@ -96,7 +97,7 @@ def test_the_limit_of_a_cgroup_is_the_memory(tmp_path: Path) -> None:
 
 def test_help_is_what_the_launcher_prints_and_nothing_is_cut() -> None:
     text = catalogue.help_text()
-    assert text == catalogue.HELP.read_text("utf-8"), "run python -m perdure.catalogue"
+    assert text == catalogue.HELP.read_text("utf-8"), "run python -m perdure.programs.catalogue"
     assert all(len(line) <= 80 for line in text.splitlines())
     commands = re.findall(r"^  ([a-z]+) {2,}(.*)$", text, re.M)
     assert [name for name, _ in commands][:5] == ["demo", "bench", "compare", "study", "report"]
@@ -108,4 +109,4 @@ def test_help_is_what_the_launcher_prints_and_nothing_is_cut() -> None:
 def test_the_catalogue_is_what_the_built_program_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERDURE_NATIVE", raising=False)
     kept = json.loads(catalogue.CATALOGUE.read_text("utf-8"))
-    assert kept == catalogue.current(), "run python -m perdure.catalogue"
+    assert kept == catalogue.current(), "run python -m perdure.programs.catalogue"

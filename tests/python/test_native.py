@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 from conftest import ROOT
-from perdure import flags, native
+from perdure.programs import native
+from perdure.study import flags
 
 SCHEMA = json.loads((ROOT / "schema" / "run-record.schema.json").read_text())
 # Small and short: these tests look at what is said, not at how fast it was.

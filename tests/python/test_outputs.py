@@ -10,8 +10,9 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure import outputs
 from perdure.errors import InputError, PerdureError
+from perdure.programs import outputs
+from perdure.tree import PACKAGE
 
 
 def test_a_reader_finds_the_old_text_or_the_new_one(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_the_result_of_a_study_is_printed_though_its_report_cannot_be(
     broken = tmp_path / "modules"
     broken.mkdir()
     (broken / "vl_convert.py").write_text("raise ImportError(name='vl_convert')\n")
-    path = os.pathsep.join([str(broken), str(Path(outputs.__file__).parents[1])])
+    path = os.pathsep.join([str(broken), str(PACKAGE.parent)])
     arguments = ("study", "run", study, "--results", tmp_path / "r", "--report", "-q")
     for more in ((), ("--json",)):
         done = cli(*arguments, *more, PYTHONPATH=path)

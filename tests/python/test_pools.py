@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure import pools
+from perdure.study import pools
 
 KEY = "0123456789abcdef" * 2
 TOKEN, OTHER = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"

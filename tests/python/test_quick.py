@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from perdure import record
 from perdure.errors import InputError
+from perdure.results import record
 
 CLAIM = """
 [[published]]

@@ -70,9 +70,16 @@ def shape(line: str) -> str:
 def figures(line: str) -> list[float]:
     """Its numbers; times in ns, sizes in bytes."""
     units = {
-        "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
-        "k": 1e3, "M": 1e6, "G": 1e9,
-    }  # fmt: skip
+        "us": 1e3,
+        "ms": 1e6,
+        "s": 1e9,
+        "KiB": 2**10,
+        "MiB": 2**20,
+        "GiB": 2**30,
+        "k": 1e3,
+        "M": 1e6,
+        "G": 1e9,
+    }
     found = []
     for text in FIGURE.findall(line):
         number = re.match(r"[\d.,]*\d", text)
@@ -94,9 +101,10 @@ def run(command: str, pool: str) -> subprocess.CompletedProcess[str]:
 
 
 BLOCKS = [
-    block for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    block
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     for block in blocks_of(page)
-]  # fmt: skip
+]
 
 
 def test_the_readme_quotes_runs_of_both_kinds() -> None:
@@ -133,6 +141,8 @@ def test_a_shape_keeps_all_but_figures() -> None:
 def test_figures_have_units() -> None:
     assert figures("lookup  90000  186.095  81 ns  2.73 us") == [90000, 186.095, 81, 2730]
     assert figures("pool 22.5 MiB (23.4 B/record), 1.00M records, p99.9") == [
-        22.5 * 2**20, 23.4, 1e6,
-    ]  # fmt: skip
+        22.5 * 2**20,
+        23.4,
+        1e6,
+    ]
     assert figures("all 100000 206.9") != pytest.approx(figures("all 100000 140.1"), rel=CLOSE)

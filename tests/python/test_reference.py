@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import reference
 from perdure.errors import InputError
+from perdure.memory import reference
+from perdure.tree import ROOT
 
 HEAD = """# title: Mine
 # paper: me
@@ -38,7 +39,7 @@ def test_every_table_of_ours_says_where_it_comes_from() -> None:
 
 
 def test_the_page_on_fidelity_gives_each_table_the_role_of_its_header() -> None:
-    page = Path(reference.__file__).resolve().parents[2] / "docs" / "fidelity.md"
+    page = ROOT / "docs" / "fidelity.md"
     said: dict[str, str] = {}
     for row in page.read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -123,17 +124,31 @@ def test_our_tables_repeat_the_measured_values() -> None:
     """Restated, not altered: every value of platform O that we keep is one that was measured."""
     ours = {t.name: t for t in reference.load_all()}
     operation = {"store_noflush": "store"}
-    for source, names in (("pmidio_i2.csv", ("i2", "i2-dram")), ("pmidio_i3.csv", ("i3",)),
-                          ("pmidio_i4.csv", ("i4-local", "i4-remote", "i4-local-dram",
-                                             "i4-remote-dram"))):  # fmt: skip
+    for source, names in (
+        ("pmidio_i2.csv", ("i2", "i2-dram")),
+        ("pmidio_i3.csv", ("i3",)),
+        ("pmidio_i4.csv", ("i4-local", "i4-remote", "i4-local-dram", "i4-remote-dram")),
+    ):
         with (MEASURED / source).open() as handle:
             measured = {
-                (operation.get(r["op"], r["op"]), r["pattern"], int(r["access_size"]),
-                 int(r["threads"]), r["metric"], float(f"{float(r['value']):.5g}"))
+                (
+                    operation.get(r["op"], r["op"]),
+                    r["pattern"],
+                    int(r["access_size"]),
+                    int(r["threads"]),
+                    r["metric"],
+                    float(f"{float(r['value']):.5g}"),
+                )
                 for r in csv.DictReader(handle)
-            }  # fmt: skip
+            }
         for name in names:
             for point in ours[name].points:
                 i = point.input
-                assert (i["op"], i["pattern"], i["access_size"], i["threads"], point.metric,
-                        point.value) in measured  # fmt: skip
+                assert (
+                    i["op"],
+                    i["pattern"],
+                    i["access_size"],
+                    i["threads"],
+                    point.metric,
+                    point.value,
+                ) in measured

@@ -10,10 +10,11 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure import compare, report, simulated_report
-from perdure import results as reading
-from perdure.record import Run
-from perdure.stats import Verdict
+from perdure.report import measured_section, page, quality, simulated_section
+from perdure.results import compare
+from perdure.results import query as reading
+from perdure.results.record import Run
+from perdure.results.stats import Verdict
 
 LOADING = {"src", "srcset", "poster", "data", "action", "background"}
 
@@ -67,8 +68,11 @@ def test_the_report_loads_nothing(text: str) -> None:
 def test_every_figure_has_its_drawing_its_data_and_its_command(text: str) -> None:
     figures = re.findall(r"<figure id=\"([^\"]+)\">(.*?)</figure>", text, re.S)
     assert {name for name, _ in figures} == {
-        "throughput-integer", "scaling-integer", "latency-integer", "memory",
-    }  # fmt: skip
+        "throughput-integer",
+        "scaling-integer",
+        "latency-integer",
+        "memory",
+    }
     for _, body in figures:
         assert "<svg" in body
         assert "measured, native" in body
@@ -91,8 +95,9 @@ def test_the_data_of_a_figure_are_the_medians_of_the_records(text: str, results:
             samples += [r["throughput_ops_s"] for r in cell["record"]["repetitions"]]
     assert len(samples) == 6
     ordered = sorted(samples)
-    (row,) = [r for r in rows
-              if (r["index"], r["threads"], r["workload"]) == ("fptree", "2", "mixed")]  # fmt: skip
+    (row,) = [
+        r for r in rows if (r["index"], r["threads"], r["workload"]) == ("fptree", "2", "mixed")
+    ]
     assert float(row["throughput"]) == pytest.approx((ordered[2] + ordered[3]) / 2)
     assert ordered[0] <= float(row["low"]) <= float(row["high"]) <= ordered[-1]
 
@@ -145,19 +150,17 @@ CELLS = {
 def test_whoever_compare_does_not_call_slower_is_as_bold_as_the_fastest() -> None:
     runs = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
     for run in runs[1:]:
-        (judged,) = compare.compare(
-            runs[:1], [run], threshold=0.05, confidence=0.95
-        ).comparisons  # fmt: skip
+        (judged,) = compare.compare(runs[:1], [run], threshold=0.05, confidence=0.95).comparisons
         slower = judged.verdict is Verdict.SLOWER
         assert slower != CELLS[run.labels["index"]][1], run.labels["index"]
     data = reading.read(runs)
-    lines = report._overview(data, "integer", quick=False)["lines"]
+    lines = measured_section.overview(data, "integer", quick=False)["lines"]
     bold = {line["name"]: line["cells"]["lookup"]["best"] for line in lines}
     assert bold == {index: first for index, (_, first) in CELLS.items()}
-    (leader,) = report._leaders(data, "integer")
+    (leader,) = measured_section.leaders(data, "integer")
     assert [cell.index for cell in leader["first"]] == ["lbtree", "dptree", "fptree"]
     assert leader["against"][0]["verdict"] == "faster"
-    lines = report._overview(data, "integer", quick=True)["lines"]
+    lines = measured_section.overview(data, "integer", quick=True)["lines"]
     assert not any(line["cells"]["lookup"]["best"] for line in lines)
 
 
@@ -165,21 +168,21 @@ def test_simulated_cells_share_a_place_within_the_threshold_alone() -> None:
     rates = {"lbtree": 100e3, "fptree": 97e3, "utree": 94e3}
     runs = [run_of(index, [rate], "sim:x") for index, rate in rates.items()]
     cells = reading.read(runs).cells
-    first = simulated_report._fastest(cells, quick=False)
+    first = simulated_section.fastest(cells, quick=False)
     assert {cell.index for cell in cells if cell.number in first} == {"lbtree", "fptree"}
-    assert simulated_report._fastest(cells, quick=True) == set()
+    assert simulated_section.fastest(cells, quick=True) == set()
 
 
 def test_three_samples_are_never_called_a_95_percent_interval(text: str) -> None:
     # The study has two processes of three repetitions: six samples.
     assert "interval (95 %)" in text
     rows = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
-    page = report._page(Path("one.json"), rows)
-    assert page["intervals"] == "range of 3" and page["ratio_intervals"] == "range of 3"
-    (name, figures), *_ = page["sections"]
+    content = page.content(Path("one.json"), rows)
+    assert content["intervals"] == "range of 3" and content["ratio_intervals"] == "range of 3"
+    (name, figures), *_ = content["sections"]
     assert "(range of 3)" in figures[0].caption, name
     assert "95" not in figures[0].caption
-    assert {row["interval"] for row in page["cell_rows"]} == {"range of 3"}
+    assert {row["interval"] for row in content["cell_rows"]} == {"range of 3"}
 
 
 def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
@@ -187,10 +190,11 @@ def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
     for cores, run in enumerate(runs):
         used = {"seconds": 1, "steal_cores": 0.25, "other_cores": cores, "load_average": 2.0}
         run.record["environment"] = fake_native.ENVIRONMENT | {
-            "interference": used, "pmdk_variables": {"PMEM_NO_CLWB": "1"},
-        }  # fmt: skip
+            "interference": used,
+            "pmdk_variables": {"PMEM_NO_CLWB": "1"},
+        }
     data = reading.read(runs)
-    (entry,) = report._environments(data)
+    (entry,) = quality.environments(data)
     assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]
-    assert "1.00 cores" in report._interference(data) and "0.25" in report._interference(data)
-    assert report._interference(reading.read([run_of("lbtree", [1e6])])) == ""
+    assert "1.00 cores" in quality.interference(data) and "0.25" in quality.interference(data)
+    assert quality.interference(reading.read([run_of("lbtree", [1e6])])) == ""

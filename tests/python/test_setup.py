@@ -45,8 +45,10 @@ def shell(root: Path, text: str) -> str:
     """What bash prints with the set-up's functions at hand."""
     return subprocess.run(
         ["bash", "-c", f'set -eu; root=$1; source "$root/tools/setup.sh"; {text}', "-", str(root)],
-        capture_output=True, encoding="utf-8", check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
 
 
 def make_ready(root: Path) -> None:

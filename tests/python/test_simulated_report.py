@@ -12,13 +12,24 @@ from typing import Any
 import pytest
 
 import fake_native
-from perdure import claims, study
 from perdure.errors import InputError
-from perdure.record import Run
+from perdure.results.record import Run
+from perdure.study import claims, entry
+from perdure.study import reader as studies
+from perdure.study.claims import Claim
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
-PARTS = ("compute", "l1", "l2", "llc", "memory_queueing", "media", "flush_fence", "lock_wait",
-         "aborted_transactions")  # fmt: skip
+PARTS = (
+    "compute",
+    "l1",
+    "l2",
+    "llc",
+    "memory_queueing",
+    "media",
+    "flush_fence",
+    "lock_wait",
+    "aborted_transactions",
+)
 CLAIM = {
     "what": "inserts: lbtree over fptree",
     "of": {"index": "lbtree", "threads": 28},
@@ -37,23 +48,38 @@ def run(index: str, threads: int, throughput: float, target: str = "sim:optane")
     simulation = repetition["simulation"]
     simulation["per_operation"] |= {
         "time_ns": {part: 10.0 * (i + 1) for i, part in enumerate(PARTS)} | {"total": 450.0},
-        "flushes": 2.5, "fences": 2.0, "llc_misses": 3.25, "transaction_aborts": 0.125,
-        "pm_controller_read_bytes": 256.0, "pm_controller_write_bytes": 128.0,
-        "pm_media_read_bytes": 512.0, "pm_media_write_bytes": 1024.0,
-    }  # fmt: skip
+        "flushes": 2.5,
+        "fences": 2.0,
+        "llc_misses": 3.25,
+        "transaction_aborts": 0.125,
+        "pm_controller_read_bytes": 256.0,
+        "pm_controller_write_bytes": 128.0,
+        "pm_media_read_bytes": 512.0,
+        "pm_media_write_bytes": 1024.0,
+    }
     simulation["ratios"] |= {"ewr": 0.4375, "rwr": 0.5}
     record["repetitions"] = [repetition | {"throughput_ops_s": throughput}]
     labels = {"index": index, "threads": str(threads), "workload": "insert"}
-    return {"key": f"{index}{threads}", "labels": labels, "command": f"./perdure bench {index}",
-            "record": record}  # fmt: skip
+    return {
+        "key": f"{index}{threads}",
+        "labels": labels,
+        "command": f"./perdure bench {index}",
+        "record": record,
+    }
 
 
 def fill(folder: Path, runs: list[dict[str, Any]], **manifest: Any) -> None:
     (folder / "cells").mkdir(parents=True)
     for one in runs:
         (folder / "cells" / f"{one['key']}.json").write_text(json.dumps(one))
-    head = {"study": "s", "file": "studies/s.toml", "title": "Simulated", "description": "",
-            "repetitions": 1, "cells": [r["key"] for r in runs]}  # fmt: skip
+    head = {
+        "study": "s",
+        "file": "studies/s.toml",
+        "title": "Simulated",
+        "description": "",
+        "repetitions": 1,
+        "cells": [r["key"] for r in runs],
+    }
     (folder / "manifest.json").write_text(json.dumps(head | manifest))
 
 
@@ -143,14 +169,14 @@ def test_a_claim_is_a_ratio_of_two_cells(
     kept = [run("lbtree", 28, rates[0]), run("fptree", 28, rates[1]), run("fptree", 1, 77.0)]
     runs = [Run(k["labels"], k["record"]) for k in kept]
     base = {k: v for k, v in CLAIM.items() if k != "value"}
-    (found,) = claims.judge([base | claim], runs)
+    (found,) = claims.judge([entry.read(Claim, base | claim)], runs)
     assert found.ours == pytest.approx(predicted)
     assert found.verdict == verdict
 
 
 def test_a_claim_without_its_cell_is_said_to_be_not_measured() -> None:
     kept = run("fptree", 28, 5.0)
-    (found,) = claims.judge([CLAIM], [Run(kept["labels"], kept["record"])])
+    (found,) = claims.judge([entry.read(Claim, CLAIM)], [Run(kept["labels"], kept["record"])])
     assert (found.ours, found.verdict, found.missing) == (None, "not measured", ("lbtree",))
 
 
@@ -186,10 +212,10 @@ def test_a_bad_claim_names_its_line(
 ) -> None:
     file = tmp_path / "s.toml"
     file.write_text(STUDY)
-    assert len(study.load(file).published) == 1
+    assert len(studies.load(file).published) == 1
     file.write_text(STUDY.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
-        study.load(file)
+        studies.load(file)
     assert str(caught.value).startswith(f"{file}:{line}: ") and what in str(caught.value)
 
 

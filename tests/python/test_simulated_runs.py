@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 import fake_native
-from perdure import compare, profile
 from perdure.errors import InputError, PerdureError
-from perdure.record import Run
-from perdure.study import load
+from perdure.programs import profile
+from perdure.results import compare
+from perdure.results.record import Run
+from perdure.study.reader import load
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 STUDY = """name = "s"
@@ -66,8 +67,10 @@ def test_a_simulated_result_belongs_to_no_host(
         done = sim_cli("study", "run", both, "--dry-run", "--json", **variables)
         assert done.returncode == 0, done.stderr
         plan = json.loads(done.stdout)
-        return {target: {t["key"] for t in plan if t["labels"]["target"] == target}
-                for target in ("native", "sim:optane")}  # fmt: skip
+        return {
+            target: {t["key"] for t in plan if t["labels"]["target"] == target}
+            for target in ("native", "sim:optane")
+        }
 
     here, there = keys(), keys(PERDURE_NATIVE=str(elsewhere))
     assert here["sim:optane"] == there["sim:optane"]
@@ -215,8 +218,9 @@ def test_a_difference_in_any_counter_is_not_bit_for_bit() -> None:
 
 def test_simulated_against_measured_is_refused() -> None:
     with pytest.raises(InputError, match="simulated cell against a measured one"):
-        compare.compare([kept_run("sim:a", 1e6)], [kept_run("native", 1e6)], threshold=0.05,
-                        confidence=0.95)  # fmt: skip
+        compare.compare(
+            [kept_run("sim:a", 1e6)], [kept_run("native", 1e6)], threshold=0.05, confidence=0.95
+        )
 
 
 def kept_run(target: str, throughput: float) -> Run:

@@ -39,8 +39,13 @@ def sim(*arguments: str, prefix: tuple[str, ...] = (), **changed: Any) -> Any:
     environment = {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **changed.pop("env", {})}
     return subprocess.run(
         [*prefix, str(SIM), *arguments],
-        capture_output=True, text=True, check=False, timeout=300, env=environment, **changed,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=environment,
+        **changed,
+    )
 
 
 def bench(index: str, threads: int, *more: str, **changed: Any) -> str:
@@ -393,10 +398,14 @@ def test_warm_caches_spare_the_first_operations_their_misses() -> None:
 
 def perdure(*arguments: str) -> Any:
     return subprocess.run(
-        [sys.executable, "-m", "perdure", *arguments], capture_output=True, text=True, check=False,
-        timeout=120, cwd=ROOT,
+        [sys.executable, "-m", "perdure", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=ROOT,
         env={**os.environ, "PERDURE_SIM": str(SIM), "PYTHONPATH": str(ROOT / "python")},
-    )  # fmt: skip
+    )
 
 
 def test_virtual_time_is_drawn_by_function(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
-from perdure import native, reference, simulator
+from perdure.memory import reference
+from perdure.programs import native
+from perdure.programs import target as targets
 
 
 @pytest.fixture
@@ -40,8 +42,8 @@ def perdure(*arguments: str | Path) -> Any:
 def test_every_table_is_of_a_platform_that_exists(program: Path) -> None:
     assert program.name == "perdure-sim"
     for platform in {table.platform for table in reference.load_all()}:
-        assert simulator.describe(platform)["name"] == platform
-        assert simulator.cores_per_socket(f"sim:{platform}") >= 24
+        assert targets.describe(platform)["name"] == platform
+        assert targets.cores_per_socket(f"sim:{platform}") >= 24
 
 
 def test_each_kind_of_probe_answers_every_point(program: Path, tmp_path: Path) -> None:

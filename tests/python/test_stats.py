@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure import stats
-from perdure.stats import Interval, Verdict
+from perdure.results import stats
+from perdure.results.stats import Interval, Verdict
 
 positive = st.floats(min_value=1.0, max_value=1e9, allow_nan=False)
 samples = st.lists(positive, min_size=1, max_size=12)

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from conftest import STUDY
-from perdure import flags, native, simulator
-from perdure import study as studies
 from perdure.errors import InputError
-from perdure.study import Cell
-from perdure.study_names import Listing
+from perdure.programs import native
+from perdure.programs import target as targets
+from perdure.study import flags
+from perdure.study import reader as studies
+from perdure.study.model import Cell, Choices
+from perdure.study.presence import Listing
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -106,7 +108,7 @@ def test_a_key_changes_with_the_content_of_the_workload_file(tmp_path: Path) -> 
 
 
 def test_quick_cuts_records_time_and_repetitions(study: Path) -> None:
-    quick = studies.load(study, studies.Choices(quick=True))
+    quick = studies.load(study, Choices(quick=True))
     assert quick.repetitions == 1
     assert all(c.flags["records"] <= 10_000 and c.flags["seconds"] <= 0.05 for c in quick.cells)
 
@@ -207,16 +209,19 @@ direction = "above"
 def listing(*names: str, options: dict[str, str] | None = None) -> Listing:
     """A build that has these indexes, with at most one option each."""
     entries: dict[str, dict[str, Any]] = {
-        n: {"name": n, "index_class": "persistent",
-            "options": [{"name": o} for i, o in (options or {}).items() if i == n]}
+        n: {
+            "name": n,
+            "index_class": "persistent",
+            "options": [{"name": o} for i, o in (options or {}).items() if i == n],
+        }
         for n in names
-    }  # fmt: skip
+    }
     return lambda _kind: entries
 
 
 @pytest.fixture(autouse=True)
 def any_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator, "describe", lambda platform: {"name": platform})
+    monkeypatch.setattr(targets, "describe", lambda platform: {"name": platform})
 
 
 def test_what_is_optional_and_not_in_the_build_is_left_out_by_name(tmp_path: Path) -> None:
@@ -246,14 +251,14 @@ def test_cells_with_an_option_that_an_optional_index_lacks_are_left_out(tmp_path
 
 def test_a_scale_multiplies_records_and_operations(tmp_path: Path) -> None:
     path = write(tmp_path, LARGE)
-    cell = studies.load(path, studies.Choices(scale=0.01)).cells[0]
+    cell = studies.load(path, Choices(scale=0.01)).cells[0]
     assert (cell.flags["records"], cell.flags["operations"]) == (20_000, 200)
 
 
 def test_a_native_run_has_the_cores_of_this_machine_and_no_flags_of_simulations(
     tmp_path: Path,
 ) -> None:
-    choices = studies.Choices(target="native")
+    choices = Choices(target="native")
     study = studies.load(write(tmp_path, LARGE), choices, indexes=listing("fptree"))
     lookups = [c for c in study.cells if c.labels["workload"] == "lookup"]
     assert [c.flags["threads"] for c in lookups] == sorted({1, min(20, CORES), min(40, CORES)})
@@ -277,7 +282,7 @@ def test_a_native_run_on_one_numa_node_leaves_out_the_cells_that_need_two(
     """
     monkeypatch.setattr(native, "query", lambda _what: {"numa_nodes": nodes})
     path = write(tmp_path, text)
-    study = studies.load(path, studies.Choices(target="native"), indexes=listing("stdmap"))
+    study = studies.load(path, Choices(target="native"), indexes=listing("stdmap"))
     kept = {"single"} if nodes == 1 else {"single", "numa"}
     assert {c.labels["parallel"] for c in study.cells} == kept
     said = ["--parallel numa (this machine has one NUMA node)"]
@@ -290,14 +295,14 @@ def test_names_of_keys_stand_for_forms_and_files(tmp_path: Path) -> None:
     (cell,) = (c for c in studies.load(path).cells[-2:] if c.labels["index"] == "fptree")
     assert (cell.labels["keys"], cell.flags["keys"]) == ("names", "random:8-25~11")
     file.write_text("a\nb\n")
-    choices = studies.Choices(keys={"names": str(file)})
+    choices = Choices(keys={"names": str(file)})
     (cell,) = (c for c in studies.load(path, choices).cells[-2:] if c.labels["index"] == "fptree")
     assert (cell.labels["keys"], cell.flags["keys"]) == ("names", f"file:{file}")
     before = cell.key("b", 0, "h")
     file.write_text("a\nc\n")
     assert before != cell.key("b", 0, "h")
     with pytest.raises(InputError, match=r"--keys nmaes: .*did you mean 'names'"):
-        studies.load(path, studies.Choices(keys={"nmaes": str(file)}))
+        studies.load(path, Choices(keys={"nmaes": str(file)}))
 
 
 def test_a_switch_that_is_on_by_default_can_be_switched_off() -> None:
@@ -333,8 +338,8 @@ def test_a_wrong_figure_or_finding_is_refused_with_its_line(
 
 def test_the_study_of_ep2_has_a_figure_for_every_finding() -> None:
     study = studies.load(Path(__file__).parents[2] / "studies" / "ep2.toml")
-    names = {figure["name"] for figure in study.figures}
-    assert {claim["figure"] for claim in study.published} <= names
+    names = {figure.name for figure in study.figures}
+    assert {claim.figure for claim in study.published} <= names
     assert len(study.published) > 80
     assert {c.target for c in study.cells} == {"sim:optane100-6242r-2s"}
     assert all(c.flags["cpus"] for c in study.cells if c.flags["threads"] == 40)

@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from perdure import native, simulator
 from perdure.errors import InputError
-from perdure.flags import ABLATIONS
-from perdure.study import Choices, load
+from perdure.programs import native
+from perdure.programs import target as targets
+from perdure.study.flags import ABLATIONS
+from perdure.study.model import Choices
+from perdure.study.reader import load
 
 LISTED: dict[str, dict[str, Any]] = {
-    "fptree": {"name": "fptree", "index_class": "persistent",
-               "options": [{"name": "leaf_entries"}]},
+    "fptree": {
+        "name": "fptree",
+        "index_class": "persistent",
+        "options": [{"name": "leaf_entries"}],
+    },
     "btree:dram": {"name": "btree:dram", "index_class": "in_memory", "options": []},
-}  # fmt: skip
+}
 TEXT = """name = "s"
 [flags]
 records = "10K"  # fptre
@@ -62,7 +67,7 @@ def test_a_typo_is_found_with_its_line(
     def describe(_platform: str) -> dict[str, str]:
         raise InputError("no such server")
 
-    monkeypatch.setattr(simulator, "describe", describe)
+    monkeypatch.setattr(targets, "describe", describe)
     monkeypatch.setattr(native, "is_built", lambda _kind: False)  # the workloads of the catalogue
     text = write(tmp_path, old, new)
     if 'workload = "' in new:

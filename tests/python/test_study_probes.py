@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import study as studies
 from perdure.errors import InputError
+from perdure.study import reader as studies
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 

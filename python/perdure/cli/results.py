@@ -1,0 +1,111 @@
+"""The commands that read finished results: report and compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perdure.cli import output as printing
+from perdure.cli import tables
+from perdure.cli.output import AsJson, QuickOnes, Quiet, complain, print_json, print_table
+from perdure.errors import ExitCode, InputError, PerdureError
+from perdure.programs import outputs
+from perdure.progress import Progress
+from perdure.results import compare as comparing
+from perdure.results import record
+from perdure.results.stats import Verdict
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    app.command(short_help="Write one HTML file of results: figures, tables, commands.")(report)
+    app.command(short_help="Compare results B with A: faster, slower, same.")(compare)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Default: report.html beside the results.")
+    ] = None,
+    quick: QuickOnes = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one self-contained HTML file: figures, environment, and how to run each again."""
+    print(write_report(directory, output, printing.progress(quiet), quick=quick))
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
+    b: Annotated[Path, typer.Argument(help="After, or the other index.")],
+    threshold: Annotated[
+        float, typer.Option(min=0.0, help="Smaller relative differences do not count.")
+    ] = 0.05,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
+    strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    quick: QuickOnes = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
+    runs_a, runs_b = record.load(a, quick=quick), record.load(b, quick=quick)
+    is_quick = any(run.quick for run in (*runs_a, *runs_b))
+    result = comparing.compare(runs_a, runs_b, threshold=threshold, confidence=confidence)
+    if as_json:
+        print_json(
+            {
+                "quick": is_quick,
+                "threshold": threshold,
+                "confidence": confidence,
+                "comparisons": [c.document() for c in result.comparisons],
+                "only_a": result.only_a,
+                "only_b": result.only_b,
+            }
+        )
+    else:
+        if is_quick:
+            print(record.QUICK_BANNER)
+        print_table(tables.comparison(result))
+    unpaired = len(result.only_a) + len(result.only_b)
+    if unpaired and not quiet:
+        complain(f"{unpaired} cells are on one side only and were not compared")
+    if result.count(Verdict.SLOWER):
+        raise typer.Exit(ExitCode.REGRESSION)
+    if strict and result.count(Verdict.INCONCLUSIVE):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
+    try:
+        from perdure.report import page as reporting
+    except ImportError as error:
+        raise InputError(
+            f"the report needs the package {error.name}",
+            where="perdure report",
+            remedy="pip install 'perdure[report]'",
+        ) from error
+    runs = record.load(directory, quick=quick)
+    path = report_place(directory, output, quick=any(run.quick for run in runs))
+    progress.say("drawing the report ...")
+    reporting.write(directory, runs, path)
+    return path
+
+
+def report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:
+    """The path of the report, checked before the work. Errors: InputError if it is not writable."""
+    folder = directory if directory.is_dir() else directory.parent
+    path = output or folder / ("report-quick.html" if quick else "report.html")
+    outputs.folder(path.parent, "--output" if output else "")
+    outputs.check(path, "--output" if output else "")
+    return path
+
+
+def try_report(
+    directory: Path, progress: Progress, *, quick: bool
+) -> tuple[Path | None, PerdureError | None]:
+    """(the page, None) or (None, the error): for commands that print their results first."""
+    try:
+        return write_report(directory, None, progress, quick=quick), None
+    except PerdureError as error:
+        return None, error

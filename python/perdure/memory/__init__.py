@@ -1,0 +1,1 @@
+"""Memories themselves: simulated probes beside measurements of real memory, and classification."""

@@ -1,0 +1,1 @@
+"""The C++ programs: finding them, starting them, and reading what they print."""

@@ -1,0 +1,68 @@
+"""What `perdure list` knows without a build, and what `perdure --help` prints without Python.
+
+`python -m perdure.programs.catalogue` writes both files from the built program; a test fails when
+they are out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from perdure.programs import child, native, outputs
+from perdure.tree import PACKAGE, ROOT
+from perdure.types import Json
+
+Entry = Json  # of `perdure list`
+
+KINDS = ("indexes", "workloads", "heaps", "options", "platforms")
+CATALOGUE = PACKAGE / "catalogue.json"
+HELP = PACKAGE / "help.txt"
+COLUMNS = "80"
+
+
+def entries(kind: str) -> list[Entry]:
+    """The entries of a kind: from the program, or from the catalogue where nothing is built."""
+    if native.is_built("native"):
+        return asked(kind)
+    kept: list[Entry] = json.loads(CATALOGUE.read_text(encoding="utf-8"))[kind]
+    return [
+        entry | {"file": str(ROOT / entry["file"])} if entry.get("file") else entry
+        for entry in kept
+    ]
+
+
+def asked(kind: str) -> list[Entry]:
+    """The entries of a kind, from the built program."""
+    told = native.query("list", kind)
+    found = told.get(kind, told) if isinstance(told, dict) else told
+    return [entry if isinstance(entry, dict) else {"name": entry} for entry in found]
+
+
+def portable(entry: Entry) -> Entry:
+    """The entry with its file relative to the tree, so that it is the same in any clone."""
+    file = Path(entry.get("file") or "")
+    return entry | {"file": str(file.relative_to(ROOT))} if file.is_relative_to(ROOT) else entry
+
+
+def current() -> dict[str, list[Entry]]:
+    """What the catalogue should hold."""
+    return {kind: [portable(entry) for entry in asked(kind)] for kind in KINDS}
+
+
+def help_text() -> str:
+    """What `perdure --help` prints at 80 columns."""
+    command = [sys.executable, "-m", "perdure", "--help"]
+    variables = {**native.environment(), "COLUMNS": COLUMNS}
+    return child.run(command, variables).stdout
+
+
+def main() -> None:
+    outputs.write(CATALOGUE, json.dumps(current(), indent=1, ensure_ascii=False) + "\n")
+    outputs.write(HELP, help_text())
+    print(f"{CATALOGUE}\n{HELP}")
+
+
+if __name__ == "__main__":
+    main()

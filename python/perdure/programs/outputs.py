@@ -1,0 +1,129 @@
+"""Files that a command writes: refused before its work where they cannot be written, whole after.
+
+A file is written beside its place and renamed, so that nobody sees half of it. What is no regular
+file (a terminal, a pipe, /dev/null) is written in place, because a rename would replace the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from perdure.errors import InputError, PerdureError
+from perdure.programs.child import Text
+
+# A temporary file beside NAME.EXT is NAME.<process>-<thread>.tmp; `sweep` finds those of the dead.
+TEMPORARY = "*.[0-9]*-[0-9]*.tmp"
+LONGEST_NAME = 100
+# Bytes of a name that are not UTF-8 are written as escapes.
+_TEXT: Text = {"encoding": "utf-8", "errors": "backslashreplace"}
+
+
+def write(path: Path, text: str, *, durable: bool = False) -> None:
+    """Makes `path` hold `text`, or leaves it as it was. Errors: PerdureError naming the file.
+
+    `durable` also waits for the disk, for what would be expensive to make again.
+    """
+    try:
+        if _in_place(path):
+            path.write_text(text, **_TEXT)
+            return
+        with _beside(path) as handle:
+            handle.write(text)
+            handle.flush()
+            if durable:
+                os.fsync(handle.fileno())
+    except OSError as error:
+        raise PerdureError(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            remedy="give another place, or make room",
+        ) from error
+
+
+def check(path: Path, flag: str = "") -> None:
+    """Tries what `write` will do. Call it before work whose result would be lost."""
+    where = f"{flag} {path}".strip()
+    if path.is_dir() or not path.name:
+        raise InputError("is a directory", where=where, remedy="give the name of a file")
+    try:
+        if _in_place(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+            return
+        target = path.resolve()
+        temporary = _temporary(target)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise InputError(
+            error.strerror or "cannot be written",
+            where=where,
+            remedy="give a file in a directory that exists and may be written",
+        ) from error
+
+
+def folder(path: Path, flag: str = "") -> Path:
+    """Makes `path` a directory that files can be made in. Errors: InputError."""
+    where = f"{flag} {path}".strip()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary(path / "try")
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        reason = "is no directory" if isinstance(error, FileExistsError) else error.strerror
+        raise InputError(
+            reason or "cannot be made", where=where, remedy="give a directory that may be written"
+        ) from error
+    return path
+
+
+def sweep(directory: Path) -> None:
+    """Removes temporary files that killed processes left; the caller holds the directory's lock."""
+    for left in directory.glob(TEMPORARY):
+        left.unlink(missing_ok=True)
+
+
+def name_problem(name: str) -> str | None:
+    """Why `name` cannot become a file's name, None where it can.
+
+    Names of studies and figures do; one with a slash would be written somewhere else.
+    """
+    if not name.strip():
+        return "is empty"
+    if any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name):
+        return "has a slash or a control character, and becomes a file's name"
+    if name.startswith((".", "-")):
+        return "begins with a dot or a dash, and becomes a file's name"
+    if len(name.encode()) > LONGEST_NAME:
+        return f"is longer than {LONGEST_NAME} bytes, and becomes a file's name"
+    return None
+
+
+def _in_place(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.stem[:80]}.{os.getpid()}-{threading.get_native_id()}.tmp")
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[TextIO]:
+    """A new file that takes the place of `path`, or of what a link there leads to."""
+    target = path.resolve()
+    temporary = _temporary(target)
+    try:
+        with temporary.open("w", **_TEXT) as handle:
+            yield handle
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""The report: one HTML page with figures. Needs the packages of `perdure[report]`."""

@@ -1,0 +1,265 @@
+"""The report's section about what was measured here: throughput, scaling, latency, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from perdure.format import rate
+from perdure.report import plots
+from perdure.report.figure import Figure, Row, drawn
+from perdure.report.plots import Palette
+from perdure.results import query, record, stats
+from perdure.results.query import Cell, Results
+from perdure.types import Json
+
+KIND_TITLES = {
+    "integer": "8-byte integer keys",
+    "bytes": "Byte-string keys",
+    "slots": "8-byte integer keys, values in 128-byte slots",
+}
+
+
+def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
+    """The context of the section. `with_figures` is false for a study with figures of its
+    own, which decide what belongs together."""
+    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
+    found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
+    intervals = (a["interval_name"] for one in found for a in one["against"] if a)
+    drawn_kinds = kinds if with_figures else []
+    return {
+        "overviews": [overview(data, kind, quick=quick) for kind in kinds],
+        "leaders": found,
+        "ratio_intervals": ", ".join(dict.fromkeys(intervals)),
+        "intervals": stats.names(cell.throughput for cell in data.cells),
+        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in drawn_kinds],
+        "memory": _memory_figure(data) if drawn_kinds else None,
+    }
+
+
+def _workloads(cells: Iterable[Cell]) -> list[str]:
+    return list(dict.fromkeys(cell.workload for cell in cells))
+
+
+def _of_kind(data: Results, kind: str) -> list[Cell]:
+    return [cell for cell in data.cells if cell.key_kind == kind]
+
+
+def overview(data: Results, kind: str, *, quick: bool) -> Json:
+    """Throughput at the most threads: a line per index and medium, a column per workload.
+
+    Bars in the table are relative to the largest median of the column; whoever shares its first
+    place is bold, except in a quick run. The harness (`null`) is left out, because it is no index.
+    """
+    cells = [cell for cell in _of_kind(data, kind) if cell.index_class != "harness"]
+    threads = max((cell.threads for cell in cells), default=1)
+    cells = [cell for cell in cells if cell.threads == threads]
+    workloads = _workloads(cells)
+    best = {w: max(c.throughput.value for c in cells if c.workload == w) for w in workloads}
+    first = (
+        set[int]()
+        if quick
+        else {c.number for w in workloads for c in _fastest([c for c in cells if c.workload == w])}
+    )
+    lines: dict[str, Json] = {}
+    for cell in cells:
+        line = lines.setdefault(
+            cell.name, {"name": cell.name, "index_class": cell.index_class, "cells": {}}
+        )
+        share = cell.throughput.value / best[cell.workload] if best[cell.workload] else 0.0
+        line["cells"][cell.workload] = {
+            "rate": rate(cell.throughput.value),
+            "share": round(share * 100, 1),
+            "best": cell.number in first,
+            "number": cell.number,
+        }
+    return {
+        "title": KIND_TITLES[kind],
+        "threads": threads,
+        "workloads": workloads,
+        "lines": list(lines.values()),
+    }
+
+
+def leaders(data: Results, kind: str) -> Iterable[Json]:
+    """Per workload: the fastest recoverable index beside the fastest one of the other classes, and
+    who shares their places."""
+    cells = _of_kind(data, kind)
+    threads = max((cell.threads for cell in cells), default=1)
+    for workload in _workloads(cells):
+        here = [c for c in cells if c.workload == workload and c.threads == threads]
+        first = _fastest(here, "persistent")
+        if not first:
+            continue
+        yield {
+            "kind": KIND_TITLES[kind],
+            "workload": workload,
+            "first": first,
+            "rate": rate(first[0].throughput.value),
+            "against": [
+                _against(first[0], _fastest(here, other)) for other in ("in_memory", "on_disk")
+            ],
+        }
+
+
+def _fastest(cells: Sequence[Cell], index_class: str = "") -> list[Cell]:
+    """Who shares the first place, the largest median first."""
+    there = [cell for cell in cells if index_class in ("", cell.index_class)]
+    tied = stats.tied_for_best([cell.samples for cell in there])
+    first = [cell for cell, is_first in zip(there, tied, strict=True) if is_first]
+    return sorted(first, key=lambda cell: -cell.throughput.value)
+
+
+def _against(leader: Cell, others: list[Cell]) -> Json | None:
+    if not others or min(others[0].samples + leader.samples) <= 0:
+        return None
+    other = others[0]
+    ratio = stats.ratio_interval(other.samples, leader.samples)
+    fewest = min(len(other.samples), len(leader.samples))
+    verdict = stats.verdict(ratio, stats.THRESHOLD, samples=fewest)
+    return {
+        "name": other.name,
+        "tied": [one.name for one in others[1:]],
+        "interval_name": ratio.name,
+        "ratio": _short(ratio.value),
+        "interval": f"{_short(ratio.low)} to {_short(ratio.high)}",
+        "verdict": str(verdict),
+    }
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def _figures(data: Results, kind: str, colours: Palette) -> list[Figure]:
+    cells = _of_kind(data, kind)
+    # The harness is orders of magnitude faster: it would flatten every other line.
+    cells = [cell for cell in cells if cell.index_class != "harness"] or cells
+    figures = [_throughput_figure(kind, cells)]
+    if len({cell.threads for cell in cells}) > 1:
+        figures.append(_scaling_figure(kind, cells, colours))
+    latency = _latency_figure(data, kind, cells, colours)
+    return [*figures, latency] if latency else figures
+
+
+def _throughput_figure(kind: str, cells: list[Cell]) -> Figure:
+    rows = [_row(cell) for cell in cells]
+    names = list(dict.fromkeys(cell.name for cell in cells))
+    return drawn(
+        f"throughput-{kind}",
+        "Throughput by operation",
+        "Successful operations per second: the median of the repetitions with its interval "
+        f"({_interval_names(cells)}). The axis is logarithmic.",
+        plots.throughput(rows, _workloads(cells), names),
+        rows,
+    )
+
+
+def _interval_names(cells: list[Cell]) -> str:
+    return stats.names(cell.throughput for cell in cells)
+
+
+def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
+    rows = [_row(cell) for cell in cells]
+    return drawn(
+        f"scaling-{kind}",
+        "Scaling with threads",
+        f"The same medians over the number of threads; bars are intervals "
+        f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
+        plots.scaling(rows, _workloads(cells), colours),
+        rows,
+    )
+
+
+def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palette) -> Figure | None:
+    """Each operation from the workload in which it has the largest part, at the most threads."""
+    threads = max(cell.threads for cell in cells)
+    media = list(dict.fromkeys(cell.medium for cell in cells if cell.medium != "none"))
+    by_variant = {
+        cell.variant: cell
+        for cell in cells
+        if cell.threads == threads and cell.medium in ("none", *media[:1])
+    }
+    parts = {(row["variant"], row["operation"]): row["succeeded"] for row in query.operations(data)}
+    found: dict[tuple[str, str], Json] = {}
+    for row in query.latencies(data):
+        cell = by_variant.get(row["variant"])
+        if cell is None or row["p50"] is None:
+            continue
+        key = (cell.name, row["operation"])
+        share = parts[row["variant"], row["operation"]] / max(
+            1, sum(n for (variant, _), n in parts.items() if variant == row["variant"])
+        )
+        if key not in found or share > found[key]["share"]:
+            found[key] = {**row, "cell": cell, "share": share}
+    rows = [
+        {
+            "index": f["cell"].index,
+            "operation": f["operation"],
+            "percentile": label,
+            "latency_ns": f[p],
+            "workload": f["cell"].workload,
+            "medium": f["cell"].medium,
+            "threads": threads,
+            "cell": f["cell"].number,
+        }
+        for f in found.values()
+        for p, label in query.PERCENTILES.items()
+        if f[p]
+    ]
+    if not rows:
+        return None
+    order = [op for op in record.OPERATIONS if any(row["operation"] == op for row in rows)]
+    medium = f", pools on {media[0]}" if media else ""
+    return drawn(
+        f"latency-{kind}",
+        f"Latency by percentile, {threads} thread{'' if threads == 1 else 's'}{medium}",
+        "Per operation, from the workload in which it has the largest part; medians over the "
+        "repetitions. The steeper to the right, the worse the tail.",
+        plots.latency(rows, list(query.PERCENTILES.values()), order, colours),
+        rows,
+    )
+
+
+def _memory_figure(data: Results) -> Figure | None:
+    rows = []
+    for row in query.memory(data):
+        if row["class"] not in ("persistent", "in_memory"):
+            continue
+        name = row["index"] if row["medium"] == "none" else f"{row['index']} · {row['medium']}"
+        for where, column in (("PM", "pm"), ("DRAM", "dram")):
+            rows.append(
+                {
+                    "name": name,
+                    "key_kind": KIND_TITLES[row["key_kind"]],
+                    "where": where,
+                    "bytes": row[column] or 0.0,
+                    "records": row["records"],
+                    "load_ops_s": row["load_ops_s"],
+                }
+            )
+    if not any(row["bytes"] for row in rows):
+        return None
+    return drawn(
+        "memory",
+        "Memory per record",
+        "Bytes reserved after the load, in the pool (PM) and beside it (DRAM), divided by the "
+        "records. Small indexes pay for whole chunks, so compare figures of one size only.",
+        plots.memory(rows, list(dict.fromkeys(str(row["name"]) for row in rows))),
+        rows,
+    )
+
+
+def _row(cell: Cell) -> Row:
+    return {
+        "index": cell.index,
+        "medium": cell.medium,
+        "name": cell.name,
+        "workload": cell.workload,
+        "threads": cell.threads,
+        "throughput": cell.throughput.value,
+        "low": cell.throughput.low,
+        "high": cell.throughput.high,
+        "interval": cell.throughput.name,
+        "cell": cell.number,
+    }

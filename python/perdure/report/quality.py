@@ -1,0 +1,122 @@
+"""What a reader should know of how good the figures are: spread, failures, machine, warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from perdure.format import plain, rate, size
+from perdure.results import query, record, schemas, stats
+from perdure.results.query import Cell, Results
+from perdure.types import Json
+
+# A range of fewer holds the true median less often than 95 times in 100.
+FEW_SAMPLES = 6
+WIDE_DISPERSION = 0.15
+LEAST_INTERFERENCE = 0.05  # cores, on average over the repetitions
+
+
+def cell_row(cell: Cell) -> Json:
+    return {
+        "number": cell.number,
+        "labels": [cell.name, cell.key_kind, cell.workload, str(cell.threads)],
+        "rate": rate(cell.throughput.value),
+        "low": rate(cell.throughput.low),
+        "high": rate(cell.throughput.high),
+        "interval": cell.throughput.name,
+        "samples": len(cell.samples),
+        "dispersion": f"{stats.dispersion(cell.samples) * 100:.1f} %",
+        "wide": stats.dispersion(cell.samples) > WIDE_DISPERSION,
+        "command": cell.command,
+    }
+
+
+def environments(data: Results) -> list[Json]:
+    """One entry per distinct host and build, which a sound comparison has only one of."""
+    entries: dict[str, Json] = {}
+    for run in data.runs:
+        build, host = run.record["build"], dict(run.record["environment"])
+        # Both belong to the run: its cell shows the medium, the quality section the interference.
+        for of_run in ("medium", "interference"):
+            host.pop(of_run, None)
+        entries.setdefault(
+            json.dumps([host, build], sort_keys=True),
+            {"host": _readable(host), "build": _readable(build)},
+        )
+    return list(entries.values())
+
+
+def _readable(table: Json) -> list[tuple[str, str]]:
+    formats: dict[str, Callable[[Any], str]] = {"memory_bytes": size}
+    names = {"memory_bytes": "memory", "pmdk_variables": "PMDK variables"}
+    return [
+        (names.get(name, name.replace("_", " ")), formats.get(name, plain)(value))
+        for name, value in table.items()
+        if value not in (None, "", {}, [])
+    ]
+
+
+def interference(data: Results) -> str:
+    """The most that others used of the machine, as far as the runs recorded it."""
+    found = [run.record["environment"].get("interference") or {} for run in data.runs]
+    others = max((float(one.get("other_cores") or 0) for one in found), default=0.0)
+    stolen = max((float(one.get("steal_cores") or 0) for one in found), default=0.0)
+    told = sum(bool(one) for one in found)
+    if max(others, stolen) < LEAST_INTERFERENCE:
+        return ""
+    return (
+        f"of {told} runs that recorded it, the worst shared the machine with other processes on "
+        f"{others:.2f} cores, and the hypervisor took {stolen:.2f} (steal time)"
+    )
+
+
+def quality(source: Path, data: Results) -> Json:
+    spread = sorted(data.cells, key=lambda cell: -stats.dispersion(cell.samples))
+    odd = [(cell, stats.outliers(cell.samples)) for cell in data.cells]
+    failed = [r for r in query.operations(data) if r["failed"] and r["class"] != "harness"]
+    failures = _failures(source, data.runs[0].quick)
+    return {
+        "warnings": query.warnings(data),
+        "wide": [
+            (c, f"{stats.dispersion(c.samples) * 100:.0f} %")
+            for c in spread
+            if stats.dispersion(c.samples) > WIDE_DISPERSION
+        ],
+        "wide_limit": f"{WIDE_DISPERSION * 100:.0f} %",
+        "median_dispersion": stats.median_interval(
+            [stats.dispersion(c.samples) for c in data.cells]
+        ).value,
+        "outliers": [(cell, len(found)) for cell, found in odd if found],
+        "few": sum(len(cell.samples) < FEW_SAMPLES for cell in data.cells),
+        "few_limit": FEW_SAMPLES,
+        "failed_operations": sum(row["failed"] for row in failed),
+        "failed_operation_kinds": sorted({row["operation"] for row in failed}),
+        "harness": _harness(data),
+        "interference": interference(data),
+        "failures": [schemas.read(file, "failed cell", "remove it") for file in failures],
+    }
+
+
+def _failures(source: Path, quick: bool) -> list[Path]:
+    """The failed cells of this run of the study; a quick run beside it has its own."""
+    if not source.is_dir():
+        return []
+    wanted = record.read_manifest(source, quick=quick).get("cells")
+    files = sorted((source / "failed").glob("*.json"))
+    return [file for file in files if wanted is None or file.stem in wanted]
+
+
+def _harness(data: Results) -> list[str]:
+    """What an operation costs before any index does anything, per kind of key and threads."""
+    costs: dict[tuple[str, int], list[float]] = {}
+    for cell in data.cells:
+        if cell.index_class == "harness" and cell.throughput.value > 0:
+            cost = 1e9 * cell.threads / cell.throughput.value
+            costs.setdefault((cell.key_kind, cell.threads), []).append(cost)
+    return [
+        f"{min(found):.0f} to {max(found):.0f} ns ({kind} keys, "
+        f"{threads} thread{'' if threads == 1 else 's'})"
+        for (kind, threads), found in costs.items()
+    ]

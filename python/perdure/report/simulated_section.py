@@ -1,0 +1,340 @@
+"""The report's section about simulated servers: scaling, why, fidelity.
+
+Simulated figures name the platform, figures of others their source. The two share an axis only in
+the figures of fidelity, where a legend distinguishes their marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from perdure.format import rate
+from perdure.memory import tables as memory_tables
+from perdure.programs import inputs
+from perdure.report import plots, probe_plots, study_section
+from perdure.report.figure import Figure, Rows, drawn
+from perdure.results import query, record, schemas, stats
+from perdure.results.query import Cell
+from perdure.results.record import Run
+from perdure.types import Json
+
+FOLDER = "simulated"  # below a results folder: the results of a simulated study of its own
+
+# Parts of the time of an operation: name in the run record -> meaning, in reading order.
+PARTS = {
+    "compute": "instructions", "l1": "L1", "l2": "L2", "llc": "LLC",
+    "memory_queueing": "queueing for memory", "media": "latency of DRAM and PM",
+    "flush_fence": "flushes and fences", "lock_wait": "waiting for locks",
+    "aborted_transactions": "aborted transactions",
+}  # fmt: skip
+# Counters per operation: heading -> name in the run record.
+COUNTERS = {
+    "LLC misses": "llc_misses", "flushes": "flushes", "fences": "fences",
+    "PM read B": "pm_controller_read_bytes", "PM written B": "pm_controller_write_bytes",
+    "media read B": "pm_media_read_bytes", "media written B": "pm_media_write_bytes",
+    "aborts": "transaction_aborts",
+}  # fmt: skip
+AGAIN = "run `perdure fidelity` or `classify` again, or remove it"
+RATIOS = {"EWR": "ewr", "RWR": "rwr"}
+HEAT_MAPS = (
+    ("i4-local", "i4-remote", "remote is faster", "remote is slower", "I4: remote p-stores"),
+    ("i4-local", "i5", "plain stores are faster", "plain stores are slower", "I5: plain stores"),
+)
+DRAWN = ("i2", "i3", "i6", "u-write-buffer", "u-chase")
+
+
+def section(source: Path, runs: Sequence[Run], *, quick: bool) -> Json | None:
+    """The context of the section for `source`, a results folder; None when nothing is simulated.
+
+    `runs` are the simulated runs of the folder itself. A folder may also hold `simulated/`, the
+    results of a study of its own, and what `perdure fidelity` and `classify` wrote.
+    """
+    folder = source if source.is_dir() else source.parent
+    own_figures = bool(record.read_manifest(folder, quick=quick).get("figures"))
+    servers = [s for s in (_server(g, own_figures) for g in _by_target(runs)) if s]
+    fidelity = _read(folder, "fidelity", quick, _fidelity)
+    classes = _read(folder, "classes", quick, _classes)
+    if not servers and fidelity is None and classes is None:
+        return None
+    return {
+        "servers": servers,
+        "command": _command(folder, quick),
+        "fidelity": fidelity,
+        "classes": classes,
+    }
+
+
+def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.record["target"], []).append(run)
+    return list(groups.values())
+
+
+def _server(runs: list[Run], own_figures: bool) -> Json | None:
+    """One target's figures, counters and cells. A study's own figures replace ours."""
+    data = query.read(runs)
+    cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
+    if not cells:
+        return None
+    target = runs[0].record["target"]
+    name = target.removeprefix("sim:")
+    identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
+    platform = runs[0].record.get("platform") or {}
+    details = {c.number: _simulation(c, runs) for c in cells}
+    best = fastest(cells, runs[0].quick)
+    figures = [] if own_figures else [_scaling(cells, identifier)]
+    if any(details.values()) and not own_figures:
+        figures += _why(cells, details, identifier)
+    return {
+        "target": target,
+        "title": platform.get("title", name),
+        "domain": platform.get("persistence_domain", ""),
+        "records": sorted({f"{c.records:,}" for c in cells}),
+        "figures": [f for f in figures if f],
+        "counters": [] if own_figures else _counters(cells, details),
+        "headings": [*RATIOS, *COUNTERS],
+        "cells": [
+            {
+                "name": c.name,
+                "workload": c.workload,
+                "threads": c.threads,
+                "rate": rate(c.throughput.value),
+                "command": c.command,
+                "best": c.number in best,
+            }
+            for c in cells
+        ],
+    }
+
+
+def fastest(cells: list[Cell], quick: bool) -> set[int]:
+    """The numbers of the cells that share the first place of their workload and threads."""
+    if quick:
+        return set()
+    found = set[int]()
+    for place in dict.fromkeys((c.workload, c.threads) for c in cells):
+        here = [c for c in cells if (c.workload, c.threads) == place]
+        tied = stats.tied_for_best([c.samples for c in here], exactly=True)
+        found |= {c.number for c, first in zip(here, tied, strict=True) if first}
+    return found
+
+
+def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
+    for run in runs:
+        if run.labels == cell.labels:
+            found: Json | None = run.record["repetitions"][0].get("simulation")
+            return found if found and found["per_operation"] else None
+    return None
+
+
+def _scaling(cells: list[Cell], identifier: str) -> Figure:
+    rows = [
+        {
+            "index": c.index,
+            "medium": c.medium,
+            "name": c.name,
+            "workload": c.workload,
+            "threads": c.threads,
+            "throughput": c.throughput.value,
+            "low": c.throughput.low,
+            "high": c.throughput.high,
+        }
+        for c in cells
+    ]
+    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+    workloads = list(dict.fromkeys(c.workload for c in cells))
+    return drawn(
+        f"simulated-scaling-{identifier}",
+        "Scaling with threads",
+        "Successful operations per simulated second. A simulation is exact: the same command gives "
+        "the same number, so there are no intervals.",
+        plots.scaling(rows, workloads, colours),
+        rows,
+    )
+
+
+def _why(cells: list[Cell], details: dict[int, Json | None], identifier: str) -> list[Figure]:
+    """Where an operation's time goes, at the fewest and at the most threads."""
+    threads = sorted({c.threads for c in cells})
+    rows: Rows = []
+    for cell in cells:
+        detail = details[cell.number]
+        if detail is None or cell.threads not in (threads[0], threads[-1]):
+            continue
+        split = detail["per_operation"]["time_ns"]
+        counted = f"{cell.threads} thread{'' if cell.threads == 1 else 's'}"
+        rows += [
+            {
+                "index": cell.index,
+                "bar": f"{cell.index}, {counted}",
+                "workload": cell.workload,
+                "threads": cell.threads,
+                "part": label,
+                "position": position,
+                "time_ns": round(float(split.get(part) or 0), 2),
+            }
+            for position, (part, label) in enumerate(PARTS.items())
+        ]
+    if not rows:
+        return []
+    return [
+        drawn(
+            f"simulated-time-{identifier}",
+            "Where the time goes",
+            "Nanoseconds of a thread per operation, by what it was doing or waiting for. The parts "
+            "add up to the whole.",
+            probe_plots.time_split(rows, list(PARTS.values())),
+            rows,
+        )
+    ]
+
+
+def _counters(cells: list[Cell], details: dict[int, Json | None]) -> list[Json]:
+    most = max(c.threads for c in cells)
+    lines = []
+    for cell in cells:
+        detail = details[cell.number]
+        if detail is None or cell.threads != most:
+            continue
+        ratios, per_operation = detail.get("ratios", {}), detail["per_operation"]
+        values = [_number(ratios.get(key)) for key in RATIOS.values()]
+        values += [_number(per_operation.get(key)) for key in COUNTERS.values()]
+        lines.append(
+            {
+                "name": cell.name,
+                "workload": cell.workload,
+                "threads": cell.threads,
+                "values": values,
+            }
+        )
+    return lines
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _fidelity(document: Json) -> Json:
+    by_name = {e["name"]: e for e in document["experiments"] if e["values"]}
+    figures = []
+    if by_name:
+        figures.append(
+            drawn(
+                "fidelity-errors",
+                "Every point: simulated over measured",
+                "A tick per point, at 1 where both are equal. Colours say what was fitted: "
+                "calibration tables were, predictions were not; selection and unexplained ones "
+                "were in view when mechanisms were chosen.",
+                probe_plots.errors(document),
+                [
+                    {
+                        "experiment": e["name"],
+                        "role": e["role"],
+                        "points": e["points"],
+                        "median_error": e["median_error"],
+                        "p90_error": e["p90_error"],
+                    }
+                    for e in by_name.values()
+                ],
+            )
+        )
+    for upper, lower, cold, hot, title in HEAT_MAPS:
+        if upper in by_name and lower in by_name:
+            first, second = by_name[upper], by_name[lower]
+            svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
+            caption = (
+                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
+                f"access; left as published ({second['paper']}, {second['figure']}), right as "
+                "simulated."
+            )
+            figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
+    for name in DRAWN:
+        if name in by_name:
+            one = by_name[name]
+            for label, svg in probe_plots.experiment(one):
+                caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
+                figures.append(
+                    drawn(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
+                )
+    return {
+        "experiments": [_line(e) for e in document["experiments"]],
+        "sets": [_line(s) for s in document["summary"]["sets"]],
+        "total": _line({"name": "all", **document["summary"]}),
+        "quick": bool(document.get("quick")),
+        "figures": figures,
+        "notes": list(memory_tables.fidelity_notes(document)),
+    }
+
+
+def _line(one: Json) -> Json:
+    return {
+        "name": one["name"],
+        "title": one.get("title", ""),
+        "role": one.get("role", ""),
+        "platform": str(one.get("platform", "")).rsplit("/", 1)[-1],
+        "source": ", ".join(filter(None, (one.get("paper", ""), one.get("figure", "")))),
+        "figures": memory_tables.figures(one),
+    }
+
+
+def _value_rows(experiment: Json) -> Rows:
+    names = [
+        n
+        for n in ("memory", "op", "pattern", "access_size", "threads", "region", "node")
+        if any(n in v["inputs"] for v in experiment["values"])
+    ]
+    return [
+        {
+            **{n: v["inputs"].get(n, "") for n in names},
+            "metric": v["metric"],
+            "unit": v["unit"],
+            "measured": v["measured"],
+            "simulated": v["simulated"],
+            "error": v["error"],
+        }
+        for v in experiment["values"]
+    ]
+
+
+def _classes(document: Json) -> Json:
+    return {
+        "target": document["target"],
+        "quick": bool(document.get("quick")),
+        "simulated": document["target"].startswith("sim:"),
+        "names": document["classes"]["names"],
+        "idiosyncrasies": [
+            {
+                **one,
+                "factor": memory_tables.times(one["factor"]),
+                "on_dram": memory_tables.times(one["factor_on_dram"]),
+                "verdict": {True: "yes", False: "no", None: "unknown"}[one["shown"]],
+            }
+            for one in document["idiosyncrasies"]
+        ],
+        "rules": [
+            {**rule, "factor": memory_tables.times(rule["factor"])} for rule in document["rules"]
+        ],
+    }
+
+
+def _command(folder: Path, quick: bool) -> str:
+    """How to run the simulated study again."""
+    manifests = (record.read_manifest(place, quick=quick) for place in (folder / FOLDER, folder))
+    return next((again for m in manifests if (again := study_section.command(m))), "")
+
+
+def _read(folder: Path, name: str, quick: bool, draw: Callable[[Json], Json]) -> Json | None:
+    """`draw` of what `fidelity` or `classify` kept of a full run, unless a quick one is wanted."""
+    endings = ("-quick.json", ".json") if quick else (".json", "-quick.json")
+    for ending in endings:
+        for place in (folder, folder / name, folder / "fidelity"):
+            file = place / f"{name}{ending}"
+            if file.is_file():
+                document = schemas.parse(inputs.text(file, AGAIN), str(file), AGAIN)
+                with schemas.whole(file, AGAIN):
+                    return draw(document)
+    return None
