@@ -86,6 +86,31 @@ class Tidy(unittest.TestCase):
                          ["docs/a.md:1 no heading"])
         self.assertEqual(self.found({"docs/a.md": ""}), ["docs/a.md:1 no heading"])
 
+    def test_a_map_that_is_not_the_tree(self) -> None:
+        folders = ["src", *(f"src/{layer}" for layer in tidy.LAYERS), "src/index/a", "tools"]
+        head = "# Map\n\n| folder | what |\n|---|---|\n"
+
+        def found(rows: list[str]) -> list[str]:
+            text = head + "".join(f"| `{row}/` | something |\n" for row in rows)
+            files = {f"{folder}/README": "" for folder in folders}
+            return self.found({**files, "docs/architecture.md": text})
+
+        whole = [*folders, "docs"]
+        self.assertEqual(found(whole), [])
+        self.assertEqual(found([row for row in whole if row != "src/index/a"]),
+                         ["docs/architecture.md:1 src/index/a/ is not on the map"])
+        renamed = [row.replace("src/index/a", "src/index/b") for row in whole]
+        self.assertEqual([line.split(" ", 1)[1] for line in found(renamed)],
+                         ["src/index/a/ is not on the map",
+                          "src/index/b/ is on the map and not in the tree"])
+        first = ["src/pm", "src/core"]
+        swapped = [*first, *(row for row in whole if row not in first)]
+        self.assertEqual(found(swapped),
+                         ["docs/architecture.md:5 src/pm/ stands in the place of src/core/",
+                          "docs/architecture.md:6 src/core/ stands in the place of src/pm/"])
+        folders.remove("src/probe")
+        self.assertEqual(len(found([row for row in whole if row != "src/probe"])), 1)
+
 
 if __name__ == "__main__":
     unittest.main()
