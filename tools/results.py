@@ -130,25 +130,31 @@ def over_threads(runs: Runs) -> str:
     """Throughput: a row per index and number of threads, a column per workload."""
     workloads = values(runs, "workload")
     rows = [
-        [f"`{index}`, {count}", *(
-            throughput(chosen(runs, index=index, threads=count, workload=w)) for w in workloads)]
-        for index in values(runs, "index") for count in values(runs, "threads")
-    ]  # fmt: skip
+        [
+            f"`{index}`, {count}",
+            *(throughput(chosen(runs, index=index, threads=count, workload=w)) for w in workloads),
+        ]
+        for index in values(runs, "index")
+        for count in values(runs, "threads")
+    ]
     return table(["Mop/s: index, threads", *workloads], rows)
 
 
 def cost(runs: Runs) -> str:
     """What an insert costs, and the memory of a record."""
     names = {
-        "flushes": "flushes", "fences": "fences", "llc_misses": "LLC misses",
-        "pm_media_write_bytes": "media B written", "p99": "p99, ns",
-        "pm_bytes_per_record": "PM B/record", "dram_bytes_per_record": "DRAM B/record",
-    }  # fmt: skip
+        "flushes": "flushes",
+        "fences": "fences",
+        "llc_misses": "LLC misses",
+        "pm_media_write_bytes": "media B written",
+        "p99": "p99, ns",
+        "pm_bytes_per_record": "PM B/record",
+        "dram_bytes_per_record": "DRAM B/record",
+    }
     rows = [
-        [f"`{index}`", *(
-            figure(metric(name, chosen(runs, index=index))) for name in names)]
+        [f"`{index}`", *(figure(metric(name, chosen(runs, index=index))) for name in names)]
         for index in values(runs, "index")
-    ]  # fmt: skip
+    ]
     return table(["index", *names.values()], rows)
 
 
@@ -171,8 +177,11 @@ def split(file: Path) -> tuple[Runs, Runs]:
 def study(file: Path) -> str:
     """What studies/results.toml gives on one target."""
     indexes, structures = split(file)
-    parts = ["Indexes with 1 million records of 8-byte keys and values; `mixed` is half lookups, "
-             "half updates.", over_threads(indexes)]  # fmt: skip
+    parts = [
+        "Indexes with 1 million records of 8-byte keys and values; `mixed` is half lookups, "
+        "half updates.",
+        over_threads(indexes),
+    ]
     if indexes[0].simulated:
         parts += [
             f"![Throughput over threads, simulated](results/{drawn(file).name})\n",
@@ -182,8 +191,11 @@ def study(file: Path) -> str:
     else:
         span = median_interval(samples_of([indexes[0]]))
         parts[0] += f" Intervals: {span.name} of {span.samples} repetitions."
-    parts += ["Structures with 100 thousand values of 100 bytes, one thread, 90 % updates and "
-              "10 % inserts, zipfian 0.99:", of_structures(structures)]  # fmt: skip
+    parts += [
+        "Structures with 100 thousand values of 100 bytes, one thread, 90 % updates and "
+        "10 % inserts, zipfian 0.99:",
+        of_structures(structures),
+    ]
     return "\n".join(parts)
 
 
@@ -197,12 +209,17 @@ def drawing(file: Path) -> str:
     runs, _ = split(file)
     rows = [
         {
-            "index": run.labels["index"], "name": run.labels["index"], "medium": "none",
-            "workload": run.labels["workload"], "threads": int(run.labels["threads"]),
-            "throughput": run.samples[0], "low": run.samples[0], "high": run.samples[0],
+            "index": run.labels["index"],
+            "name": run.labels["index"],
+            "medium": "none",
+            "workload": run.labels["workload"],
+            "threads": int(run.labels["threads"]),
+            "throughput": run.samples[0],
+            "low": run.samples[0],
+            "high": run.samples[0],
         }
         for run in runs
-    ]  # fmt: skip
+    ]
     colours = palette([(name, "persistent") for name in values(runs, "index")])
     svg = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated")
     # Inside a page's <img> there is no colour to follow: this grey is readable on light and dark.
@@ -221,8 +238,11 @@ def prediction(file: Path) -> str:
     study = tomllib.loads((ROOT / "studies" / f"{file.stem}.toml").read_text("utf-8"))
     found = (one.document() for one in findings({"published": study["published"]}, runs))
     rows = [[one[key] for key in ("what", "ours_text", "published", "verdict")] for one in found]
-    return ("Skewed: 80 % of the operations on 20 % of the keys.\n" + over_threads(runs)
-            + table(["finding", "simulated", "published", "verdict"], rows))  # fmt: skip
+    return (
+        "Skewed: 80 % of the operations on 20 % of the keys.\n"
+        + over_threads(runs)
+        + table(["finding", "simulated", "published", "verdict"], rows)
+    )
 
 
 def fidelity(file: Path) -> str:
@@ -239,10 +259,16 @@ def fidelity(file: Path) -> str:
         return f"{text}: {'reached' if group['reached'] else 'missed'}" if text else ""
 
     rows = [
-        [group["name"], f"{group['points']:,}", percent(group["median_error"]),
-         percent(group["p90_error"]), percent(group["trend_agreement"]), goal(group)]
+        [
+            group["name"],
+            f"{group['points']:,}",
+            percent(group["median_error"]),
+            percent(group["p90_error"]),
+            percent(group["trend_agreement"]),
+            goal(group),
+        ]
         for group in json.loads(file.read_text(encoding="utf-8"))["found"]["summary"]["sets"]
-    ]  # fmt: skip
+    ]
     return table(["set", "points", "median", "p90", "trend", "goal"], rows)
 
 
@@ -253,28 +279,59 @@ def explored(file: Path) -> str:
         found = json.loads(line)["found"]
         coverage = found["coverage"]
         share = coverage["exhausted_points"] / coverage["crash_points"]
-        rows.append([
-            f"`{found['index']}`", *(f"{n:,}" for n in (
-                found["programs"], coverage["crash_points"], coverage["states"],
-                coverage["recovery_cuts"])),
-            f"{share:.1%}", "1" if found["violation"] else "0",
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"`{found['index']}`",
+                *(
+                    f"{n:,}"
+                    for n in (
+                        found["programs"],
+                        coverage["crash_points"],
+                        coverage["states"],
+                        coverage["recovery_cuts"],
+                    )
+                ),
+                f"{share:.1%}",
+                "1" if found["violation"] else "0",
+            ]
+        )
     head = ["index", "programs", "cuts", "states", "cuts in recovery", "exhausted", "violations"]
-    return ("Integer keys, ADR, programs of 1, 2 and 6 threads. `toy:missing_flush` has a planted "
-            "defect.\n" + table(head, rows))  # fmt: skip
+    return (
+        "Integer keys, ADR, programs of 1, 2 and 6 threads. `toy:missing_flush` has a planted "
+        "defect.\n" + table(head, rows)
+    )
 
 
 SECTIONS = (
-    Section("Indexes and structures, simulated", "Simulated",
-            "./perdure study run studies/results.toml", "simulated", study),
-    Section("Indexes and structures, measured", "Measured",
-            "./perdure study run studies/results.toml --target native --results results/native",
-            "measured", study),
-    Section("Two indexes beside publication", "Simulated, beside published",
-            "./perdure study run studies/ep2-prediction.toml", "ep2-prediction", prediction),
-    Section("Crash states explored", "Measured: as many as 5 seconds allow",
-            "./perdure crash --index NAME --budget 5 --json", "crash", explored),
-)  # fmt: skip
+    Section(
+        "Indexes and structures, simulated",
+        "Simulated",
+        "./perdure study run studies/results.toml",
+        "simulated",
+        study,
+    ),
+    Section(
+        "Indexes and structures, measured",
+        "Measured",
+        "./perdure study run studies/results.toml --target native --results results/native",
+        "measured",
+        study,
+    ),
+    Section(
+        "Two indexes beside publication",
+        "Simulated, beside published",
+        "./perdure study run studies/ep2-prediction.toml",
+        "ep2-prediction",
+        prediction,
+    ),
+    Section(
+        "Crash states explored",
+        "Measured: as many as 5 seconds allow",
+        "./perdure crash --index NAME --budget 5 --json",
+        "crash",
+        explored,
+    ),
+)
 
 
 def page(folder: Path) -> str:
@@ -321,12 +378,21 @@ def output(file: Path, revision: str) -> Json:
         del experiment["values"]
     if found.get("violation"):
         found["violation"] = {"oracle": found["violation"]["oracle"]}
-    cpu = next((line.split(":", 1)[1].strip()
-                for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), "unknown")  # fmt: skip
+    cpu = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown",
+    )
     here = "" if "summary" in found else machine({"cpu": cpu, "cores": os.cpu_count()})
-    return {"machine": here, "revision": revision, "date_unix": file.stat().st_mtime,
-            "found": found}  # fmt: skip
+    return {
+        "machine": here,
+        "revision": revision,
+        "date_unix": file.stat().st_mtime,
+        "found": found,
+    }
 
 
 def rounded(value: Any) -> Any:
