@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -278,7 +279,7 @@ def explored(file: Path) -> str:
     for line in file.read_text(encoding="utf-8").splitlines():
         found = json.loads(line)["found"]
         coverage = found["coverage"]
-        share = coverage["exhausted_points"] / coverage["crash_points"]
+        share = math.floor(1000 * coverage["exhausted_points"] / coverage["crash_points"]) / 10
         rows.append(
             [
                 f"`{found['index']}`",
@@ -291,7 +292,7 @@ def explored(file: Path) -> str:
                         coverage["recovery_cuts"],
                     )
                 ),
-                f"{share:.1%}",
+                f"{share} %",
                 "1" if found["violation"] else "0",
             ]
         )
