@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Writes docs/results.md, the page of numbers that commands print, from records in docs/results/.
 
-    tools/results.py                    writes the page and its figure
-    tools/results.py --check            exits with 1 if the page is not what the records give
-    tools/results.py --keep NAME PATH   takes what a command left at PATH as the records NAME
+    tools/results.py            writes the page and its figure
+    tools/results.py --check    exits with 1 if the page is not what the records give
 
-Each section of the page (SECTIONS) has a file of records, made by the section's command. Those of a
-study are its cells, a line of JSON each, which `./perdure report` reads as well. --keep leaves out
-paths, timelines and what names the machine, and rounds to six digits; the revision of programs
-whose output does not tell it, or tells one that was rewritten since, is --revision.
+Each section of the page (SECTIONS) has a file of records, made by the section's command and taken
+by tools/keep_results.py. Those of a study are its cells, a line of JSON each, which
+`./perdure report` reads as well.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ import argparse
 import hashlib
 import json
 import math
-import os
 import sys
 import time
 import tomllib
@@ -31,10 +28,11 @@ sys.path.insert(0, str(ROOT / "python"))
 # Where the package has what this page is made with is said here and nowhere else in this file.
 from perdure.metrics import value as metric  # noqa: E402
 from perdure.plots import palette, scaling  # noqa: E402
-from perdure.record import Run, load, read_manifest, samples_of  # noqa: E402
+from perdure.record import Run, load, samples_of  # noqa: E402
 from perdure.stats import median_interval  # noqa: E402
 from perdure.study_probes import findings  # noqa: E402
 
+PAGE = ROOT / "docs" / "results.md"
 Json = dict[str, Any]
 Runs = list[Run]
 
@@ -343,71 +341,6 @@ def page(folder: Path) -> str:
     return "\n".join([HEAD, *(section.page(folder) for section in SECTIONS)])
 
 
-def keep(name: str, source: Path, folder: Path, revision: str) -> None:
-    """Takes the cells of a study, one JSON document, or a folder of them."""
-    folder.mkdir(exist_ok=True)
-    cells = source / "cells"
-    if cells.is_dir():
-        manifest = read_manifest(source)
-        files = [cells / f"{key}.json" for key in manifest["cells"]]
-        kept = [cell(json.loads(file.read_text(encoding="utf-8")), revision) for file in files]
-    else:
-        files = sorted(source.glob("*.json")) if source.is_dir() else [source]
-        kept = [output(file, revision) for file in files]
-    suffix = "json" if source.is_file() else "jsonl"
-    text = "".join(json.dumps(rounded(document)) + "\n" for document in kept)
-    (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
-
-
-def cell(document: Json, revision: str) -> Json:
-    """A cell without what belongs to one machine."""
-    found = document["record"]
-    found["build"]["commit"] = revision or found["build"]["commit"]
-    found["configuration"]["pool"] = found["configuration"]["pool"] and "pool"
-    document["command"] = " ".join(
-        "POOL" if word.startswith("/") else word for word in document["command"].split()
-    )
-    document["host_fingerprint"] = ""
-    if found["environment"]:
-        found["environment"] |= {"kernel": "", "host_fingerprint": "0" * 16}
-    for repetition in found["repetitions"]:
-        repetition["timeline"] = []
-    return document
-
-
-def output(file: Path, revision: str) -> Json:
-    """What a command printed, without its single values and traces."""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    for experiment in found.pop("experiments", []):
-        del experiment["values"]
-    if found.get("violation"):
-        found["violation"] = {"oracle": found["violation"]["oracle"]}
-    cpu = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        "unknown",
-    )
-    here = "" if "summary" in found else machine({"cpu": cpu, "cores": os.cpu_count()})
-    return {
-        "machine": here,
-        "revision": revision,
-        "date_unix": file.stat().st_mtime,
-        "found": found,
-    }
-
-
-def rounded(value: Any) -> Any:
-    """Six digits of each broken number, nine of a time."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if value < 1e9 else round(value)
-    if isinstance(value, dict):
-        return {key: rounded(one) for key, one in value.items()}
-    return [rounded(one) for one in value] if isinstance(value, list) else value
-
-
 def stale(file: Path, folder: Path) -> list[str]:
     """What does not follow from the records."""
     found = []
@@ -423,14 +356,9 @@ def stale(file: Path, folder: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; is the page current?")
-    parser.add_argument("--keep", nargs=2, metavar=("NAME", "PATH"), help="take new records")
-    parser.add_argument("--revision", help="of the programs, with --keep")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results.md")
+    parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
     file, folder = options.page, options.page.with_suffix("")
-    if options.keep:
-        keep(options.keep[0], Path(options.keep[1]), folder, options.revision or "")
-        return 0
     if options.check:
         found = stale(file, folder)
         for what in found:
