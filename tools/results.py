@@ -65,7 +65,8 @@ class Section:
 
 
 def records(folder: Path, name: str) -> Path:
-    return next(path for s in ("jsonl", "json") if (path := folder / f"{name}.{s}").is_file())
+    """The file of a section's records."""
+    return next(path for s in ("json", "jsonl") if (path := folder / f"{name}.{s}").is_file())
 
 
 def origin(file: Path) -> str:
@@ -281,23 +282,25 @@ def explored(file: Path) -> str:
         found = json.loads(line)["found"]
         coverage = found["coverage"]
         share = math.floor(1000 * coverage["exhausted_points"] / coverage["crash_points"]) / 10
-        rows.append(
-            [
-                f"`{found['index']}`",
-                *(
-                    f"{n:,}"
-                    for n in (
-                        found["programs"],
-                        coverage["crash_points"],
-                        coverage["states"],
-                        coverage["recovery_cuts"],
-                    )
-                ),
-                f"{share} %",
-                "1" if found["violation"] else "0",
-            ]
+        counts = (
+            found["programs"],
+            coverage["crash_points"],
+            coverage["states"],
+            coverage["recovery_cuts"],
+            round(found["states_per_second"]),
         )
-    head = ["index", "programs", "cuts", "states", "cuts in recovery", "exhausted", "violations"]
+        violations = "1" if found["violation"] else "0"
+        rows.append([f"`{found['index']}`", *(f"{n:,}" for n in counts), f"{share} %", violations])
+    head = [
+        "index",
+        "programs",
+        "cuts",
+        "states",
+        "recovery cuts",
+        "states/s",
+        "exhausted",
+        "violations",
+    ]
     return (
         "Integer keys, ADR, programs of 1, 2 and 6 threads. `toy:missing_flush` has a planted "
         "defect.\n" + table(head, rows)
@@ -327,6 +330,13 @@ SECTIONS = (
         prediction,
     ),
     Section(
+        "Fidelity",
+        "Simulated, beside published",
+        "./perdure fidelity --json",
+        "fidelity",
+        fidelity,
+    ),
+    Section(
         "Crash states explored",
         "Measured: as many as 5 seconds allow",
         "./perdure crash --index NAME --budget 5 --json",
@@ -337,8 +347,10 @@ SECTIONS = (
 
 
 def page(folder: Path) -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *(section.page(folder) for section in SECTIONS)])
+    """The whole page: the sections whose records are there."""
+    there = {file.stem for file in folder.glob("*.json*")}
+    sections = (section.page(folder) for section in SECTIONS if section.name in there)
+    return "\n".join([HEAD, *sections])
 
 
 def stale(file: Path, folder: Path) -> list[str]:
