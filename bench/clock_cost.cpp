@@ -2,8 +2,8 @@
 // every operation, the default (one operation in so many, drawn at random), and none.
 //
 // Each index is loaded once, and the three loops of the driver (worker.h) run the same lookups over
-// it in short turns, in changing order, so that what the machine does meanwhile hits all alike.
-// Time is that of the thread, which stands still while another process has the core. A round gives
+// it in short turns, in changing order, so that other load on the machine affects all equally.
+// Time is CPU time of the thread, which stops while another process has the core. A round gives
 // one ratio to the loop without a clock; printed is the median with its 95 % interval.
 #include <time.h>
 #include <unistd.h>
@@ -101,7 +101,7 @@ Result<Loaded> load(const BenchConfig& config, const Plan& plan) {
     loaded.path = plan.folder + "/perdure-clock-cost-" + std::to_string(getpid());
     auto pool = Pool::create({.path = loaded.path, .bytes = (128ULL << 20) + plan.records * 64});
     if (!pool) return pool.error();
-    unlink(loaded.path.c_str());  // mapped as long as it is used, and gone however this ends
+    unlink(loaded.path.c_str());  // stays mapped, and is removed however the program ends
     loaded.pool = std::move(pool).value();
   }
   auto options = IndexRegistry::options(config.index, {});

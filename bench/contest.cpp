@@ -87,7 +87,7 @@ std::vector<std::uint64_t> draw_keys(Phase phase, const ContestPlan& plan, unsig
   return keys;
 }
 
-/// The timed loop of one thread; how many operations did not come to `ok`.
+/// The timed loop of one thread; returns how many operations were not `ok`.
 std::uint64_t work_through(IntegerIndex& index, Phase phase, const std::vector<std::uint64_t>& keys,
                            IntegerScan& scan) {
   std::uint64_t wrong = 0;

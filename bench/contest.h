@@ -1,5 +1,5 @@
-// Contest: several indexes over the same records, measured in turn within one process, so that what
-// the machine does meanwhile hits all of them alike.
+// Contest: several indexes over the same records, measured in turn within one process, so that
+// other load on the machine affects all of them equally.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ struct Contestant {
   [[nodiscard]] double median(Phase phase, unsigned threads) const;
 };
 
-/// A run that is interrupted or told to end leaves no pool behind: they are as large as memory.
+/// Removes the pools of a run that is interrupted or terminated: they are as large as memory.
 void remove_files_when_interrupted();
 
 /// Makes and loads the index, in random order, with all cores.
@@ -61,7 +61,7 @@ void remove_files_when_interrupted();
 /// Closes the pool, opens and recovers it with all cores, and removes the file.
 [[nodiscard]] Result<void> measure_recovery(Contestant& contestant, const ContestPlan& plan);
 
-/// ns per operation of an index that does nothing: what the loop itself takes, without and with a
+/// ns per operation of an index that does nothing: the loop's own time, without and with a
 /// clock reading and a histogram entry for each.
 struct LoopCost {
   double bare_ns = 0;

@@ -77,7 +77,7 @@ MachineCosts measure_costs(std::uint64_t bytes) {
     word.store(0, std::memory_order_relaxed);
     pm::persist(&word, 8);
   });
-  // Not measured as a load and a persist less a load: cores overlap a load with the fence before.
+  // Measured directly, not as a difference: cores overlap a load with the fence before it.
   constexpr std::uint64_t cached_bytes = 128 << 10;
   const Memory cached(cached_bytes, false);
   costs.persist_warm_ns =

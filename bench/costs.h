@@ -1,4 +1,4 @@
-// What this machine charges, measured in the same run as the indexes that pay.
+// What misses and persists cost on this machine, measured in the same run as the indexes.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ Rate rate(const IndexInfo& info, double seconds, unsigned deep_every, std::uint6
   return {static_cast<double>(states) / took, static_cast<double>(states - coverage.alike) / took};
 }
 
-/// Those that `argv` names behind the seconds, or all.
+/// The indexes that `argv` names after the seconds, or all.
 std::vector<const IndexInfo*> chosen(int argc, char** argv) {
   std::vector<const IndexInfo*> indexes;
   for (const IndexInfo& info : IndexRegistry::all()) {

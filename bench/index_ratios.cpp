@@ -1,5 +1,5 @@
 // index_ratios: indexes beside a B-tree in DRAM, in one run, round by round in turn; with targets,
-// memory, recovery time, and an account against what the machine charges.
+// memory, recovery time, and each rate beside what the machine's costs predict.
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,8 +6,8 @@ Three figures, each beside its target:
 - hooked accesses and operations per second of a full simulation: fptree, look-ups on a million
   records, 28 threads of one socket;
 - the same with 40 threads on two sockets;
-- loading a million records with the model off, in times of what perdure-native takes.
-Times are CPU seconds of the process, so that other work on the machine tells less; they come from
+- loading a million records with the model off, as a multiple of perdure-native's time.
+Times are CPU seconds of the process, which other work on the machine affects less; they come from
 --host-times, and are no part of a run record.
 """
 

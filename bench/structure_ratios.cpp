@@ -1,6 +1,6 @@
 // structure_ratios: the structures in DRAM beside the standard library's containers with the same
-// slots, and transactions beside one written by hand; in one run, round by round in turn, and each
-// in a process of its own: what another has freed would be its memory otherwise.
+// slots, and transactions beside one written by hand; in one run, round by round in turn, each in
+// its own process, because otherwise it would reuse memory that another has freed.
 #include <libpmemobj.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,8 +44,7 @@ struct Settings {
   std::vector<std::string> names{};  ///< of contestants; none: all
 };
 
-/// A container of the standard library as an index: the same slots, and no lock, as one thread
-/// needs none.
+/// A container of the standard library as an index: the same slots, without a lock, for one thread.
 template <class Map>
 class Container final : public SlotIndex {
  public:
@@ -183,8 +182,8 @@ std::vector<Contestant> contestants_of(const workload::Workload& workload) {
   return list;
 }
 
-/// Median over the rounds: a drift of the machine's speed meets both of a round. 0: one of them
-/// does not take part.
+/// Median of the ratios of each round: a drift of the machine's speed affects both sides. 0: one of
+/// them does not take part.
 double ratio_of(const std::vector<Contestant>& list, const char* name, const char* reference) {
   const auto one = std::ranges::find(list, name, &Contestant::name);
   const auto other = std::ranges::find(list, reference, &Contestant::name);
@@ -339,7 +338,7 @@ class TransactionRace {
     enter("hashtable, offsets", [&](std::uint64_t key) { offsets.value()->update(key, value); });
     enter("by hand", [&](std::uint64_t key) { by_hand(chains.find(key)); });
     enter("by hand, map", [&](std::uint64_t key) { by_hand(slots.find(key)->second); });
-    // Short slices by turns, so that a drift of the machine's speed meets all.
+    // Short slices in turn, so that a drift of the machine's speed affects all.
     for (unsigned turn = 0; turn < turns; ++turn)
       for (std::size_t i = 0; i < list.size(); ++i) time(list[(i + turn) % list.size()]);
     print(list);

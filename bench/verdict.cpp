@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-/// What an operation cannot do without at ten million records: lines that are in no cache, one
-/// after the other or side by side, and lines made durable, each under a fence of its own.
+/// What an operation needs at least at ten million records: lines that are in no cache, loaded one
+/// after the other or overlapping, and lines made durable, each with its own fence.
 struct Account {
   double dependent_misses;
   double independent_misses;
@@ -31,30 +31,30 @@ struct Expectation {
 
 /// fptree: the lowest inner nodes exceed L2; then the leaf's tags; then the record's line. Leaves
 ///         hold about 45 of 64 records.
-/// lbtree: the two lowest levels of inner nodes exceed L2; the four lines of a leaf come side by
-///         side. Writes persist lines that are in the cache by then. Leaves hold about 10 of 14.
+/// lbtree: the two lowest levels of inner nodes exceed L2; the four lines of a leaf
+///         overlap. Writes persist lines that are in the cache by then. Leaves hold about 10 of 14.
 /// utree:  as lbtree down to the leaf, then the list node. An insertion's new node shares its line
 ///         with the one before, and persists before the link does. Leaves lead to about 12.5 of 18
 ///         nodes, whose misses overlap in a scan with that of the next leaf.
 /// dptree: a line of the front tree's filter; the lines of the map over 50,000 leaves exceed L2; a
-///         leaf's set and one line of fingerprints come side by side; of about 50 records at a home
-///         one fingerprint in 256 misleads, once in five times; then the record's line. Changes
-///         look for the key there, too, but ask for the record beside the flush, then enter the
-///         front tree: 700,000 entries, whose leaves and lowest inner nodes exceed L2; two log
-///         records share a line. Merges read and write some 100 lines a leaf for 13 changes, in the
-///         background. A scan touches most of the 64 lines of records of its leaf, and the log
-///         records of 7 entries in front and middle each.
-/// masstree: as lbtree down to the border node; nodes have five lines, which come side by side.
+///         leaf's set and one line of fingerprints overlap; with about 50 records in a bucket one
+///         operation in five meets a false match of a fingerprint; then the record's line. Changes
+///         search there, too, but prefetch the record during the flush, then enter the front tree:
+///         700,000 entries, whose leaves and lowest inner nodes exceed L2; two log records share a
+///         line. Merges read and write some 100 lines a leaf for 13 changes, in the background. A
+///         scan touches most of the 64 lines of records of its leaf, and the log records of 7
+///         entries in front and middle each.
+/// masstree: as lbtree down to the border node; nodes have five lines, which overlap.
 ///         Borders hold about 10 of 15 records.
 /// pactree: of the trie the small nodes at the bottom exceed L2; then header, tags and the record's
-///         line of a data node come side by side. Nodes hold about 45 of 64 records, and a scan
+///         line of a data node overlap. Nodes hold about 45 of 64 records, and a scan
 ///         reads the line of their order besides.
 /// roart:  the lowest of three levels of nodes exceeds L2; then the leaf array, of which a lookup
 ///         reads the lock's line and most often one other, a change all nine; then the record. A
 ///         new record shares its line with the one before, and persists before its slot does.
 ///         Arrays lead to about 44 of 64 records, whose misses overlap in a scan.
 /// hot:    two levels of nodes exceed L2, the upper one hardly; a node has about four lines, which
-///         come side by side; then the record. The records of a scan come side by side. Nodes hold
+///         overlap; then the record. The records of a scan overlap. Nodes hold
 ///         about 22 of 32 entries. An insertion writes a node as large as the one it replaces, and
 ///         a record.
 constexpr double fptree_leaves = 100.0 / 45;

@@ -4,7 +4,7 @@
 // The first byte picks how the rest becomes a file:
 //   even  the bytes as they are
 //   odd   they overwrite a whole pool's header, from byte 0 or, with bit 5, from the clean word on;
-//         then further bits mend it: 1 the header's checksum, 2 the roots', 3 magic and size.
+//         then further bits repair it: 1 the header's checksum, 2 the roots', 3 magic and size.
 //         Bit 4 leaves the file as short as its header.
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
-// A file in memory, opened by the library through a path of its own.
+// A file in memory that the library opens through a path.
 struct MemoryFile {
   int descriptor = memfd_create("pool_fuzz", MFD_CLOEXEC);
   std::string path = "/proc/self/fd/" + std::to_string(descriptor);
@@ -71,7 +71,7 @@ std::vector<std::uint8_t> first_page_from(std::uint8_t mode, const std::uint8_t*
   return page;
 }
 
-// What the owners of roots do in recovery, misled by whatever the pool says.
+// What the owners of roots do in recovery, with whatever offsets the pool contains.
 void walk(Pool& pool, const std::uint8_t* data, std::size_t size) {
   const std::vector<perdure::PoolRoot> roots = pool.roots();
   require(roots.empty() == pool.ready(), "ready before the roots have reported");

@@ -32,7 +32,7 @@ void expect_good_error(const perdure::Result<T>& result) {
   static_cast<void>(line);
 }
 
-/// A few steps of one of three threads, small enough to be quick whatever the description says.
+/// A few steps of one of three threads; few enough to be quick for any description.
 void run(Workload workload) {
   if (workload.is_bytes()) {
     if (workload.keys.form == perdure::workload::Keys::Form::file) return;

@@ -79,7 +79,7 @@ TEST_P(Concurrency, scans_miss_nothing_while_leaves_come_and_go) {
     });
 }
 
-// Natively transactions are left out unless asked for.
+// Natively transactions are off by default.
 TEST_P(Concurrency, elided_operations_too) {
   pm::configure_transactions(pm::TransactionUse::on);
   for (const bool small : {true, false})

@@ -1,5 +1,5 @@
-// Damaged pools. On the slab heap, where every byte behind the header is the index's own; what
-// libpmemobj keeps about its heap is libpmemobj's to check.
+// Damaged pools, on the slab heap, where every byte after the header is the index's own;
+// libpmemobj's own data are libpmemobj's to check.
 #include "support/corruption.h"
 
 #include <gtest/gtest.h>

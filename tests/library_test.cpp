@@ -1,5 +1,4 @@
-// The library without the command line: a program that says no more than it must, or the wrong
-// thing.
+// The library without the command line: programs that give only what they must, or wrong arguments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

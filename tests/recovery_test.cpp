@@ -1,4 +1,4 @@
-// What a process leaves behind is found again by the next one.
+// A process finds again what an earlier, killed one has acknowledged.
 #include <gtest/gtest.h>
 
 #include "support/history_test.h"
@@ -47,7 +47,7 @@ TEST_P(Recovery, reopens_an_empty_index) {
 }
 
 TEST_P(SuddenEnd, survives_kills_at_random_moments) {
-  // Small nodes and default ones take turns; the sum over both is what a target must survive.
+  // Rounds alternate between small and default nodes; a target must survive both.
   const bool disk = GetParam().info->index_class == IndexClass::on_disk;
   const bool one_kind = GetParam().info->create_bytes == nullptr;
   // A pool of libpmemobj is opened twice each time (pool/pmdk_trial.h), which takes most of the

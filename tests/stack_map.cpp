@@ -1,5 +1,5 @@
-// A map that keeps its records on a stack. The crash explorer asks maps, and a stack is none: so
-// power cuts meet pushes and pops through this one, in either persistent mode.
+// A map that keeps its records on a stack. The crash explorer runs maps, and a stack is none; this
+// map lets it explore pushes and pops in both persistent modes.
 //
 //   step  | key 8 | value 8 | kind 8 |      a value of the stack
 //

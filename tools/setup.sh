@@ -1,8 +1,9 @@
 # Sourced by ./perdure: what a fresh machine needs before anything can run.
-# Every step looks before it acts, so that a second run changes nothing and takes well under 2 s.
+# Every step checks first whether it is needed, so that a second run changes nothing and takes well
+# under 2 s.
 # Progress goes to stderr; the output of apt, pip, cmake and ninja goes to build/log/.
 
-# Clones of one tree share what the compiler cache holds, wherever they lie.
+# Clones of one tree share the compiler cache, in whatever folders they are.
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR:-1}"
 
 say() { printf 'perdure: %s\n' "$*" >&2; }
@@ -27,8 +28,8 @@ step() {
 }
 
 # What ninja has done, from its output in FILE, until the process that runs it is gone: one line that
-# is overwritten on a terminal, else a line each 30 s. The time left is that of the files built so far
-# carried on, as uneven as they are.
+# is overwritten on a terminal, else a line each 30 s. The time left assumes that the remaining files
+# take as long as those built so far.
 report_progress() {
   local log=$1 what=$2 builder=$3 began=$SECONDS said=$SECONDS line left
   while sleep 1 && kill -0 "$builder" 2>/dev/null; do
@@ -75,7 +76,7 @@ lock_setup() {
 release_setup() { exec 9>&-; }
 
 # programs_of COMMAND [...]: what it runs, `none`, `native` (perdure-native) or `all`. The simulator
-# takes more than half of a build, so nobody waits for it who only measures.
+# takes more than half of a build, so commands that only measure do not build it.
 programs_of() {
   case $1 in
     list | doctor)  # which say less without a program
@@ -89,8 +90,8 @@ programs_of() {
   esac
 }
 
-# set_up JOBS LOCK PROGRAMS: what of that is missing. Where nothing is, nothing is locked or
-# written, so that whoever may read the folder may use it.
+# set_up JOBS LOCK PROGRAMS: sets up what is missing. If nothing is missing, it locks and writes
+# nothing, so that any user who may read the folder can use it.
 set_up() {
   local what= jobs
   read -ra jobs <<<"$1"
@@ -116,8 +117,8 @@ packages_for() {
     "$root/tools/debian-packages.txt"
 }
 
-# The first Python that is new enough and can make a virtual environment, else that is new enough. The
-# system's comes first: others may not run one that lies in a user's home.
+# The first Python that is new enough and can make a virtual environment, else one that is new enough.
+# The system's comes first, because other users may not run one in a user's home.
 find_python() {
   local candidate able
   local new_enough='import sys; assert sys.version_info >= (3, 11)'
@@ -132,7 +133,7 @@ find_python() {
   return 1
 }
 
-# Sets `missing`.
+# Sets `missing` to the packages that are not installed.
 lacks_packages() {
   local wanted python
   missing=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the house rules that a compiler does not: layers, lengths, folders, banned words.
+"""Checks the house rules that a compiler does not: layers, lengths, the map, banned words.
 
 Usage: tools/tidy.py [--root FOLDER]
 
@@ -117,7 +117,10 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.files: dict[str, list[str]] = {}
+        self.folders: set[str] = set()
         for path in sorted(self._walk(root)):
+            inside = path.relative_to(root).parents
+            self.folders.update(folder.as_posix() for folder in inside)
             if path.suffix in TEXT_SUFFIXES or path.parent == root and path.name == "perdure":
                 text = path.read_text(encoding="utf-8", errors="replace")
                 self.files[path.relative_to(root).as_posix()] = text.splitlines()
@@ -384,6 +387,39 @@ def check_headings(tree: Tree) -> Iterator[Finding]:
             yield Finding(path, 1, "no heading", "open it with `# title`")
 
 
+MAP = "docs/architecture.md"
+MAP_ROW = re.compile(r"^\| `([\w./-]+)/` \|")
+# Folders of the map: those at the root, the layers and their parts, the packages of Python.
+MAPPED = re.compile(r"[^./][^/]*|src/[^/]+(/[^/]+)?|python/perdure(/[^/]+)?")
+UNMAPPED_NAMES = {"testing"}
+
+
+def check_map(tree: Tree) -> Iterator[Finding]:
+    """The map of the architecture has a line for each folder, and the layers in their order."""
+    if MAP not in tree.files:
+        return
+    lines = enumerate(tree.files[MAP], 1)
+    mapped = {match.group(1): n for n, line in lines if (match := MAP_ROW.match(line))}
+    there = {
+        folder
+        for folder in tree.folders
+        if MAPPED.fullmatch(folder) and folder.split("/")[-1] not in UNMAPPED_NAMES
+    }
+    for folder in sorted(there - mapped.keys()):
+        yield Finding(MAP, 1, f"{folder}/ is not on the map", "add its line")
+    for folder in sorted(mapped.keys() - there):
+        what = f"{folder}/ is on the map and not in the tree"
+        yield Finding(MAP, mapped[folder], what, "rename its line, or take it away")
+    layers = [f"src/{layer}" for layer in LAYERS]
+    for folder in sorted(set(layers) - there):
+        yield Finding(MAP, 1, f"{folder}/ is a layer and not in the tree", "mend LAYERS of tidy.py")
+    rows = [folder for folder in mapped if folder in layers]
+    for folder, expected in zip(rows, sorted(rows, key=layers.index), strict=True):
+        if folder != expected:
+            what = f"{folder}/ stands in the place of {expected}/"
+            yield Finding(MAP, mapped[folder], what, "keep the order of LAYERS")
+
+
 CHECKS = [
     check_layers,
     check_python_layers,
@@ -393,6 +429,7 @@ CHECKS = [
     check_words,
     check_headers,
     check_headings,
+    check_map,
 ]
 
 

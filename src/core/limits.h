@@ -9,7 +9,7 @@
 
 namespace perdure {
 
-/// Bytes that can still be had, and what bounds them.
+/// Bytes that this process can still allocate, and what bounds them.
 struct Room {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
@@ -17,9 +17,9 @@ struct Room {
   std::string bound;  ///< "this machine's memory"
 };
 
-/// Memory that can be had: the least of MemAvailable and what each control group leaves below its
+/// Available memory: the least of MemAvailable and what each control group leaves below its
 /// limit (memory.max and memory.high; memory.limit_in_bytes). Page cache that the kernel would
-/// reclaim first counts as free. `root` stands before every path, for tests. Cost: about 0.2 ms.
+/// reclaim first counts as free. `root` is put before every path, for tests. Cost: about 0.2 ms.
 [[nodiscard]] Room memory_room(const std::string& root = "");
 
 /// Processor time that a control group may take.
@@ -31,8 +31,8 @@ struct CpuQuota {
 /// The least quota of all groups; empty: none has one.
 [[nodiscard]] std::optional<CpuQuota> cpu_quota(const std::string& root = "");
 
-/// Periods in which a group of this process had used up its quota and was held back, since the
-/// group was made; 0 where the kernel does not say.
+/// Periods in which a group of this process was throttled by its quota, since the group was made;
+/// 0 where the kernel does not say.
 [[nodiscard]] std::uint64_t throttled_periods(const std::string& root = "");
 
 }  // namespace perdure

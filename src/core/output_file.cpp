@@ -66,7 +66,7 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
     if (access(path.c_str(), W_OK) != 0) return file.error(errno);
     if (file.open_beside().ok()) return file;
   }
-  // No file, or one in a folder where nothing can be made: it is emptied when it is written.
+  // A device, or a file in a folder where no file can be made: emptied when it is written.
   file.direct_ = true;
   file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
   if (file.descriptor_ < 0) return file.error(errno);
@@ -123,7 +123,7 @@ Result<void> OutputFile::write(std::string_view text) {
   return {};
 }
 
-// A hard link never replaces a file, a rename does: so what has no name takes one on the way.
+// A hard link never replaces a file, a rename does: so an unnamed file first gets a temporary name.
 Result<void> OutputFile::publish() {
   if (direct_) return {};
   if (replaces_ && fchmod(descriptor_, mode_) != 0) return error(errno);

@@ -1,5 +1,5 @@
 // OutputFile: a result on its way to a file. It is opened before the work, so that a wrong path
-// fails at once, and takes its name only when all of it is written: whoever is stopped meanwhile
+// fails at once, and gets its name only when all of it is written: a process that is stopped before
 // leaves the old file, or none.
 #pragma once
 
@@ -12,9 +12,9 @@ namespace perdure {
 
 class OutputFile {
  public:
-  /// A file that is there stays as it is until `publish`; a link is followed; what is no file, such
-  /// as /dev/stdout or a pipe, is written to directly. Errors: usage (no path), exists (a
-  /// directory), not_found (no such folder), io.
+  /// An existing file stays unchanged until `publish`; a link is followed; a device or pipe, such
+  /// as /dev/stdout, is written to directly. Errors: usage (no path), exists (a directory),
+  /// not_found (no such folder), io.
   [[nodiscard]] static Result<OutputFile> open(const std::string& path);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
@@ -22,7 +22,7 @@ class OutputFile {
 
   /// Writes `text` at the end. Errors: io, out_of_space.
   [[nodiscard]] Result<void> write(std::string_view text);
-  /// Gives what was written its name. Errors: io, out_of_space.
+  /// Renames the written file to its final name. Errors: io, out_of_space.
   [[nodiscard]] Result<void> publish();
 
  private:

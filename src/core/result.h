@@ -40,12 +40,12 @@ struct Error {
   }
 };
 
-/// Prints the line of an error that nobody looked for, and aborts.
+/// Prints the line of an unchecked error, and aborts.
 [[noreturn]] void no_value(const Error& error) noexcept;
-/// The same where there is none.
+/// Says that a Result with a value has no error, and aborts.
 [[noreturn]] void no_error() noexcept;
 
-/// `value` of an error, and `error` of a value, end the program, in every build.
+/// Calling `value` on an error, or `error` on a value, ends the program, in every build.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -5,7 +5,7 @@
 namespace perdure {
 namespace {
 
-/// True when the parser fails in a way that tells nothing. Throws toml::parse_error.
+/// True when the parser fails without a line number. Throws toml::parse_error.
 bool gives_up(std::string_view text, toml::table& table) {
   try {
     table = toml::parse(text);
@@ -15,8 +15,8 @@ bool gives_up(std::string_view text, toml::table& table) {
   return false;
 }
 
-// The parser says not where it gave up. It goes line by line, so it is the first line with which it
-// does.
+// The parser does not say where it failed. It reads line by line, so the first line with which it
+// fails is the one.
 std::size_t line_of_failure(std::string_view text) {
   std::vector<std::size_t> end_of_line;
   for (std::size_t i = 0; i < text.size(); ++i)

@@ -1,11 +1,11 @@
-// toml++ as the project uses it: headers only, and with its defects worked around. Include this and
-// never <toml++/...> itself, or the work-arounds are lost.
+// toml++ as the project uses it: header-only, with work-arounds for its defects. Include this and
+// never <toml++/...> itself, which has no work-arounds.
 //
-// toml++ 3.3 asserts on some malformed table headers ("[\x01]"), and in a Release build takes the
-// same assertion for granted. Bad input must do neither: here a failed assertion of the parser is
-// thrown, in every build, and caught by `parse_toml`; so are its own exceptions. Its tables of
-// characters take for granted that no letter of U+00A1 .. U+0499 is asked about; here the answer is
-// "none of these".
+// toml++ 3.3 asserts on some malformed table headers ("[\x01]"), and a Release build assumes that
+// the assertion holds. Bad input must not end the program: here a failed assertion of the parser
+// throws, in every build, and `parse_toml` catches that and toml++'s own exceptions. Its tables of
+// characters assume that no letter of U+00A1 .. U+0499 is looked up; here the lookup answers "none
+// of these".
 #pragma once
 
 #include <cstddef>

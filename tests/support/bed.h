@@ -39,7 +39,7 @@ class Bed {
   [[nodiscard]] static Result<std::unique_ptr<Bed>> create(const Target& target,
                                                            const BedOptions& options);
   /// Opens what an earlier process left in `path` (a pool file or an index's folder), which stays
-  /// behind when the bed goes.
+  /// when the bed is destroyed.
   [[nodiscard]] static Result<std::unique_ptr<Bed>> open(const Target& target,
                                                          const BedOptions& options,
                                                          const std::string& path);
@@ -54,7 +54,7 @@ class Bed {
 
   /// Closes in the given way, maps at another address, recovers.
   [[nodiscard]] Result<Reopened> reopen(Reopen how);
-  /// Quiesces and closes; the files stay until the bed goes.
+  /// Quiesces and closes; the files stay until the bed is destroyed.
   [[nodiscard]] Result<void> close();
   /// Forgets index and pool without closing: what a crash leaves, minus the caches.
   void drop();
@@ -63,7 +63,7 @@ class Bed {
   Bed() = default;
   [[nodiscard]] Result<void> recover(std::uint64_t map_address);
   [[nodiscard]] Result<IndexPlace> place() const;
-  /// The test's and the target's.
+  /// The options of the test and of the target.
   [[nodiscard]] Result<IndexOptions> options() const;
 
   Target target_;

@@ -20,12 +20,12 @@ struct ConcurrentPlan {
 template <class Keys>
 [[nodiscard]] Result<void> check_owned_keys(Bed<Keys>& bed, const ConcurrentPlan& plan);
 
-/// All threads fight over a few keys; the history of every key must be linearizable.
+/// All threads change the same few keys; the history of every key must be linearizable.
 template <class Keys>
 [[nodiscard]] Result<void> check_contended_keys(Bed<Keys>& bed, const ConcurrentPlan& plan);
 
-/// Writers run changes that come to nothing (insert of a present key, update and remove of an
-/// absent one) beside readers; those must find every present key by lookup, batch and scan. A lock
+/// Writers run changes that fail (insert of a present key, update and remove of an absent one)
+/// beside readers; those must find every present key by lookup, batch and scan. A lock
 /// that is taken and given back unchanged must not hide anything.
 template <class Keys>
 [[nodiscard]] Result<void> check_refused_changes(Bed<Keys>& bed, const ConcurrentPlan& plan);

@@ -60,12 +60,13 @@ template <class Keys>
 template <class Keys>
 [[nodiscard]] Result<void> replay(const Target& target, const History<Keys>& history);
 
-/// generate + replay; a failure is shrunk (for at most `seconds`) and told operation by operation.
+/// generate + replay; a failure is shrunk (for at most `seconds`) and printed operation by
+/// operation.
 template <class Keys>
 [[nodiscard]] Result<void> run_differential(const Target& target, const HistoryPlan& plan,
                                             double seconds = 10);
 
-/// Compares everything an index tells with `model`: size, every lookup over `universe`, a whole
+/// Compares everything an index answers with `model`: size, every lookup over `universe`, a whole
 /// scan, invariants.
 template <class Keys>
 [[nodiscard]] Result<void> compare_all(

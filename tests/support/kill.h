@@ -1,6 +1,6 @@
 // Kill rounds: a child process works on an index and is SIGKILLed; the parent recovers and checks.
 //
-// The child tells what it does in a file mapped by both, which outlives it:
+// The child logs what it does in a file that both map, which outlives it:
 //   KillLog   the round's settings, the child's progress
 //   KillEntry one operation: written before it starts (`intended`), completed after it returned
 //             (`acknowledged`). Each thread fills its own entries in order and works on its own

@@ -28,7 +28,7 @@ Result<void> refused(const char* what, std::uint64_t i, Outcome outcome) {
                name_of(outcome));
 }
 
-/// Takes what is not the index's to use.
+/// Fills the part of the pool that the index may not use.
 class Ballast {
  public:
   Ballast(Heap& heap, std::uint64_t room_bytes) : heap_(heap) {
@@ -78,14 +78,14 @@ class Crowd {
     });
   }
 
-  /// Of all threads.
+  /// The sum over all threads.
   [[nodiscard]] std::vector<std::uint64_t> records() const {
     std::vector<std::uint64_t> all;
     for (const Held& held : held_) all.insert(all.end(), held.records.begin(), held.records.end());
     return all;
   }
 
-  /// Takes these records out, from a thread that ends then.
+  /// Removes these records, from a thread that ends then.
   Result<void> take_out(const std::vector<std::uint64_t>& records) {
     Result<void> done;
     std::thread([&] {

@@ -1,6 +1,5 @@
-// Refilling: what a full pool takes again once it has been emptied, and values replaced where
-// little room is left. Nothing is quiesced: room that has become free must be found by who needs
-// it.
+// Refilling: how much a full pool takes after it was emptied, and values replaced where little room
+// is left. Nothing is quiesced: operations must find the room that has become free.
 #pragma once
 
 #include "support/bed.h"
@@ -22,7 +21,7 @@ struct Refill {
 template <class Keys>
 [[nodiscard]] Result<void> check_refill(const Target& target, const Refill& refill);
 
-/// Where the tenth of its room comes from that a pool has left.
+/// How a pool gets to a tenth of free room.
 enum class Left {
   untouched,  ///< it was never used: the pool holds nine tenths of what another of its size took
   removed,    ///< the pool was full, and every tenth record was taken out

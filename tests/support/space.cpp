@@ -29,7 +29,7 @@ class Filler {
     }
   }
 
-  /// Keeps asking a full index; whatever it answers must be true.
+  /// Runs operations on a full index; every answer must be right.
   Result<void> press() {
     std::uint64_t tried = 0;
     for (auto& [i, stamp] : stamps_) {
@@ -67,7 +67,7 @@ class Filler {
     return {};
   }
 
-  /// Takes out two of three records.
+  /// Removes two of three records.
   Result<void> thin_out() {
     std::uint64_t position = 0;
     for (auto at = stamps_.begin(); at != stamps_.end();) {
@@ -84,7 +84,7 @@ class Filler {
     return {};
   }
 
-  /// Takes everything out.
+  /// Removes everything.
   Result<void> clear() {
     for (const auto& [i, stamp] : stamps_)
       if (index_->remove(scattered_key<Keys>(i)) != Outcome::ok) return wrong("a remove failed");

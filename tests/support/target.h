@@ -30,7 +30,7 @@ std::ostream& operator<<(std::ostream& out, const Target& target);
 /// Those whose content outlives the process: persistent on slab and pmdk, and on_disk; and with
 /// two pools, where the index can live in them.
 [[nodiscard]] std::vector<Target> recovering_targets();
-/// Of these, those of which a kill leaves no operation half done but for torn values.
+/// Of these, those whose operations a kill leaves whole, except for torn values.
 [[nodiscard]] std::vector<Target> killable_targets();
 /// Persistent ones on slab and pmdk.
 [[nodiscard]] std::vector<Target> pool_targets();
