@@ -18,9 +18,7 @@ Buffer<Keys>::Buffer(Pool& pool, const RecordStore<Keys>& records, Epochs& epoch
       records_(records),
       anchor_(anchor),
       generation_(generation),
-      capacity_(capacity),
-      tail_(pool, segment_records, base_records),
-      filter_(capacity),
+      log_(pool, capacity, segment_records, base_records),
       leaves_(reserve),
       first_(new_leaf()),
       inner_(epochs, {.entries = 15, .huge_pages = huge_pages}, first_) {}
@@ -32,7 +30,7 @@ auto Buffer<Keys>::reenter(Key key) const -> Entered {
 
 template <class Keys>
 auto Buffer<Keys>::find(Key key, std::uint64_t hash) const -> Found {
-  if (!filter_.may_have(hash)) return {};  // F2
+  if (!log_.may_have(hash)) return {};  // F2
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = reenter(key);
     pm::ReadAttempt stable(at.leaf->lock, at.word);

@@ -1,5 +1,5 @@
-// A buffer tree of DPTree: a B+-tree in DRAM with optimistic locks over the records of one log, and
-// a Bloom filter before it. It only grows; after its merge it goes as a whole.
+// A buffer tree of DPTree: a B+-tree in DRAM with optimistic locks over the records of one log. It
+// only grows; after its merge it goes as a whole.
 //
 // An entry is a key word and the pool offset of the newest log record of its key. The offset's
 // lowest bit is set where that is a removal, the next one where the change failed (G6), which
@@ -20,44 +20,12 @@
 #include <vector>
 
 #include "index/common/record_store.h"
-#include "index/dptree/log.h"
+#include "index/dptree/buffer_log.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/leaf/word_leaf.h"
 #include "pm/pm.h"
 
 namespace perdure::dptree {
-
-/// Set bits never lie about presence: a key that was added is always found.
-class BloomFilter {
- public:
-  /// For `keys` keys at 10 to 20 bits each: 2 in 100 absent keys pass, or fewer.
-  explicit BloomFilter(std::uint64_t keys);
-  /// One caller at a time for hashes whose numbers end alike: no locked instruction.
-  void add(std::uint64_t hash) noexcept {
-    std::atomic<std::uint64_t>& word = words_[place(hash)];
-    word.store(word.load(std::memory_order_relaxed) | bits_of(hash), std::memory_order_release);
-  }
-  [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept {
-    const std::uint64_t bits = bits_of(hash);
-    return (words_[place(hash)].load(std::memory_order_acquire) & bits) == bits;
-  }
-  void prefetch(std::uint64_t hash) const noexcept { pm::prefetch(&words_[place(hash)]); }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return (mask_ + 1) * 8; }
-  /// Its lower bits say where the bits of a hash are, of which there are `least_words` at least.
-  [[nodiscard]] static std::uint64_t number_of(std::uint64_t hash) noexcept { return hash >> 24; }
-  static constexpr std::uint64_t least_words = 32;
-
- private:
-  [[nodiscard]] std::uint64_t place(std::uint64_t hash) const noexcept {
-    return number_of(hash) & mask_;
-  }
-  [[nodiscard]] static std::uint64_t bits_of(std::uint64_t hash) noexcept {
-    return std::uint64_t{1} << (hash & 63) | std::uint64_t{1} << (hash >> 6 & 63) |
-           std::uint64_t{1} << (hash >> 12 & 63) | std::uint64_t{1} << (hash >> 18 & 63);
-  }
-  std::uint64_t mask_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
-};
 
 template <class Keys>
 class Buffer {
@@ -95,49 +63,20 @@ class Buffer {
          bool huge_pages, std::uint64_t anchor, std::uint64_t generation, std::uint64_t capacity,
          unsigned segment_records, std::uint64_t base_records);
 
-  /// Of the pool's bytes, what the blobs of one log may take: a merge needs room for leaves, and
-  /// what is in no leaf yet frees nothing where it is removed.
-  static constexpr std::uint64_t pool_bytes_per_blob_byte = 64;
-
-  /// Entries that it is meant for.
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// What its log's records are told by: two indexes in a pool may reuse each other's blocks.
   [[nodiscard]] std::uint64_t seal() const noexcept { return anchor_ << 32 ^ generation_; }
-  [[nodiscard]] std::uint64_t count() const noexcept { return sum(&LogPart::entries); }
-  /// About as many: from one part of the log.
-  [[nodiscard]] std::uint64_t about() const noexcept {
-    return tail_.part(0).entries.load(std::memory_order_relaxed) * tail_.parts();
-  }
-  /// Log records that the entries stand for: more than entries where a key was changed again.
-  [[nodiscard]] std::uint64_t changes() const noexcept { return sum(&LogPart::changes); }
-  /// The same of the part for this hash alone.
-  [[nodiscard]] std::uint64_t changes_beside(std::uint64_t hash) const noexcept {
-    return part_of(hash).changes.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] unsigned log_parts() const noexcept { return tail_.parts(); }
-  /// True when a part of it, or the one for this hash, has `times` as many entries as it is meant
-  /// for, or twice as many changes, or as many bytes of blobs.
-  [[nodiscard]] bool is_full(std::uint64_t times) const noexcept {
-    bool full = false;
-    for (unsigned i = 0; i < tail_.parts(); ++i) full = full || is_full(tail_.part(i), times);
-    return full;
-  }
-  [[nodiscard]] bool is_full_beside(std::uint64_t hash, std::uint64_t times) const noexcept {
-    return is_full(part_of(hash), times);
-  }
+  /// Its log, with the counts and the filter of its keys.
+  [[nodiscard]] BufferLog<Keys>& log() noexcept { return log_; }
+  [[nodiscard]] const BufferLog<Keys>& log() const noexcept { return log_; }
   /// Bytes of DRAM it holds.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
-    return sizeof *this + filter_.bytes() + leaves_.dram_bytes() + inner_.dram_bytes();
+    return sizeof *this + log_.dram_bytes() + leaves_.dram_bytes() + inner_.dram_bytes();
   }
 
   [[nodiscard]] LogRecord* record_of(std::uint64_t word) const noexcept {
     return pool_.at<LogRecord>(word & ~(removal_bit | failed_bit));
   }
-  [[nodiscard]] bool may_have(std::uint64_t hash) const noexcept { return filter_.may_have(hash); }
-  void prefetch(std::uint64_t hash) const noexcept { filter_.prefetch(hash); }
-  /// For a writer: what a log record is taken from, too.
-  void prefetch_for_change(std::uint64_t hash) noexcept { pm::prefetch_for_write(&part_of(hash)); }
   /// The entry of `key`, whose hash this is.
   [[nodiscard]] Found find(Key key, std::uint64_t hash) const;
 
@@ -157,40 +96,16 @@ class Buffer {
   void make_room(Position& position, Key key) {
     if (!position.at.present && position.leaf->count() == Leaf::entries) split(position, key);
   }
-  /// The log's newest segment is what `head` leads to; `empty` are without records, newest first,
-  /// and `set_aside` of them wait for what a merge leaves over (G5).
-  void begin_log(std::atomic<std::uint64_t>& head, std::vector<std::uint64_t> empty,
-                 std::size_t set_aside = 0) noexcept {
-    tail_.begin(head, std::move(empty), set_aside);
-  }
-  void release_what_is_set_aside() noexcept { tail_.release(); }
-  /// A slot of the log for a change of a key with this hash, whose entry is about to be set, and
-  /// the bytes of its blob; null: the log has no room.
-  [[nodiscard]] LogRecord* take_slot(std::uint64_t hash, bool is_new,
-                                     std::uint64_t blob_bytes) noexcept {
-    LogPart& part = part_of(hash);
-    return tail_.take(part, [&] { count_change(part, hash, is_new, blob_bytes); });
-  }
-  /// The same for a record that is handed on: also from what is set aside.
-  [[nodiscard]] LogRecord* take_any_slot(std::uint64_t hash) noexcept {
-    LogPart& part = part_of(hash);
-    return tail_.take(
-        part, [&] { count_change(part, hash, true, 0); }, true);
-  }
-  /// Counts a change whose record is in the log already, and lets searches pass (F2).
-  void note_change(std::uint64_t hash, bool is_new) noexcept {
-    count_change(part_of(hash), hash, is_new, 0);
-  }
   /// The entry that was set at this position leads to the record of a change that failed (G6).
   void mark_failed(const Position& position, std::uint64_t hash) noexcept {
     Leaf& leaf = *position.leaf;
     leaf.set_word(position.at.rank, leaf.entry(position.at.rank).word | failed_bit);
-    recount(hash, ~std::uint64_t{0});
+    log_.recount(hash, ~std::uint64_t{0});
   }
   /// Turns the entry of a failed change at this position into a removal.
   void set_removal(const Position& position, std::uint64_t hash) noexcept {
     position.leaf->set_word(position.at.rank, (position.found.word & ~failed_bit) | removal_bit);
-    recount(hash, 1);
+    log_.recount(hash, 1);
   }
   /// Sets the entry of an admitted key at a locked position that has room. Readers see it when
   /// the leaf is unlocked.
@@ -247,46 +162,6 @@ class Buffer {
   [[nodiscard]] const std::vector<RecordWords>& garbage() const noexcept { return garbage_; }
 
  private:
-  using LogPart = LogTail::Part;
-  static_assert(BloomFilter::least_words >= LogTail::most_parts);  // a word's writers share a lock
-
-  [[nodiscard]] LogPart& part_of(std::uint64_t hash) noexcept {
-    return tail_.part(BloomFilter::number_of(hash));
-  }
-  [[nodiscard]] const LogPart& part_of(std::uint64_t hash) const noexcept {
-    return tail_.part(BloomFilter::number_of(hash));
-  }
-  [[nodiscard]] std::uint64_t sum(std::atomic<std::uint64_t> LogPart::*of) const noexcept {
-    std::uint64_t all = 0;
-    for (unsigned i = 0; i < tail_.parts(); ++i)
-      all += (tail_.part(i).*of).load(std::memory_order_relaxed);
-    return all;
-  }
-  /// The keys of one part are as many as those of another, but for chance.
-  [[nodiscard]] bool is_full(const LogPart& part, std::uint64_t times) const noexcept {
-    const auto all = [&](const std::atomic<std::uint64_t>& of) {
-      return of.load(std::memory_order_relaxed) * tail_.parts();
-    };
-    if (all(part.entries) >= times * capacity_ || all(part.changes) >= 2 * times * capacity_)
-      return true;
-    return RecordStore<Keys>::has_blobs &&
-           all(part.blob_bytes) * pool_bytes_per_blob_byte >= times * pool_.bytes();
-  }
-  void recount(std::uint64_t hash, std::uint64_t entries) noexcept {
-    LogPart& part = part_of(hash);
-    tail_.recount(part, [&] { add(part.entries, entries); });
-  }
-  static void add(std::atomic<std::uint64_t>& sum, std::uint64_t number) noexcept {
-    sum.store(sum.load(std::memory_order_relaxed) + number, std::memory_order_relaxed);
-  }
-  /// One caller at a time for a part: no locked instructions.
-  void count_change(LogPart& part, std::uint64_t hash, bool is_new,
-                    std::uint64_t blob_bytes) noexcept {
-    add(part.changes, 1);
-    add(part.entries, is_new ? 1 : 0);
-    if constexpr (RecordStore<Keys>::has_blobs) add(part.blob_bytes, blob_bytes);
-    filter_.add(hash);
-  }
   [[nodiscard]] static bool copy_leaf(const Leaf& leaf, std::uint64_t word, Batch& out) noexcept;
   void prefetch_records(const Batch& batch, unsigned first, unsigned end) const noexcept;
   void prefetch_after(const Batch& batch, unsigned first) const noexcept;
@@ -303,9 +178,7 @@ class Buffer {
   const RecordStore<Keys>& records_;
   const std::uint64_t anchor_;  ///< pool offset
   const std::uint64_t generation_;
-  const std::uint64_t capacity_;
-  LogTail tail_;
-  BloomFilter filter_;
+  BufferLog<Keys> log_;
   NodeArena leaves_;
   Leaf* const first_;
   InnerTree<Keys> inner_;

@@ -33,7 +33,7 @@ template <class Keys>
 inline auto DpTree<Keys>::lock_key(Buffer& front, Key key, std::uint64_t hash, ReadFirst read,
                                    Prefetch prefetch) -> LockedKey {
   LockedKey target;
-  front.prefetch_for_change(hash);
+  front.log().prefetch_part(hash);
   if (read == ReadFirst::none) {
     target.position = front.lock(key);
   } else {
@@ -43,7 +43,7 @@ inline auto DpTree<Keys>::lock_key(Buffer& front, Key key, std::uint64_t hash, R
     const auto entered = front.enter(key);
     const Route route =
         parts_.prefetch_leaf(trees, trees.base->find(key, way).leaf, hash, prefetch);
-    const bool is_ahead = !front.may_have(hash);
+    const bool is_ahead = !front.log().may_have(hash);
     if (is_ahead) {
       target.is_speculative = read == ReadFirst::buffers && base_decides(route, hash);
       target.route = route;
@@ -65,7 +65,7 @@ inline auto DpTree<Keys>::lock_key(Buffer& front, Key key, std::uint64_t hash, R
 template <class Keys>
 inline bool DpTree<Keys>::base_decides(const Route& route, std::uint64_t hash) noexcept {
   const Buffer* const middle = route.trees->middle;
-  return route.has_leaf() && (middle == nullptr || !middle->may_have(hash));
+  return route.has_leaf() && (middle == nullptr || !middle->log().may_have(hash));
 }
 
 template <class Keys>
@@ -82,7 +82,7 @@ template <class Keys>
 inline LogRecord* DpTree<Keys>::take_slot(Buffer& front, typename Buffer::Position& position,
                                           Key key, std::uint64_t hash, std::uint64_t blob_bytes) {
   front.make_room(position, key);
-  LogRecord* const record = front.take_slot(hash, !position.found.any(), blob_bytes);
+  LogRecord* const record = front.log().take_slot(hash, !position.found.any(), blob_bytes);
   if (record == nullptr) front.unlock(position);
   return record;
 }

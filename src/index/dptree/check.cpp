@@ -32,12 +32,13 @@ Result<void> check_buffer(const Parts<Keys>& parts, const Buffer<Keys>& tree,
       result = sane;
     else if (last && !parts.records.less(*last, words))
       result = broken(parts.pool, "F3: entries do not ascend");
-    else if (!tree.may_have(hash_of(parts.records.key_of(words))))
+    else if (!tree.log().may_have(hash_of(parts.records.key_of(words))))
       result = broken(parts.pool, "F2: the filter denies a key");
     if (RecordStore<Keys>::has_blobs && !removal) blobs.insert(words.value);
     last = words;
   });
-  if (result && entries != tree.count()) return broken(parts.pool, "F1: entries are miscounted");
+  if (result && entries != tree.log().entries())
+    return broken(parts.pool, "F1: entries are miscounted");
   if (RecordStore<Keys>::has_blobs)
     for (const RecordWords words : tree.garbage()) blobs.insert(words.value);
   return result;

@@ -40,7 +40,7 @@ auto DpTree<Keys>::create(const IndexPlace& place) -> MadeIndex<Keys> {
   std::unique_ptr<DpTree> tree(new DpTree(place, block.offset, leaf_entries, log_entries));
   auto base = std::make_unique<dptree::BaseMap<Keys>>(0);
   std::unique_ptr<Buffer> front = tree->parts_.buffers.make(State{}.generation, *base);
-  front->begin_log(anchor->log[0], {});
+  front->log().begin(anchor->log[0], {});
   tree->parts_.current.set_first({front.release(), nullptr, base.release()});
   tree->maintenance_.start();
   return MadeIndex<Keys>(std::move(tree));

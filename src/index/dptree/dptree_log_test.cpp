@@ -77,7 +77,7 @@ TYPED_TEST(DpTreeLogs, ChangesInDoubtComeToWhatTheyShould) {
   const std::uint64_t blocks = test.store.live_blocks();
   for (std::uint64_t number = 1; number < 1000; number += 2) change(number, 4);  // not there
   for (std::uint64_t number = 0; number < 1000; number += 2) change(number, 5);  // there
-  EXPECT_EQ(test.store.peer().front().count(), 0U);
+  EXPECT_EQ(test.store.peer().front().log().entries(), 0U);
   EXPECT_LE(test.store.live_blocks(), blocks + 8);  // segments of the log
   ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   Rng rng(3);
@@ -177,11 +177,11 @@ TYPED_TEST(DpTreeLogs, AFullPoolDoesNotHideWhatIsThere) {
 TYPED_TEST(DpTreeLogs, ALogInPartsKeepsTheOrderOfAKeysRecords) {
   Case<TypeParam> test(short_logs);
   for (std::uint64_t number = 0; number < 4000; ++number) test.put(number, number);
-  ASSERT_EQ(test.store.peer().front().log_parts(), 1U);
+  ASSERT_EQ(test.store.peer().front().log().parts(), 1U);
   ASSERT_TRUE(test.store.peer().merge());
   test.store.peer().rotate();
   ASSERT_TRUE(test.store.peer().merge());
-  ASSERT_GT(test.store.peer().front().log_parts(), 4U);
+  ASSERT_GT(test.store.peer().front().log().parts(), 4U);
   Rng rng(7);
   const auto change = [&] {
     for (unsigned i = 0; i < 600; ++i)

@@ -174,12 +174,12 @@ TYPED_TEST(DpTreeOf, RecoveryReplaysBothLogs) {
   test.store.peer().rotate();
   change();
   const std::uint64_t version = test.store.peer().base().version;
-  const std::uint64_t entries = test.store.peer().front().count();
+  const std::uint64_t entries = test.store.peer().front().log().entries();
   for (unsigned times = 0; times < 2; ++times) {
     ASSERT_TRUE(succeeds(test.store.crash()));
     ASSERT_NE(test.store.peer().middle(), nullptr);
     EXPECT_EQ(test.store.peer().base().version, version);
-    EXPECT_EQ(test.store.peer().front().count(), entries);
+    EXPECT_EQ(test.store.peer().front().log().entries(), entries);
     ASSERT_NO_FATAL_FAILURE(test.expect_sound());
   }
   change();
@@ -351,7 +351,7 @@ TYPED_TEST(DpTreeOf, ABulkLoadIsFollowedByAFrontTreeOfItsSize) {
   std::vector<typename TypeParam::Record> records;
   for (const auto& [key, value] : model) records.push_back({key, value});
   ASSERT_TRUE(succeeds(store.index().bulk_load(records)));
-  EXPECT_GT(store.peer().front().log_parts(), 1U);
+  EXPECT_GT(store.peer().front().log().parts(), 1U);
   const std::uint64_t version = store.peer().base().version;
   for (std::uint64_t number = 0; number < 300; ++number) {
     const auto key = make<TypeParam>(2 * number + 1);
@@ -391,7 +391,7 @@ TEST(DpTree, TheWorkerEndsWhatItWasAskedFor) {
     ASSERT_TRUE(succeeds(store.crash()));
     EXPECT_EQ(store.peer().middle(), nullptr);
     EXPECT_EQ(store.peer().base().version == 0, records < 100);
-    EXPECT_LT(store.peer().front().count(), 100U);
+    EXPECT_LT(store.peer().front().log().entries(), 100U);
     EXPECT_EQ(store.index().size(), records);
   }
 }

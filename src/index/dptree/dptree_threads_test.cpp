@@ -106,7 +106,7 @@ TYPED_TEST(DpTreeThreads, ChangesInTheSamePartsOfALog) {
     // The next front tree is made over all the others, whenever these were merged.
     put(apart + stay);
     store.index().quiesce();
-    ASSERT_GT(store.peer().front().log_parts(), 4U);
+    ASSERT_GT(store.peer().front().log().parts(), 4U);
     ASSERT_NO_FATAL_FAILURE(expect_own_answers(store, model));
   }
 }
@@ -192,7 +192,7 @@ TEST(DpTreeMemory, WithoutAWorkerLaterChangesFreeWhatAReaderHeldUp) {
   {
     const PinnedReader reader(epochs);
     std::thread([&] { insert_range(store.index(), 0, 2000); }).join();
-    ASSERT_EQ(store.peer().front().changes(), 0U);  // just merged
+    ASSERT_EQ(store.peer().front().log().changes(), 0U);  // just merged
     EXPECT_GT(epochs.retired_bytes(), 0U);
   }
   insert_range(store.index(), 2000, 2256);

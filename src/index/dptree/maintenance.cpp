@@ -23,7 +23,7 @@ void Maintenance<Keys>::rotate() {
   auto front = parts_.buffers.make(state.generation + 1, *base);
   const std::size_t set_aside =
       std::min(kept.size(), parts_.buffers.set_aside_segments(base->records));  // G5
-  front->begin_log(log, std::move(kept), set_aside);
+  front->log().begin(log, std::move(kept), set_aside);
   const pm::AsymmetricLock::WriteGuard alone(parts_.writers);  // D2
   const Epochs::Guard guard(parts_.epochs);
   state.front = state.middle();
@@ -96,7 +96,7 @@ bool Maintenance<Keys>::carry_over(const Snapshot<Keys>& trees, std::span<const 
                                    std::span<const LoggedChange> changes) {
   Buffer<Keys>& front = *trees.front;
   const std::size_t segments = parts_.buffers.set_aside_segments(trees.base->records);
-  const std::size_t begun = front.log_parts();  // each part's last one may be far from full
+  const std::size_t begun = front.log().parts();  // each part's last one may be far from full
   if (segments <= begun || left.size() >= (segments - begun) * parts_.buffers.log_entries())
     return false;
   std::vector<RecordWords> replaced;
@@ -112,7 +112,7 @@ bool Maintenance<Keys>::carry_over(const Snapshot<Keys>& trees, std::span<const 
       continue;
     }
     front.make_room(position, key);
-    LogRecord* const record = front.take_any_slot(hash);
+    LogRecord* const record = front.log().take_any_slot(hash);
     if (record == nullptr) {
       front.unlock(position);
       return false;
@@ -141,7 +141,7 @@ auto Maintenance<Keys>::changes_to_merge(const Snapshot<Keys>& trees) const
     changes.reserve(leftovers_.records().size());
     std::ranges::for_each(leftovers_.records(), add);
   } else if (trees.middle != nullptr) {
-    changes.reserve(trees.middle->count());
+    changes.reserve(trees.middle->log().entries());
     trees.middle->each([&](const auto& entry) { add(trees.middle->record_of(entry.word)); });
   }
   return changes;
@@ -193,7 +193,7 @@ MergeResult Maintenance<Keys>::merge_middle(MergePurpose purpose) {
     for (const RecordWords words : merge.dropped()) parts_.records.retire(words);
   CurrentSnapshot<Keys>::retire(parts_.epochs, trees.base, trees.base->bytes());
   note_leftovers(left_over ? left : std::span<const std::size_t>(), changes);
-  if (!left_over) trees.front->release_what_is_set_aside();
+  if (!left_over) trees.front->log().release_what_is_set_aside();
   leftovers_.count_removed(
       static_cast<std::uint64_t>(std::ranges::count_if(changes, &LoggedChange::removal)));
   leftovers_.set_empty_leaf(false);
@@ -209,7 +209,7 @@ template <class Keys>
 MergeResult Maintenance<Keys>::merge_one(MergePurpose purpose) {
   const Snapshot<Keys> trees = parts_.snapshot();
   if (trees.middle == nullptr) {
-    if (trees.front->changes() != 0) {
+    if (trees.front->log().changes() != 0) {
       rotate();
     } else if (!leftovers_.has_empty_leaf() && !(claims_.lack_leaves() && may_join(purpose))) {
       claims_.recount(leftovers_);
@@ -225,7 +225,7 @@ void Maintenance<Keys>::merge_what_is_full() {
   bool merged = false;
   if (parts_.snapshot().middle != nullptr)
     merged = merge_middle(MergePurpose::make_room) != MergeResult::nothing;
-  if (parts_.snapshot().middle == nullptr && parts_.snapshot().front->is_full(1))
+  if (parts_.snapshot().middle == nullptr && parts_.snapshot().front->log().is_full(1))
     merged = merge_one(MergePurpose::make_room) != MergeResult::nothing || merged;
   constexpr unsigned attempts = 40;  // a few with the core given away
   if (merged) collect_retired(attempts);
@@ -256,7 +256,8 @@ bool Maintenance<Keys>::make_room(std::uint64_t merges) {
   constexpr unsigned attempts = 1000;  // without the room the operation fails
   const bool due = leftovers_.is_due();
   const pm::LockGuard merging(parts_.merging);
-  const bool pays = !leftovers_.any() && parts_.snapshot().front->changes() > paying_changes();
+  const bool pays =
+      !leftovers_.any() && parts_.snapshot().front->log().changes() > paying_changes();
   if ((!due && !pays) || retired_.merges() != merges) return retired_.merges() != merges;
   bool made = false;
   for (std::size_t before = ~std::size_t{0};; before = leftovers_.records().size()) {
@@ -279,8 +280,8 @@ void Maintenance<Keys>::run() {
   {
     const Epochs::Guard guard(parts_.epochs);
     const Buffer<Keys>& front = *parts_.snapshot().front;
-    full = front.is_full(1);
-    overfull = full && front.is_full(2);
+    full = front.log().is_full(1);
+    overfull = full && front.log().is_full(2);
     collects = !full && !workers_.exist() && retired_.is_left();
   }
   if (collects && parts_.merging.try_lock()) {
@@ -368,10 +369,10 @@ Result<void> Maintenance<Keys>::load_settled(std::span<const typename Keys::Reco
   const State state = parts_.state();
   std::unique_ptr<BaseMap<Keys>> base = merge.commit(state);
   // The front tree has seen no change; the next is made for so many records.
-  PERDURE_ASSERT(trees.front->changes() == 0);
+  PERDURE_ASSERT(trees.front->log().changes() == 0);
   auto front = parts_.buffers.make(state.generation, *base);
   std::atomic<std::uint64_t>& log = parts_.anchor.log[state.front];
-  front->begin_log(log, parts_.segments(log.load(std::memory_order_relaxed)));
+  front->log().begin(log, parts_.segments(log.load(std::memory_order_relaxed)));
   parts_.current.replace({front.release(), nullptr, base.release()}, parts_.epochs);
   merge.retire_leaves();
   delete trees.front;

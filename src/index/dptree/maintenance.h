@@ -43,8 +43,8 @@ class Maintenance {
   [[nodiscard]] bool may_be_due(const Buffer<Keys>& front, std::uint64_t hash) const noexcept {
     constexpr std::uint64_t changes_before_collecting = 256;
     const bool may_collect =
-        !workers_.exist() && front.changes_beside(hash) % changes_before_collecting == 0;
-    return may_collect || front.is_full_beside(hash, 1) ||
+        !workers_.exist() && front.log().changes_beside(hash) % changes_before_collecting == 0;
+    return may_collect || front.log().is_full_beside(hash, 1) ||
            (!workers_.exist() && workers_.is_sharing());
   }
   /// Merges a full front tree: the worker does; without one, the thread whose change filled it.

@@ -77,8 +77,8 @@ struct Parts {
   /// The current trees. Prefetches the lines of their filters.
   [[nodiscard]] const Snapshot<Keys>& prefetch_filters(std::uint64_t hash) const noexcept {
     const Snapshot<Keys>& trees = snapshot();
-    trees.front->prefetch(hash);
-    if (trees.middle != nullptr) trees.middle->prefetch(hash);
+    trees.front->log().prefetch_filter(hash);
+    if (trees.middle != nullptr) trees.middle->log().prefetch_filter(hash);
     return trees;
   }
   [[nodiscard]] Route<Keys> prefetch_leaf(const Snapshot<Keys>& trees, LeafLink leaf,

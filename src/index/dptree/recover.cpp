@@ -150,7 +150,7 @@ Result<bool> Recovery<Keys>::replay_record(LogRecord& record, Tree& tree,
     tree.discard(old.value, old.key);
   }
   const std::uint64_t removal = change == Change::removal ? Tree::removal_bit : 0;
-  tree.note_change(hash, !position.found.any());
+  tree.log().note_change(hash, !position.found.any());
   tree.make_room(position, key);
   tree.set(position, key, parts_.pool.offset_of(&record) | removal);
   if (fails) tree.mark_failed(position, hash);
@@ -210,7 +210,7 @@ Result<void> Recovery<Keys>::run() {
   auto empty =
       replay(log.load(std::memory_order_relaxed), *front, {nullptr, middle.get(), base->get()});
   if (!empty) return empty.error();
-  front->begin_log(log, std::move(*empty));
+  front->log().begin(log, std::move(*empty));
   parts_.current.announce_merge(state.version);
   parts_.current.announce_rotation(state.generation);
   leftovers_.set_empty_leaf(!(*base)->empty_leaves.empty());

@@ -29,7 +29,7 @@ class BufferCursor {
   }
   /// Reads the next leaf, too, where a scan of `most` records is likely to need it.
   void collect_for(std::size_t most, std::uint64_t base_records) {
-    if (tree_ != nullptr && batch_.count * base_records < tree_->about() * most)
+    if (tree_ != nullptr && batch_.count * base_records < tree_->log().about_entries() * most)
       tree_->collect_more(batch_);
     load_head();
   }

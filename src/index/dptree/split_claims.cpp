@@ -72,7 +72,8 @@ bool SplitClaims<Keys>::claim() {
 template <class Keys>
 std::size_t SplitClaims<Keys>::likely_splits(const Snapshot<Keys>& trees) const {
   const BaseMap<Keys>& base = *trees.base;
-  const double most_entries = 2.0 * static_cast<double>(trees.front->capacity());  // writers wait
+  const double most_entries =
+      2.0 * static_cast<double>(trees.front->log().capacity());  // writers wait
   const double mean = most_entries / static_cast<double>(std::max<std::size_t>(base.size(), 1));
   const auto enough = static_cast<unsigned>(mean + 3 * std::sqrt(mean)) + 1;
   std::size_t splits = 0;
@@ -97,8 +98,9 @@ template <class Keys>
 void SplitClaims<Keys>::recount(const Leftovers& leftovers) {
   if (RecordStore<Keys>::has_blobs || !splits_are_scarce()) return spare_.release();
   const Snapshot<Keys>& trees = parts_.snapshot();
-  const std::uint64_t of_middle = trees.middle == nullptr ? 0 : trees.middle->changes();
-  spare_.count(trees.front->changes(), leftovers.any() ? leftovers.records().size() : of_middle);
+  const std::uint64_t of_middle = trees.middle == nullptr ? 0 : trees.middle->log().changes();
+  spare_.count(trees.front->log().changes(),
+               leftovers.any() ? leftovers.records().size() : of_middle);
 }
 
 template class SplitClaims<IntegerKeys>;
