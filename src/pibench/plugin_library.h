@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/result.h"
-#include "pibench/plugin_index.h"
+#include "pibench/plugin.h"
 #include "pibench/tree_api.h"
 #include "pm/persist.h"
 #include "pm/thread.h"
