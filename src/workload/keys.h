@@ -65,6 +65,11 @@ class IntegerFile {
   std::vector<std::uint64_t> sorted_;  ///< lines in key order
 };
 
+/// For keys from a file: reads it and sets keys.file_lines or keys.file_integers; else nothing.
+/// records == 0 means every line. Errors: not_found, bad_input (a duplicate or too long key, by
+/// line; too few lines for the records).
+[[nodiscard]] Result<void> open_key_file(Workload& workload);
+
 /// The bijection between ids and keys of a workload. Copies are cheap.
 class KeySpace {
  public:
