@@ -44,12 +44,6 @@ class Clock {
   [[nodiscard]] double to_seconds(Ticks ticks) const noexcept {
     return static_cast<double>(ticks) / ticks_per_second_;
   }
-  [[nodiscard]] Ticks from_seconds(double seconds) const noexcept {
-    return static_cast<Ticks>(seconds * ticks_per_second_);
-  }
-
-  /// True when readings come from the time stamp counter.
-  [[nodiscard]] bool uses_counter() const noexcept { return counter_; }
   [[nodiscard]] double ticks_per_second() const noexcept { return ticks_per_second_; }
 
   [[nodiscard]] static std::uint64_t monotonic_ns() noexcept {
