@@ -3,7 +3,7 @@
 // Ids. Everything is said in key ids, and keys.h turns an id into a key:
 //   [0, records)           loaded before the run
 //   records + k*T + t      the k-th key that thread t of T inserts during the run
-//   [2^63, 2^64)           never inserted: what lookup_negative asks for
+//   [2^63, 2^64)           never inserted: the keys of lookup_negative
 #pragma once
 
 #include <cstddef>
