@@ -22,8 +22,8 @@ std::vector<CacheLevel> cache_levels() {
   return levels;
 }
 
-// Streaming stores and flushed ones reach the memory whatever the size. A chase and the write
-// buffer's probe flush before each pass (docs/probes.md), and I1 is about a cached region.
+// Streaming stores and flushed ones reach the memory however small the region is. A chase and the
+// write buffer's probe flush before each pass (docs/probes.md), and I1 is about a cached region.
 std::optional<CacheLevel> cache_that_answers(const probe::Point& point,
                                              const std::vector<CacheLevel>& levels) {
   using probe::Kind;

@@ -1,4 +1,4 @@
-// Caches of this machine, as far as they decide what a probe has measured.
+// The data caches of this machine, which tell whether a probe has measured memory or a cache.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct CacheLevel {
   bool shared = false;      ///< by the cores of a socket; else each core has one
 };
 
-/// Those that hold data, from the first level on; empty where the system does not say.
+/// Caches that hold data, from the first level on; empty where the system does not list them.
 [[nodiscard]] std::vector<CacheLevel> cache_levels();
 
 /// The first level that can answer for the memory at `point`: it holds the region, of which each

@@ -26,8 +26,8 @@ class Clock {
   [[nodiscard]] Ticks now() const noexcept { return counter_ ? __rdtsc() : read_(); }
 
   /// A reading between fences: everything before it has been executed, nothing after it has begun.
-  /// For single operations that are timed by themselves. Cost: some 20 ns, and whatever the core
-  /// was still waiting for.
+  /// For single operations that are timed by themselves. Cost: about 20 ns, and the loads that the
+  /// core still waits for.
   [[nodiscard]] Ticks now_in_order() const noexcept {
     if (!counter_) return read_();
     _mm_lfence();
@@ -44,10 +44,6 @@ class Clock {
   [[nodiscard]] double to_seconds(Ticks ticks) const noexcept {
     return static_cast<double>(ticks) / ticks_per_second_;
   }
-  [[nodiscard]] Ticks from_seconds(double seconds) const noexcept {
-    return static_cast<Ticks>(seconds * ticks_per_second_);
-  }
-
   [[nodiscard]] double ticks_per_second() const noexcept { return ticks_per_second_; }
 
   [[nodiscard]] static std::uint64_t monotonic_ns() noexcept {

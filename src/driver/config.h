@@ -45,7 +45,7 @@ enum class Parallel : std::uint8_t {
   shared,     ///< one instance, with the lock it comes with
   single,     ///< one thread, no lock
   saturated,  ///< an instance for each thread, no lock: what the memory bears
-  contended,  ///< one instance behind one mutex
+  contended,  ///< one instance under one mutex
   numa,       ///< threads on the node without memory
 };
 [[nodiscard]] constexpr const char* name_of(Parallel parallel) noexcept {
@@ -130,7 +130,7 @@ struct BenchConfig {
     return only_slots || workload.value_bytes != sizeof(std::uint64_t) ? KeyKind::slots
                                                                        : KeyKind::integer;
   }
-  /// True when the index lives in a Pool (of whatever heap).
+  /// True when the index lives in a Pool (of any heap).
   [[nodiscard]] bool uses_pool() const noexcept {
     return perdure::uses_pool(index.index_class) && plugin.empty();
   }

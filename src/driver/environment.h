@@ -43,15 +43,15 @@ struct Environment {
   bool invariant_counter = false;
   int perf_event_paranoid = 99;                ///< 99: unknown
   std::uint64_t shared_memory_free_bytes = 0;  ///< in /dev/shm
-  Room memory_room;                            ///< that can still be had
+  Room memory_room;                            ///< that is still free
   std::optional<CpuQuota> cpu_quota;           ///< of the control groups
   std::vector<MemoryDevice> devices;
   std::vector<MemoryNode> memory_nodes;  ///< without CPUs, as CXL memory is shown
 };
 
 /// Reads /proc, /sys and /dev; a file that is missing leaves "unknown" or 0. Cost: about 1 ms.
-/// Call after pm::configure: the instructions in use are part of it. `root` stands before every
-/// path, for tests.
+/// Call after pm::configure: the instructions in use are part of it. Tests give a `root`, which is
+/// put before every path.
 [[nodiscard]] Environment read_environment(const std::string& root = "");
 
 /// The `environment` object of the run record (perdure-run/1). `medium`: where the pool lives.
@@ -60,10 +60,10 @@ struct Environment {
 /// All facts, for `perdure environment --json`.
 [[nodiscard]] nlohmann::ordered_json facts_of(const Environment& environment);
 
-/// What PMDK's variables change in what libpmem and libpmemobj do, one line each.
+/// One line for each PMDK variable that changes what libpmem and libpmemobj do.
 [[nodiscard]] std::vector<std::string> pmdk_warnings_of(const Environment& environment);
 
-/// What about the machine makes figures doubtful, one line each.
+/// One line for each property of the machine that makes figures doubtful.
 [[nodiscard]] std::vector<std::string> warnings_of(const Environment& environment);
 
 }  // namespace perdure::driver

@@ -70,7 +70,7 @@ nlohmann::ordered_json record_of(const Interference& interference) {
 
 std::vector<std::string> warnings_of(const Interference& interference, unsigned threads,
                                      unsigned cores) {
-  // Below that, the ticks in which the system counts would cry wolf.
+  // Below that, rounding to the system's ticks alone would cause a warning.
   constexpr double shortest_seconds = 0.1;
   constexpr double least_steal_cores_per_thread = 0.01;
   constexpr double least_other_cores = 0.1;

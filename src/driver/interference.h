@@ -18,7 +18,7 @@ struct Interference {
   std::uint64_t throttled_periods = 0;  ///< in which a CPU quota held this process back
 };
 
-/// Watches from its construction on. `root` stands before every path, for tests.
+/// Watches from its construction on. Tests give a `root`, which is put before every path.
 class InterferenceWatch {
  public:
   explicit InterferenceWatch(std::string root = "");

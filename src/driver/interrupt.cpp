@@ -34,7 +34,7 @@ void note(int) {
   if (patience != 0) alarm(patience);
 }
 
-// The stack may be a simulated thread's: it is that thread's own, and nothing goes on there.
+// May run on the stack of a simulated thread, which never continues.
 void end(int) {
   end_at_once(
       pool_stays != 0

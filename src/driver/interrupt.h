@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a flag that the phases ask, so that an interrupted run closes its pool.
+// SIGINT and SIGTERM set a flag that the phases poll, so that an interrupted run closes its pool.
 #pragma once
 
 #include <span>
@@ -11,18 +11,19 @@ namespace perdure::driver {
 inline constexpr int interrupted_exit_code = 130;
 
 /// From now on the first signal sets the flag; a second one kills, as it would without us.
-/// `patience_seconds`: a run that has not ended so long after the first one is ended then, with
-/// `interrupted_exit_code`. The flag is asked between operations, and a run whose operation does
-/// not return would never hear of it.
+/// `patience_seconds` after the first signal, a run that has not ended is ended with
+/// `interrupted_exit_code`: the flag is polled between operations only, and an operation may never
+/// return.
 void watch_for_interrupts(unsigned patience_seconds) noexcept;
 [[nodiscard]] bool interrupted() noexcept;
-/// What is left to do ends by itself, however long it takes: closing a pool on a slow disk.
+/// From now on the process is not ended for lack of patience: closing a pool on a slow disk may
+/// take long, but ends by itself.
 void take_all_time() noexcept;
 
-/// Files that are useless when the run is ended so; none: none any more. What another process has
-/// put in their place meanwhile stays. Paths that are longer than the system takes are ignored.
+/// Names the files to remove when the run is ended; an empty list forgets them. A file that another
+/// process has put in their place stays. Paths longer than the system allows are ignored.
 void remove_when_ended(std::span<const MadeFile> files) noexcept;
-/// A pool of the user's is open: a run that is ended leaves it as a crash would.
+/// Notes that a pool of the user's is open: a run that is ended leaves it as a crash would.
 void leave_pool_when_ended() noexcept;
 
 /// Removes the files of `remove_when_ended`, writes `line` to stderr and ends the process, whatever

@@ -13,10 +13,10 @@ struct NumaNode {
   std::vector<unsigned> cpus;  ///< those that this process may use
 };
 
-/// "0-3,8,10-11" as numbers; empty when the text is not such a list.
+/// Reads a list like "0-3,8,10-11"; empty when the text is no such list.
 [[nodiscard]] std::vector<unsigned> parse_cpu_list(const std::string& text);
 
-/// The nodes that have CPUs this process may run on. A kernel that does not tell has one.
+/// The nodes that have CPUs this process may run on; one node where the kernel lists none.
 [[nodiscard]] std::vector<NumaNode> numa_nodes(const std::string& sysfs = "/sys");
 
 /// A node with memory and without any CPU, as CXL memory is shown.
@@ -35,8 +35,8 @@ struct NodesApart {
   NumaNode threads;
   unsigned memory = 0;
 };
-/// The first node with memory, and the last other one with CPUs; where there is no such, the last
-/// node with memory, and that with CPUs. Empty: there are no two nodes.
+/// Threads: the last node with CPUs. Memory: the first node with memory, or the last where that is
+/// the threads' own. Empty where all memory lies on the threads' node.
 [[nodiscard]] std::optional<NodesApart> nodes_apart(const std::string& sysfs = "/sys");
 
 /// New pages of the calling thread, and of those it starts, come from this node only. False when

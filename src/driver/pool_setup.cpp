@@ -39,7 +39,7 @@ bool is_tmpfs(const fs::path& folder) {
   return statfs(folder.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
-// Keys a run may add: an upper bound for what cannot be known before.
+// Keys a run may add; an upper bound where the number cannot be known before.
 std::uint64_t expected_inserts(const BenchConfig& config) noexcept {
   constexpr double fastest_ops_s_per_thread = 2e6;
   const double share = config.workload.mix.share(workload::Operation::insert);
@@ -67,7 +67,7 @@ std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   return 128 + 2 * (key + config.workload.value_bytes);
 }
 
-// Nothing of the run's pool is in a file that has a name.
+// True when no file of the run's pool has a name.
 bool in_memory(const BenchConfig& config) noexcept {
   return config.scratch_pool || (config.uses_pool() && config.heap == HeapKind::dram);
 }
@@ -84,7 +84,7 @@ Error does_not_fit(const BenchConfig& config, std::uint64_t wanted, const Room& 
           config.pool_path.empty() ? config.index.name : config.pool_path, remedy};
 }
 
-// What a wrapper makes at its path is nothing that we could know again.
+// Later runs cannot recognise what a wrapper makes at its path, so only our own files are replaced.
 Result<void> make_room_for_plugin(const std::string& path, bool overwrite) {
   const Result<Occupant> there = occupant_of(path);
   if (!there) return there.error();
@@ -96,7 +96,7 @@ Result<void> make_room_for_plugin(const std::string& path, bool overwrite) {
                     : "remove it yourself, or name another path"};
 }
 
-// Judges, and removes nothing but what killed runs have left.
+// Only judges; removes nothing but what killed runs have left.
 Result<void> check_paths(const BenchConfig& config, const std::vector<std::string>& paths) {
   if (config.reuse) {
     const Result<Occupant> there = occupant_of(paths.front());
@@ -175,7 +175,7 @@ Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& r
   return does_not_fit(config, wanted, room);
 }
 
-// A lean estimate: what is refused here could not have ended well.
+// A lean estimate: a run that is refused here would have run out of space.
 Result<void> check_memory(const BenchConfig& config, const Room& memory) {
   if (config.reuse || config.index.index_class != IndexClass::in_memory || config.uses_pool())
     return {};
@@ -202,7 +202,8 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   if (has_path && !(creates_directory && config.force))
     if (auto checked = check_paths(config, paths); !checked) return checked.error();
   if (!config.reuse) {
-    // Of a simulation it was asked before: what it allocates must not depend on this machine.
+    // A simulation has checked this before it started: what it allocates must not depend on this
+    // machine.
     const auto bytes = choose_pool_bytes(config, config.simulated ? Room() : room_of(config));
     if (!bytes) return bytes.error();
     site->bytes_ = *bytes;

@@ -14,7 +14,8 @@
 
 namespace perdure::driver {
 
-/// The NUMA nodes of the run's machine that parts of the pool are dealt to; none where it is one.
+/// The NUMA nodes of the run's machine that parts of the pool are dealt to; empty without the
+/// option node_pools.
 [[nodiscard]] std::vector<unsigned> pool_nodes(const BenchConfig& config);
 
 /// A generous size for everything the run may put into the pool: records at half-full leaves, the
@@ -28,7 +29,7 @@ namespace perdure::driver {
 /// --force would give back.
 [[nodiscard]] Room room_for(const std::string& path);
 
-/// `config.pool_bytes`, or the estimate; native runs cut it to what there is room for.
+/// `config.pool_bytes`, or the estimate, which a native run cuts to the room that is left.
 /// Errors: out_of_space, when not even a lean pool fits in `room`.
 [[nodiscard]] Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& room);
 
@@ -40,8 +41,8 @@ namespace perdure::driver {
 [[nodiscard]] Result<void> check_memory(const BenchConfig& config, const Room& memory);
 
 /// The pool or directory of one run. What it created is removed again unless `keep` was called: a
-/// half-loaded pool would look like a loaded one. Nothing else ever is: a pool's files are told by
-/// their inodes, a directory's by its mark and their names (index/reference/engine_directory.h).
+/// half-loaded pool would look like a loaded one. It removes nothing else: it knows a pool's files
+/// by their inodes, a directory's by its mark and their names (index/reference/engine_directory.h).
 class PoolSite {
  public:
   /// Creates or opens what the index needs (nothing for in_memory, harness). An existing file is
@@ -62,7 +63,7 @@ class PoolSite {
   /// Bytes the files of an on-disk index take.
   [[nodiscard]] std::uint64_t directory_bytes() const;
 
-  /// What was created stays when this goes.
+  /// Keeps what was created when this is destroyed.
   void keep() noexcept;
   /// Closes the pool cleanly. The index must be gone.
   Result<void> close();

@@ -57,7 +57,7 @@ struct Region {
 class NativeRig final : public probe::Rig {
  public:
   explicit NativeRig(const ProbeOptions& options) : options_(options), nodes_(numa_nodes()) {
-    // What is remote on a machine of one socket with CXL memory.
+    // On a machine of one socket, CXL memory is the remote one.
     const std::vector<MemoryNode> far = memory_nodes();
     if (nodes_.size() == 1 && !far.empty()) far_.node = far.front().number;
     has_far_ = nodes_.size() == 1 && !far.empty();
@@ -129,9 +129,8 @@ class NativeRig final : public probe::Rig {
   std::vector<unsigned> cpus_;
 };
 
-// A folder takes a file that has no name, so nothing stays behind whatever happens, and memory
-// needs not even a folder; a named file or device is the user's, and is written to only when told
-// so.
+// In a folder the file has no name, so nothing of it is ever left over; memory needs no folder. A
+// named file or device is the user's, and is written to only with --force.
 Result<void> NativeRig::open_pool() {
   path_ = options_.pool_path;
   std::error_code failure;

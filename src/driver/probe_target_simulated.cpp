@@ -35,7 +35,7 @@ using probe::Point;
 
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 
-// The stopwatch and the spender carry no hooks: they are not the measured program's.
+// The stopwatch and the spender carry no hooks: they are no part of the measured program.
 __attribute__((no_sanitize("thread"))) std::uint64_t clock_now() noexcept {
   return Simulation::current()->now();
 }

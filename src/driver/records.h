@@ -21,7 +21,7 @@ std::uint64_t for_each_record(OrderedIndex<Keys>& index, Visit&& visit) {
   std::uint64_t visited = 0;
   for (bool first = true;; first = false) {
     // Every piece starts with the last key of the one before, because the longest byte string has
-    // no successor that could be asked for.
+    // no successor to start from.
     scan.clear();
     index.scan(last, piece, scan);
     const std::size_t skipped = !first && scan.size() != 0 && scan[0].key == last ? 1 : 0;

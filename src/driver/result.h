@@ -66,7 +66,7 @@ struct BenchResult {
   std::optional<workload::Verifier::Summary> verification;
   std::optional<Error> broken_invariant;  ///< what --check found
   std::vector<std::string> warnings;
-  std::optional<Error> unwritten;  ///< why a file that was asked for beside the result is missing
+  std::optional<Error> unwritten;  ///< why a file beside the result could not be written
   bool interrupted = false;  ///< a signal came: the pool is closed, the figures are incomplete
 };
 

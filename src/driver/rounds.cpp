@@ -12,8 +12,8 @@ void Rounds::begin_round() noexcept {
   state_.store((round_start_ - active_before_) * 2 + 1, std::memory_order_release);
 }
 
-// The run's end and not the last thread's own reading, after which it still had a few steps to go:
-// so the phase's time is what the machine's time split adds up to.
+// The end of the run, not the last thread's own reading, which came a few instructions before: so
+// the phase lasts as long as the machine's time split adds up to.
 void Rounds::end_alone() noexcept {
   std::ranges::fill(ends_, clock_.now());
   end_round();

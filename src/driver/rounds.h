@@ -34,15 +34,15 @@ struct WatchedPhase {
   std::uint64_t operations = 0;  ///< expected, for the progress line; 0: unknown
 };
 
-/// A cache line of one thread: how many operations it has done in this phase.
+/// How many operations one thread has done in this phase, in a cache line of its own.
 struct alignas(128) OperationCounter {
   std::atomic<std::uint64_t> done{0};
 };
 
-/// How the threads of a phase come by their steps.
+/// When the threads of a phase prepare their steps.
 enum class Filling : std::uint8_t {
   together,  ///< all meet, untimed, whenever one is out of steps
-  alone,     ///< each makes its own meanwhile: where that takes no time
+  alone,     ///< each prepares its own when it has none, where that takes no time
 };
 
 class Rounds {

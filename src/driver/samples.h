@@ -21,9 +21,9 @@ class Samples {
 
   /// Place of the next operation to time among the prepared steps, or after them.
   [[nodiscard]] std::size_t next() const noexcept { return next_; }
-  /// That one has been timed: the next lies 1 to 2 * interval - 1 operations on.
+  /// Chooses the next operation to time, 1 to 2 * interval - 1 operations after this one.
   void draw() noexcept { next_ += 1 + static_cast<std::size_t>(rng_.below(gaps_)); }
-  /// The first `executed` steps have been run and are forgotten: also where a repetition ends.
+  /// Forgets the first `executed` steps, which have been run.
   void skip(std::size_t executed) noexcept { next_ -= executed; }
 
  private:

@@ -1,4 +1,4 @@
-// Schedule: when the operations of an open loop are meant to start, whatever the index does.
+// Schedule: when the operations of an open loop are meant to start, however slow the index is.
 #pragma once
 
 #include <cmath>

@@ -14,7 +14,7 @@ using platform::Counters;
 using platform::MemoryCounters;
 using platform::TimeSplit;
 
-/// Null where there is nothing to divide by: no traffic is not a ratio of 0.
+/// Null where the divisor is 0: without traffic there is no ratio.
 Json ratio(double part, double whole) {
   if (whole == 0) return nullptr;
   return part / whole;

@@ -1,4 +1,4 @@
-// What a thread counts while it works, and what becomes of it when the threads' tallies are merged.
+// Tally: what a thread counts while it works; the tallies of all threads are merged at the end.
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,7 @@ class Target {
   Target() = default;
 };
 
-/// While one lives, what its thread does takes no simulated time. Nothing in a native run.
+/// While one lives, what its thread does takes no simulated time. A native run ignores it.
 class Unmeasured {
  public:
   Unmeasured() noexcept;

@@ -51,7 +51,7 @@ class HostProgress {
   HostProgress(const WatchedPhase& phase, Rounds& rounds, Progress& progress)
       : phase_(phase), rounds_(rounds), progress_(progress), shown_ns_(Clock::monotonic_ns()) {}
 
-  /// Looks whether a signal came; shows progress every 0.1 s. `second`: virtual, of the phase.
+  /// Checks whether a signal came; shows progress every 0.1 s. `second`: virtual, of the phase.
   void look(double second) {
     Simulation::outside([this, second] { look_outside(second); });
   }
@@ -332,7 +332,7 @@ Unmeasured::~Unmeasured() {
 }
 
 void wait_a_turn(const Clock&, Ticks now, Ticks until) noexcept {
-  // In short steps: a phase may be stopped meanwhile, and shall not end long after its limit.
+  // In short steps: a phase may be stopped meanwhile, and must not end long after its limit.
   constexpr Ticks longest = 10 * platform::us;
   Simulation::current()->wait_until(std::min(until, now + longest));
 }

@@ -47,9 +47,9 @@ class CpuSet {
 /// Pins the calling thread. False when the system refuses.
 bool pin_this_thread(unsigned cpu) noexcept;
 
-/// While one lives, the calling thread, and for all their lives the threads that it starts
-/// meanwhile, run on `cpus` only: so the threads that an index starts share the cores of its
-/// workers. Nothing where `cpus` is empty or the system refuses.
+/// While one lives, the calling thread runs on `cpus` only, and so does every thread that it starts
+/// meanwhile, for good: the threads that an index starts share the cores of its workers. Changes
+/// nothing where `cpus` is empty or the system refuses.
 class Confined {
  public:
   explicit Confined(std::span<const unsigned> cpus) noexcept;

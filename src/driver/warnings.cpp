@@ -42,7 +42,7 @@ void warn_of_medium(const BenchConfig& config, const BenchResult& result,
                   static_cast<double>(std::max<std::uint64_t>(result.pool_bytes, 1))));
 }
 
-// What holds on any machine, simulated ones among them.
+// Warnings that apply to native and simulated runs alike.
 void warn_of_answers(const BenchConfig& config, const BenchResult& result,
                      std::vector<std::string>& warnings) {
   std::uint64_t refused = 0;
@@ -84,7 +84,8 @@ void warn_of_measurement(const BenchConfig& config, const BenchResult& result,
     warnings.emplace_back("a wrapper does not tell how much memory it uses: the record says 0");
 }
 
-// What lies between two samples of a timeline (watch.cpp), unless operations are that slow.
+// An interval of the timeline (watch.cpp) in which no operation ended, unless operations are that
+// slow.
 void warn_of_standstill(const BenchConfig& config, const BenchResult& result,
                         std::vector<std::string>& warnings) {
   constexpr double fewest_ops_s = 200;  // with fewer, an interval may be empty by chance

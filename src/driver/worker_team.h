@@ -93,7 +93,7 @@ class WorkerTeam {
   unsigned running_ = 0;
   bool closing_ = false;
   bool openmp_pinned_ = false;
-  // What libgomp orders by means that ThreadSanitizer cannot see, these order once more.
+  // libgomp orders its threads by means that ThreadSanitizer cannot see; these order them again.
   std::atomic<unsigned> handed_out_{0};
   std::atomic<unsigned> handed_in_{0};
   std::vector<std::thread> carriers_;

@@ -1,4 +1,4 @@
-// PluginLibrary: a loaded wrapper and its tree, behind calls that survive what it may throw.
+// PluginLibrary: a loaded wrapper and its tree, with calls that survive what it throws.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/result.h"
-#include "pibench/plugin_index.h"
+#include "pibench/plugin.h"
 #include "pibench/tree_api.h"
 #include "pm/persist.h"
 #include "pm/thread.h"
@@ -24,7 +24,7 @@ class PluginLibrary {
   PluginLibrary(const PluginLibrary&) = delete;
   PluginLibrary& operator=(const PluginLibrary&) = delete;
 
-  /// What a call came to: the wrapper's answer, or that it broke U1 or U2.
+  /// The wrapper's answer, or that the call broke U1 or U2.
   enum class Answer : std::uint8_t { yes, no, broken };
 
   // Keys and values have the lengths of the options. What is returned points into this thread's

@@ -8,7 +8,7 @@
 //                   | key_size | value_size | pool_path         | pool_size | num_threads |
 //   virtual table  complete destructor, deleting destructor, find, insert, update, remove, scan
 //
-// Some forks append fields to the options: a host leaves zeroed room behind them. Some forks put a
+// Some forks append fields to the options: a host leaves zeroed room after them. Some forks put a
 // `bulk_load` before `find`: their wrappers do not fit this interface.
 #pragma once
 

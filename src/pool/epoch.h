@@ -135,7 +135,7 @@ class Epochs {
 };
 
 // The epoch is read again after the pin. Whoever finds it already advanced sees the pin, because
-// its heavy fence fell behind our light one; so the epoch gets at most one ahead of the pin (E1).
+// its heavy fence came after our light one; so the epoch gets at most one ahead of the pin (E1).
 [[gnu::always_inline]] inline std::atomic<std::uint64_t>& Epochs::pin() noexcept {
   std::atomic<std::uint64_t>& mine = pins_->slot[pm::thread_slot()].epoch;
   PERDURE_ASSERT(mine.load(std::memory_order_relaxed) == idle);

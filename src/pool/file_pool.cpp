@@ -26,7 +26,7 @@ std::uint64_t bytes_of_part(const PoolOptions& options) {
 }  // namespace
 
 /// Where a part of a new pool goes. A device is its own file: it is neither created nor replaced,
-/// and a pool on it is only overwritten when asked for.
+/// and a pool on it is overwritten only with `overwrite`.
 class FilePool::Site {
  public:
   [[nodiscard]] static Result<Site> take(const PoolOptions& options, unsigned part,

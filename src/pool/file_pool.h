@@ -1,4 +1,4 @@
-// FilePool: a pool in files, devices or anonymous memory, with a slab heap behind each header.
+// FilePool: a pool in files, devices or anonymous memory, with a slab heap after each header.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ namespace perdure {
 /// A block that is promised but not yet allocated durably.
 struct Reservation {
   std::uint64_t offset = null_offset;  ///< pool offset of the block; null: out of space
-  std::uint32_t bytes = 0;             ///< as asked for
+  std::uint32_t bytes = 0;             ///< as requested
   /// The heap's own note (libpmemobj: a pobj_action); not cleared, because that would cost more
   /// than a slab reservation itself.
   alignas(8) std::byte action[128];
@@ -102,11 +102,11 @@ class Heap {
   [[nodiscard]] virtual bool mark(std::uint64_t offset, std::size_t bytes) noexcept = 0;
   /// True when `mark` has seen a block that starts exactly here. Valid between opening and `sweep`.
   [[nodiscard]] virtual bool is_marked(std::uint64_t offset) const noexcept = 0;
-  /// Frees whatever was not marked; returns how many allocated blocks that were (0 after a clean
-  /// shutdown for a heap that persists allocation; slab, which persists none, reports 0).
+  /// Frees every block that was not marked; returns how many allocated blocks that were (0 after a
+  /// clean shutdown for a heap that persists allocation; slab, which persists none, reports 0).
   virtual Result<std::uint64_t> sweep() = 0;
 
-  /// Which blocks there are, whatever their order: two that are alike are taken for the same ones.
+  /// Identifies a set of blocks, in any order: two sets of equal census are taken for the same.
   struct Census {
     std::uint64_t blocks = 0;
     std::uint64_t sum = 0;  ///< over offsets and size classes
@@ -145,7 +145,7 @@ class Heap {
   [[nodiscard]] virtual bool is_live([[maybe_unused]] std::uint64_t offset) const noexcept {
     return false;
   }
-  /// How many blocks of `bytes` the heap could hand out now, if it was asked for nothing else; 0
+  /// How many blocks of `bytes` the heap could hand out now, if nothing else were reserved; 0
   /// where it does not know. For tools; not thread-safe.
   [[nodiscard]] virtual std::uint64_t room_for([[maybe_unused]] std::size_t bytes) const noexcept {
     return 0;

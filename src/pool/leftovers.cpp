@@ -54,7 +54,7 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// The process that made an interim name of `base` or, with a part's number behind it, of a part.
+/// The process that made an interim name of `base` or, with a part's number after it, of a part.
 std::optional<pid_t> maker_in(std::string_view name, std::string_view base,
                               std::string_view infix) {
   const std::size_t at = name.rfind(infix);

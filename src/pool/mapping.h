@@ -92,8 +92,8 @@ class PreferredNode {
 };
 
 /// Asks for huge pages under [base, base + bytes), before or after it is touched. On tmpfs this
-/// fills the range, because only present pages can be collapsed. Never fails: what came of it is
-/// what `huge_page_bytes` reports.
+/// fills the range, because only present pages can be collapsed. Never fails: `huge_page_bytes`
+/// reports the result.
 void request_huge_pages(std::byte* base, std::uint64_t bytes, Medium medium);
 
 /// Touches every page for writing, with several threads. Content is kept. The file's blocks must be

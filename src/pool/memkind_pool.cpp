@@ -29,7 +29,8 @@ MemkindHeap::~MemkindHeap() {
 }
 
 void* MemkindHeap::allocate(std::size_t bytes) noexcept {
-  // Whole pages where jemalloc, behind memkind, would place a large block at random in its first.
+  // Aligned to pages, because jemalloc, which memkind uses, would start a large block anywhere in
+  // its first page.
   constexpr std::size_t page_bytes = 4096;
   void* block = nullptr;
   if (bytes < page_bytes)

@@ -9,8 +9,8 @@
 
 namespace perdure {
 
-/// A file on its way to `path`: it has no name there until `publish`, and leaves nothing behind if
-/// it is destroyed, or the process killed, before. What a process that was killed in `publish`, or
+/// A file that gets its name `path` by `publish`; if it is destroyed, or the process killed, before
+/// that, nothing of it is left. What a process that was killed in `publish`, or
 /// on a file system without unnamed files, left beside the path goes at the next creation
 /// (pool/leftovers.h).
 class NewFile {

@@ -1,4 +1,4 @@
-// Occupant: what stands at a path where a pool is to be made, and so what a run may replace there.
+// Occupant: what stands at a path where a pool is to be made, which decides what a run may replace.
 //
 // O1  only what perdure made is ever replaced or removed, and only with the caller's consent: pools
 //     (also damaged in part, or of a newer layout), libpmemobj's of our layout, and empty files.
@@ -42,13 +42,13 @@ enum class Occupant : std::uint8_t {
 /// The refusal to make a file of a pool where `occupant` is.
 [[nodiscard]] Error occupied(const std::string& path, Occupant occupant, bool overwrite);
 
-/// A file as it was made, whatever has its name later.
+/// Identifies a file that was made, even if another gets its name later.
 struct MadeFile {
   std::string path;  ///< links resolved: what is removed is the file, never a link to it
   std::uint64_t device = 0;
   std::uint64_t number = 0;  ///< of the inode
 
-  /// None where there is no regular file.
+  /// Empty where no regular file stands.
   [[nodiscard]] static std::optional<MadeFile> at(const std::string& path);
   /// True while the path still leads to it. May be called by a signal handler.
   [[nodiscard]] bool is_there() const noexcept;

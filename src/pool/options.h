@@ -14,7 +14,7 @@ struct PoolOptions {
   std::string path;  ///< ignored by `dram`
   HeapKind heap = HeapKind::slab;
   std::uint64_t bytes = 0;        ///< size at creation, at least min_pool_bytes
-  bool huge_pages = true;         ///< ask for them; `Pool::huge_page_bytes` says what came
+  bool huge_pages = true;         ///< request them; `Pool::huge_page_bytes` says how many came
   bool prefault = true;           ///< touch every page at creation, not in the timed path
   bool overwrite = false;         ///< replace an existing file at creation
   std::uint64_t map_address = 0;  ///< test hook: map here, 0: anywhere; libpmemobj ignores it

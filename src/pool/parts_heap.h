@@ -1,8 +1,8 @@
 // PartsHeap: one heap over the parts of a pool, a slab heap for each.
 //
-// A block comes from the part nearest to the thread that asks: the one dealt to its NUMA node, or,
-// where a node has several, the one that its slot says. Where that is full it comes from another.
-// A thread that fills a pool alone takes them in turn (`PartsInTurn`).
+// A block comes from the part nearest to the calling thread: the one on its NUMA node, or, where a
+// node has several, the one that its slot selects. When that part is full, it comes from another.
+// A thread that fills a pool alone takes the parts in turn (`PartsInTurn`).
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class PartsHeap final : public Heap {
 
   /// The part that serves the calling thread.
   [[nodiscard]] std::size_t home() const noexcept;
-  /// The heap of the part that an offset lies in; null where there is none.
+  /// The heap of the part that an offset lies in; null outside all parts.
   [[nodiscard]] SlabHeap* heap_of(std::uint64_t offset) const noexcept {
     const std::uint64_t part = offset >> part_shift_;
     return part < part_.size() ? part_[part].get() : nullptr;

@@ -32,14 +32,14 @@ struct PmdkDescriptor {
 };
 static_assert(offsetof(PmdkDescriptor, root_offset) == 2048);
 
-/// True when a file that begins with `page` is a libpmemobj pool, of whatever layout.
+/// True when a file that begins with `page` is a libpmemobj pool, of any layout.
 [[nodiscard]] bool is_pmdk_signature(const std::byte* page) noexcept;
 
 /// True when the file is a libpmemobj pool that we made, even if one of the three places that say
 /// so is damaged: libpmemobj's signature, the name of our layout, the magic of our header.
 [[nodiscard]] bool is_our_pmdk_file(const File& file) noexcept;
 
-/// Checks whatever can be checked without libpmemobj, whose own checks are few.
+/// Checks everything that can be checked without libpmemobj, whose own checks are few.
 /// Errors: truncated, corrupt, newer, foreign (another layout, or not of `parts` parts).
 [[nodiscard]] Result<void> check_pmdk_file(const File& file, const std::string& path,
                                            unsigned parts);

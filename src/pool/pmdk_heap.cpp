@@ -99,8 +99,8 @@ Reservation PmdkHeap::reserve(std::size_t bytes) noexcept {
   return block;
 }
 
-// A thread asks one arena, and what others have freed in the runs of theirs is not there. Not tried
-// again until something has been freed, so that a full pool answers quickly.
+// A thread allocates from one arena, which lacks what others have freed in the runs of theirs. Not
+// tried again until something has been freed, so that a full pool fails quickly.
 PMEMoid PmdkHeap::reserve_of_others(Reservation& block, std::size_t bytes,
                                     unsigned size_class) noexcept {
   const std::uint64_t frees = frees_.load(std::memory_order_acquire) + 1;
@@ -205,7 +205,7 @@ Result<std::uint64_t> PmdkHeap::sweep() {
   for (PMEMoid& object : leaked) pmemobj_free(&object);
   live_.set(static_cast<std::int64_t>(matched), live_bytes);
   marks_ = Mapping();
-  // libpmemobj looks at its runs when memory is first asked for; until then it reports none in use.
+  // libpmemobj reads its runs at the first allocation; until then it reports none in use.
   pobj_action first_look;
   if (pmemobj_xreserve(objects_, &first_look, 1, 0, class_flag_[0]).off != 0)
     pmemobj_cancel(objects_, &first_look, 1);

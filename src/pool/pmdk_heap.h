@@ -1,4 +1,4 @@
-// PmdkHeap: libpmemobj's allocator behind the common interface.
+// PmdkHeap: libpmemobj's allocator under the common interface.
 //
 // Each size class of ours is an allocation class of libpmemobj without object headers, so that
 // blocks lie side by side, aligned as `block_alignment` promises. Classes are volatile in
@@ -37,7 +37,8 @@ class PmdkHeap final : public Heap {
   [[nodiscard]] bool mark(std::uint64_t offset, std::size_t bytes) noexcept override;
   [[nodiscard]] bool is_marked(std::uint64_t offset) const noexcept override;
   Result<std::uint64_t> sweep() override;
-  /// D2 makes positions needless: every mark is an object, so of as many objects all are marked.
+  /// By D2 every mark is an object, so equal numbers mean that all objects are marked; positions
+  /// are not needed.
   [[nodiscard]] std::optional<Census> marked() const override;
   [[nodiscard]] std::optional<Census> allocated() override;
   [[nodiscard]] HeapUsage usage() const noexcept override;

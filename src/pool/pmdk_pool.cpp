@@ -20,8 +20,8 @@ namespace {
 // libpmemobj flushes with instructions only where it believes the medium to be persistent, and
 // calls msync everywhere else, which costs microseconds a store. Our own flushes are instructions
 // on every medium, so its must be too, or figures of tmpfs pools would mean nothing. A user's own
-// setting of the variable is respected. Asked for as PMDK asks: under simulation it is set for PMDK
-// whatever the shell says, and a larger environment would move what the process allocates after it.
+// setting of the variable is respected. Read by the same call as PMDK's: under simulation it is set
+// for PMDK always, and a larger environment would move what the process allocates after it.
 void treat_as_persistent(Medium medium) {
   if (medium != Medium::tmpfs && medium != Medium::page_cache) return;
   if (secure_getenv("PMEM_IS_PMEM_FORCE") == nullptr) setenv("PMEM_IS_PMEM_FORCE", "1", 0);

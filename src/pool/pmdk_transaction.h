@@ -1,7 +1,7 @@
 // PmdkTransaction: one libpmemobj transaction on a pool with libpmemobj's heap, begun by the
 // constructor and taken back by the destructor unless it was committed.
 //
-// Whatever finds no room counts as one of the heap's refusals.
+// Every call that finds no room counts as one of the heap's refusals.
 //
 // T1  a range is stored to only after `snapshot` of it has succeeded.
 // T2  blocks from `allocate` and blocks given to `free` change hands at `commit`, or not at all.

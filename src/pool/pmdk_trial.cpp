@@ -17,7 +17,7 @@
 namespace perdure {
 namespace {
 
-/// How the child ends when libpmemobj lives.
+/// Exit codes of the child when libpmemobj does not end it.
 enum Verdict : int { sound = 40, refused = 41, inconsistent = 42 };
 
 bool opens_copies() {
@@ -31,11 +31,11 @@ bool has_other_threads() {
   return failure || std::distance(begin(threads), end(threads)) > 1;
 }
 
-// Nothing of the parent's is wanted here: its handlers, its messages, its wish for core files, nor
-// its descriptors, among them locks that this process would hold on to when the parent is killed.
+// Drops what the parent has set: handlers, messages, core files, and descriptors, among them locks
+// that this process would still hold when the parent is killed.
 void leave_the_parent(pid_t parent, unsigned seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(sound);  // it was killed before it could be asked for
+  if (getppid() != parent) _exit(sound);  // it was killed before prctl
   constexpr unsigned first_beyond_standard = 3;
   close_range(first_beyond_standard, ~0U, 0);
   for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM})
@@ -59,7 +59,7 @@ Verdict look_through(const char* path, const char* layout) {
   std::uint64_t seen = 0;
   for (PMEMoid object = pmemobj_first(objects); object.off != 0; object = pmemobj_next(object))
     seen += pmemobj_alloc_usable_size(object);
-  // Runs of blocks are looked at when memory is first asked for.
+  // libpmemobj reads its runs of blocks at the first allocation.
   pobj_action first_look;
   if (pmemobj_reserve(objects, &first_look, 64, 0).off != 0)
     pmemobj_cancel(objects, &first_look, 1);

@@ -10,8 +10,8 @@
 // without a name: memory of its medium, used as volatile memory, gone at close.
 //
 // A pool may be made of several parts, one for each NUMA node, say. Each is a file like that, and
-// all are of one size. Part n is mapped `n << part_shift` behind the first, the next power of two
-// that a part fits in:
+// all are of one size. Part n is mapped `n << part_shift` after the first, where 1 << part_shift
+// is the least power of two that a part fits in:
 //   base() + 0                1 << part_shift           2 << part_shift
 //          | part 0 | nothing | part 1 | nothing ...    |
 // So an offset, its upper bits the part's number, leads into any part by one addition, and nothing
@@ -84,7 +84,7 @@ class Pool : public PoolLimits {
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
   /// Of all parts.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return parts_ * part_bytes_; }
-  /// From the first byte to the last: more than `bytes` where there is nothing between parts.
+  /// From the first byte to the last: more than `bytes` where parts are not adjacent.
   [[nodiscard]] std::uint64_t extent_bytes() const noexcept {
     return start_of_part(parts_ - 1) + part_bytes_;
   }

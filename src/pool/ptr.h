@@ -1,4 +1,4 @@
-// Pointers on media: 8-byte pool offsets, valid at whatever address the pool is mapped.
+// Pointers on media: 8-byte pool offsets, valid at any address where the pool is mapped.
 #pragma once
 
 #include <atomic>

@@ -219,7 +219,7 @@ void SlabHeap::clear_block(std::uint64_t offset, unsigned size_class) noexcept {
 
 // When the pool looks full, blocks that wait in the slots' caches and the free parts of active
 // spans are the last reserve, those of threads that have ended, too. Not tried again until a cache
-// has been filled, so that a full pool answers quickly. `calls` were over when the caller found
+// has been filled, so that a full pool fails quickly. `calls` were over when the caller found
 // nothing: what a call since then has brought in is the caller's to have. Caller holds no lock.
 bool SlabHeap::call_in_caches(std::uint64_t calls) noexcept {
   const pm::LockGuard calling(calling_in_);

@@ -2,7 +2,7 @@
 // freeing write nothing to the pool, and recovery rebuilds the state from the blocks that are
 // reachable.
 //
-// The mapping behind the header is cut into chunks of 64 KiB. A span is a run of chunks that holds
+// The mapping after the header is cut into chunks of 64 KiB. A span is a run of chunks that holds
 // blocks of one size class side by side; it starts at a multiple of its length, so that any address
 // inside leads to it without a search (recovery meets blocks in any order).
 //

@@ -75,7 +75,7 @@ class SequentialAddresses {
   std::uint64_t at_;
 };
 
-/// Every slot once, in random order; then again, in another.
+/// Every slot once in random order, then again in another order.
 class RandomAddresses {
  public:
   constexpr RandomAddresses(std::uint64_t slice_bytes, std::uint64_t access_bytes,
@@ -98,8 +98,8 @@ class RandomAddresses {
   std::uint64_t i_ = 0;
 };
 
-/// Arithmetic steps, which may be shorter than an access; each time round, one access further on,
-/// so that all of the slice is met. Begins where `first` steps have been taken.
+/// Arithmetic steps, which may be shorter than an access; each round starts one access further on,
+/// so that the whole slice is visited. Begins where `first` steps have been taken.
 class StrideAddresses {
  public:
   constexpr StrideAddresses(std::uint64_t slice_bytes, std::uint64_t access_bytes,

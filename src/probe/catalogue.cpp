@@ -21,7 +21,7 @@ std::vector<T> either(const std::vector<T>& given, std::vector<T> otherwise) {
   return given.empty() ? otherwise : given;
 }
 
-// The published numbers of threads, as far as this target goes.
+// The published numbers of threads, up to what this target has.
 std::vector<unsigned> fitting(const std::vector<unsigned>& threads, const Settings& s) {
   std::vector<unsigned> fit;
   for (const unsigned count : threads) {
@@ -239,7 +239,7 @@ std::vector<Point> write_buffer(const Settings& s) {
   return points;
 }
 
-// Load is set by what the generators wait between two operations.
+// The load depends on how long the generators wait between two operations.
 std::vector<Point> loaded_latency(const Settings& s) {
   std::vector<Point> points;
   const unsigned threads = std::max(std::min(16U, s.most_threads), 2U);

@@ -1,4 +1,4 @@
-// The probes: which points each consists of, and what is said about them.
+// The probes: the points that each consists of, and their names and titles.
 #pragma once
 
 #include <cstdint>

@@ -121,7 +121,7 @@ Json json_of(const Point& point, const Outcome& outcome) {
 
 namespace {
 
-/// What a comparison holds equal: everything but the one thing that differs.
+/// The inputs that a comparison holds equal: all but the one that differs.
 std::string key_of(const Point& point, const char* leave_out) {
   Json json = json_of(point);
   json.erase(leave_out);

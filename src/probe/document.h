@@ -15,7 +15,7 @@ inline constexpr const char* document_schema = "perdure-probe/1";
 
 using Json = nlohmann::ordered_json;
 
-/// What a point was asked for.
+/// The inputs of a point.
 [[nodiscard]] Json json_of(const Point& point);
 
 /// An outcome alone, for another process, and back. Errors: bad_input.

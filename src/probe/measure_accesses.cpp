@@ -70,7 +70,7 @@ std::vector<Track> run_loops(const Measurement& at, std::uint64_t operations, st
   return made;
 }
 
-// Operations of one thread in the measured part.
+// How many operations each thread does in the measured part; natively found by a trial.
 std::uint64_t operations_per_thread(const Measurement& at) {
   const double seconds = at.rig.seconds_per_point();
   if (at.point.operations == 0 && seconds > 0) {
@@ -91,8 +91,8 @@ std::uint64_t operations_per_thread(const Measurement& at) {
                   at.point.operations == 0 ? fewest_operations : 1);
 }
 
-// Fills what a longer run would have filled: caches with dirty lines, buffers, queues; a region
-// that fits the caches is walked once. Returns the operations of a thread so far.
+// Fills what a longer run would have filled: caches with dirty lines, buffers, queues; walks a
+// region that fits the caches once. Returns the operations of a thread so far.
 std::uint64_t warm_up(const Measurement& at, std::uint64_t operations) {
   const std::uint64_t caches = at.rig.cache_bytes();
   const std::uint64_t bytes = at.point.access_bytes * at.point.threads;
@@ -110,8 +110,8 @@ std::uint64_t warm_up(const Measurement& at, std::uint64_t operations) {
   return done + warm;
 }
 
-// On a machine whose cores have other work, threads may start far apart; then the window says
-// little or nothing. The longest of a few tries is taken.
+// On a machine whose cores have other work, threads may start far apart, and the window in which
+// all of them run is short or empty. Takes the try with the longest window.
 template <class Run>
 std::vector<Track> overlapping(const Run& measured_run) {
   constexpr int most_tries = 5;
@@ -208,7 +208,7 @@ Outcome measure_loaded_latency(const Measurement& at) {
         keep(run_accesses(loop_of(at, thread, operations, 3, 0), made[thread].lane()));
     });
   });
-  // A latency while nothing loads the memory, or a load while nobody measures, is no answer.
+  // Without an overlap, the latency was that of an idle memory.
   Histogram histogram;
   add_latencies(made[0], common_window(made), at.ps_per_tick(), 1, histogram);
   if (histogram.total() == 0) {

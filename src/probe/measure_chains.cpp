@@ -18,7 +18,8 @@ Outcome measure_chase(const Measurement& at) {
   chain.block_bytes = at.point.access_bytes;
   chain.blocks = std::max<std::uint64_t>(at.point.region_bytes / chain.block_bytes, 1);
   chain.key = at.seed;
-  // A ring too long to be walked twice is a part of the region: every block of it is met once.
+  // Where the region is too large to be walked twice, the ring covers a part of it, and every block
+  // is visited once.
   const bool whole = chain.blocks <= 10 * budget;
   chain.links = whole ? chain.blocks : budget + budget / 5 + 1;
   const std::uint64_t links_per_pass = std::min(chain.links, whole ? budget : chain.links);

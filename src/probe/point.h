@@ -14,7 +14,7 @@
 
 namespace perdure::probe {
 
-/// How a point is measured; see measure.cpp.
+/// How a point is measured; see measurement.h.
 enum class Kind : std::uint8_t {
   bandwidth,       ///< threads access their regions as fast as they can
   latency,         ///< one access at a time, each waited for

@@ -1,4 +1,4 @@
-// Rig: what a probe stands on. The native one is this machine's threads, clock and memory; the
+// Rig: what a probe runs on. The native one is this machine's threads, clock and memory; the
 // simulated one is a platform's. Probes are written against this interface and the pm:: facade, so
 // the same source measures both.
 #pragma once
@@ -19,9 +19,9 @@ namespace perdure::probe {
 /// load its table, and under simulation that load would be one of the measured program's.
 struct Lane {
   void* self = nullptr;
-  /// `count` more operations are done; when, is noted. 0: the clock of the next ones starts here.
+  /// Notes when `count` more operations were done; 0 restarts the clock for the next ones.
   void (*done)(void* self, std::uint64_t count) noexcept = nullptr;
-  /// The benchmark's own software runs so long.
+  /// Lets the time pass that the benchmark's own software takes.
   void (*spend)(void* self, std::uint64_t ps) noexcept = nullptr;
 };
 
@@ -45,7 +45,7 @@ class Rig {
 
   /// Runs job(t) on every thread, all starting together, and returns when all have ended.
   virtual void run(const Job& job) = 0;
-  /// Under simulation, what accesses of the next `run` do; natively they always are what they are.
+  /// Under simulation, what accesses of the next `run` do; a native run always accesses memory.
   virtual void set_model(Model model) noexcept = 0;
   /// Bytes that the caches of the point's threads hold: what must be written before they overflow.
   [[nodiscard]] virtual std::uint64_t cache_bytes() const noexcept = 0;

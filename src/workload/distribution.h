@@ -45,7 +45,7 @@ class SelfSimilar {
   double exponent_ = 1;
 };
 
-/// The sampler a Distribution asks for (sequential has none and counts instead).
+/// The sampler of a Distribution (sequential has none and counts instead).
 class RankSampler {
  public:
   RankSampler() = default;

@@ -136,4 +136,30 @@ std::optional<std::uint64_t> IntegerFile::find(std::uint64_t key) const noexcept
   return find_in(sorted_, *this, key);
 }
 
+Result<void> open_key_file(Workload& workload) {
+  Keys& keys = workload.keys;
+  if (!keys.from_file()) return {};
+  std::uint64_t lines = 0;
+  if (keys.form == Keys::Form::integers) {
+    auto opened = IntegerFile::open(keys.file);
+    if (!opened) return opened.error();
+    keys.file_integers = std::move(*opened);
+    lines = keys.file_integers->size();
+  } else {
+    auto opened = KeyFile::open(keys.file);
+    if (!opened) return opened.error();
+    keys.file_lines = std::move(*opened);
+    lines = keys.file_lines->size();
+  }
+  if (workload.records == 0) workload.records = lines;
+  const std::uint64_t inserts = apportion(workload.mix, workload.operations)[Operation::insert];
+  if (workload.records > lines || inserts > lines - workload.records)
+    return Error{ErrorCode::bad_input,
+                 "the key file has " + std::to_string(lines) + " keys, and " +
+                     std::to_string(workload.records) + " records and " + std::to_string(inserts) +
+                     " inserts need one each",
+                 keys.file.string(), "load or insert fewer, or add lines"};
+  return {};
+}
+
 }  // namespace perdure::workload

@@ -1,4 +1,4 @@
-// What key files are refused for before a line of them is read.
+// Checks of a key file before any of its lines is read.
 #pragma once
 
 #include <filesystem>

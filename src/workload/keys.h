@@ -1,4 +1,4 @@
-// Ids to keys and back, and the words by which a value says whose it is and of which version.
+// Maps ids to keys and back, and encodes in each value its id and version.
 #pragma once
 
 #include <array>
@@ -65,20 +65,25 @@ class IntegerFile {
   std::vector<std::uint64_t> sorted_;  ///< lines in key order
 };
 
+/// For keys from a file: reads it and sets keys.file_lines or keys.file_integers; else nothing.
+/// records == 0 means every line. Errors: not_found, bad_input (a duplicate or too long key, by
+/// line; too few lines for the records).
+[[nodiscard]] Result<void> open_key_file(Workload& workload);
+
 /// The bijection between ids and keys of a workload. Copies are cheap.
 class KeySpace {
  public:
-  /// For keys from a file that file is open.
+  /// A key file must be open (open_key_file).
   explicit KeySpace(const Workload& workload);
 
   /// Integer forms: the key of `id`.
   [[nodiscard]] std::uint64_t word(std::uint64_t id) const noexcept;
-  /// Integer forms: the id of a key (every word is some id's key; of integers of a file those that
-  /// are not there have ids from 2^63).
+  /// Integer forms: the id of a key (every word is the key of some id; integers that are
+  /// not in the file have ids from 2^63).
   [[nodiscard]] std::uint64_t id_of(std::uint64_t word) const noexcept;
 
   /// Byte forms: writes the key of `id` to `out`, which has room for longest() bytes, and returns
-  /// its length. Keys of a file that exist as lines can be had without copying: view().
+  /// its length. For lines of a key file, view() avoids the copy.
   [[nodiscard]] std::size_t write(std::uint64_t id, char* out) const noexcept;
   /// file: the line itself; nothing for other forms and absent ids.
   [[nodiscard]] std::optional<std::string_view> view(std::uint64_t id) const noexcept;

@@ -15,7 +15,7 @@
 //     inserted so far. Under zipfian and self_similar a new id is the least popular, under latest
 //     the most; under sequential only loaded ids are walked. With none of either, an upsert takes
 //     a fresh id and the others an absent one.
-// S5  Removes take each id at most once, whatever the distribution (under a skewed one nearly every
+// S5  Removes take each id at most once, under any distribution (under a skewed one nearly every
 //     remove would hit a key already gone): first this thread's part of the loaded ids in random
 //     order (in id order under sequential), then its own inserts, oldest first. With both used up a
 //     remove takes a key already removed, and fails.

@@ -166,7 +166,7 @@ void Verifier::begin_id(Ticket& ticket) {
     if (threads_ > 1) snapshot_scanned(ticket);
     return;
   }
-  if (!is_tracked(ticket.id)) return;  // before is a key that is absent, for ever
+  if (!is_tracked(ticket.id)) return;  // ticket.before stays that of an absent key
   const bool writes =
       ticket.operation != Operation::lookup && ticket.operation != Operation::lookup_negative;
   ticket.version = states_.with(ticket.id, [&](KeyState& state) {

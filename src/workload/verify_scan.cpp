@@ -37,8 +37,8 @@ std::size_t place_of(const std::vector<std::uint64_t>& order, const KeySpace& ke
   return static_cast<std::size_t>(at - order.begin());
 }
 
-// Besides the records asked for, the loaded keys whose state is kept over a scan: keys that were
-// removed stand in between.
+// How many more loaded keys than requested records have their state kept over a scan, because
+// removed keys lie in between.
 constexpr std::size_t kept_beyond = 64;
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "core/suggest.h"
 #include "core/units.h"
-#include "workload/keys.h"
 
 namespace perdure::workload {
 namespace {
@@ -133,32 +132,6 @@ Result<void> validate(const Workload& workload) {
                  "values.bytes", "use 8 to 65536: 8 of them say whose value it is");
   if (const auto keys = validate_keys(workload.keys); !keys) return keys;
   return validate_distribution(workload.distribution);
-}
-
-Result<void> open_key_file(Workload& workload) {
-  Keys& keys = workload.keys;
-  if (!keys.from_file()) return {};
-  std::uint64_t lines = 0;
-  if (keys.form == Keys::Form::integers) {
-    auto opened = IntegerFile::open(keys.file);
-    if (!opened) return opened.error();
-    keys.file_integers = std::move(*opened);
-    lines = keys.file_integers->size();
-  } else {
-    auto opened = KeyFile::open(keys.file);
-    if (!opened) return opened.error();
-    keys.file_lines = std::move(*opened);
-    lines = keys.file_lines->size();
-  }
-  if (workload.records == 0) workload.records = lines;
-  const std::uint64_t inserts = apportion(workload.mix, workload.operations)[Operation::insert];
-  if (workload.records > lines || inserts > lines - workload.records)
-    return Error{ErrorCode::bad_input,
-                 "the key file has " + std::to_string(lines) + " keys, and " +
-                     std::to_string(workload.records) + " records and " + std::to_string(inserts) +
-                     " inserts need one each",
-                 keys.file.string(), "load or insert fewer, or add lines"};
-  return {};
 }
 
 Result<Distribution> parse_distribution(std::string_view text, std::string_view where) {

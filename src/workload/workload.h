@@ -3,7 +3,7 @@
 // Ids. Everything is said in key ids, and keys.h turns an id into a key:
 //   [0, records)           loaded before the run
 //   records + k*T + t      the k-th key that thread t of T inserts during the run
-//   [2^63, 2^64)           never inserted: what lookup_negative asks for
+//   [2^63, 2^64)           never inserted: the keys of lookup_negative
 #pragma once
 
 #include <cstddef>
@@ -115,15 +115,10 @@ struct Workload {
   }
 };
 
-/// Checks ranges and combinations. Call after the last flag was applied; then open_key_file().
-/// Neither operations nor seconds is allowed (the driver has a default), both are not.
+/// Checks ranges and combinations. Call after the last flag was applied; then open_key_file()
+/// (keys.h). Neither operations nor seconds is allowed (the driver has a default), both are not.
 /// Errors: usage; `where` names the setting as the TOML does ("keys.theta", "mix", "records").
 [[nodiscard]] Result<void> validate(const Workload& workload);
-
-/// For keys from a file: reads it and sets keys.file_lines or keys.file_integers; else nothing.
-/// records == 0 means every line. Errors: not_found, bad_input (a duplicate or too long key, by
-/// line; too few lines for the records).
-[[nodiscard]] Result<void> open_key_file(Workload& workload);
 
 /// Reads a TOML file (workloads/*.toml), strictly. A relative key file is relative to the TOML.
 /// Does not open the key file. Errors: not_found, bad_input with `where` = "file:line".

@@ -116,7 +116,7 @@ class LyingTree final : public tree_api {
   std::map<std::uint64_t, std::uint64_t> map_;
 };
 
-// Forks whose options are longer read on behind ours and find what the host left there.
+// Forks whose options are longer read on after ours and find what the host left there.
 bool finds_zeroes_behind(const tree_options_t& options) {
   const volatile char* const behind = reinterpret_cast<const char*>(&options) + sizeof options;
   for (int i = 0; i < 192; ++i)
