@@ -88,7 +88,7 @@ foreach(file probe/figures probe/measure probe/measure_accesses probe/measure_ca
 endforeach()
 file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
 list(FILTER commands EXCLUDE REGEX "(_test|main|_native)\\.cpp$")
-set(crash_commands crash_command_simulated flags format report sudden_ends)
+set(crash_commands crash_command_simulated crash_flags_simulated flags values format report sudden_ends)
 list(TRANSFORM crash_commands REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/cli/\\1.cpp")
 list(REMOVE_ITEM commands ${crash_commands})
 add_library(perdure_sim_cli OBJECT ${commands})

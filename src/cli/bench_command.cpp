@@ -2,7 +2,6 @@
 
 #include "cli/bench_flags.h"
 #include "cli/commands.h"
-#include "cli/flags.h"
 #include "cli/table.h"
 #include "driver/interrupt.h"
 #include "driver/run_record.h"
@@ -28,12 +27,8 @@ Error wrong_answers(const driver::BenchConfig& config,
 }  // namespace
 
 int bench_command(const Arguments& arguments) {
-  CLI::App app("Runs one benchmark: load, warm-up, repetitions.", "bench");
   BenchFlags flags;
-  declare(app, flags);
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  if (const auto code = flags.table.parse(arguments)) return *code;
   const auto config = resolve(flags);
   if (!config) return report(config.error());
   if (flags.dry_run) return print_result(json_text(driver::configuration_of(*config)));

@@ -1,54 +1,48 @@
-// The flags of `bench`, as text, and what they resolve to.
+// The flags of `bench`, and the configuration that they make.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/flags.h"
 #include "core/result.h"
 #include "driver/config.h"
 
 namespace perdure::cli {
 
-/// As given; an empty optional means "not given", so that a workload file can decide.
+/// "sampled:256", "every" or "off".
+struct LatencyChoice {
+  driver::Latency method = driver::Latency::every;
+  unsigned interval = driver::BenchConfig::default_latency_interval;
+};
+
+/// What the command line says. What a flag says of the run alone it says in `config` or `machine`;
+/// what has to be seen beside something else stands here.
 struct BenchFlags {
   using Text = std::optional<std::string>;
+  static constexpr unsigned all_threads = 0;
 
-  Text index, mode, plugin, target;
-  std::vector<std::string> options;
+  BenchFlags();  ///< declares them
 
-  Text workload, records, mix, distribution, keys, key_kind, value_bytes, scan_count, load_order;
-  Text seed, operations, seconds, warmup_seconds, repetitions, threads, rate, arrivals;
-  Text parallel, lock;
+  FlagTable table{"bench", "Runs one benchmark: load, warm-up, repetitions."};
+  driver::BenchConfig config;
+  driver::SimulatedMachine machine;
 
-  Text cpus, pool_node, dram_node, carrier, flamegraph, host_times;
-  std::vector<std::string> ablate;
-  std::optional<bool> warm, guard;
-
-  Text pool, pool_bytes, heap, durability, transactions, simd, flush;
-  bool reuse = false;
-  bool force = false;
-  bool huge_pages = true;
-  bool bulk_load = false;
-  bool no_pin = false;
-
-  Text answers;
-  bool verify = false;
-  bool check = false;
-  Text latency;
+  Text index, mode, plugin, target, workload, cpus;
+  std::vector<std::string> options, ablate;
+  std::optional<KeyKind> key_kind;
+  std::optional<std::uint64_t> operations;
+  std::optional<double> seconds;
+  std::optional<LatencyChoice> latency;
   bool no_histograms = false;
-  bool export_histograms = false;
-
   bool json = false;
   bool dry_run = false;
   bool quiet = false;
 };
 
-void declare(CLI::App& app, BenchFlags& flags);
-
 /// Flags over workload file over defaults, everything checked, nothing created. Opens the workload
 /// and key files and loads the plugin. Errors: usage, bad_input, not_found, unsupported.
-[[nodiscard]] Result<driver::BenchConfig> resolve(const BenchFlags& flags);
+[[nodiscard]] Result<driver::BenchConfig> resolve(BenchFlags& flags);
 
 }  // namespace perdure::cli

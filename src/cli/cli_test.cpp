@@ -88,9 +88,9 @@ constexpr Bad bad_flags[] = {
     {"bench --index fptree --pool p --reuse --force", "give one of the two"},
     {"bench --index fptree --heap dram --reuse", "outlives a run"},
     {"bench --index fptree --pool nowhere/p --records 1k", "nowhere"},
-    {"list", "says nothing to list"},
+    {"list", "does not say what to list"},
     {"list index", "did you mean 'indexes'?"},
-    {"list indexes heaps", "lists one thing"},
+    {"list indexes heaps", "lists one thing at a time"},
     {"environment --jsn", "did you mean '--json'?"},
     {"version 7", "'7'"},
 };
@@ -99,15 +99,15 @@ constexpr Bad more_bad_flags[] = {
     {"bench --index fptree --pool p --heap memkind",
      "--heap memkind: fptree needs another heap; leave it out"},
     {"bench --index null --parallel many", "--parallel"},
-    {"bench --index null --parallel single --threads 2", "is of one thread"},
-    {"bench --index stdmap --parallel concurrent-contended", "has its own way"},
+    {"bench --index null --parallel single --threads 2", "--parallel single: needs --threads 1"},
+    {"bench --index stdmap --parallel concurrent-contended", "synchronizes its threads itself"},
     {"bench --index null --parallel numa --no-pin", "leave --no-pin out"},
     {"bench --index lmdb --pool p --parallel parallel-saturated", "only one lmdb"},
     {"bench --index null --parallel parallel-saturated --threads 9 --operations 8", "fewer than"},
-    {"bench --index stdmap --lock pthread", "has its own way"},
+    {"bench --index stdmap --lock pthread", "synchronizes its threads itself"},
     {"bench --index rbtree --mode dram --value-bytes 100 --lock pmemobj", "--lock"},
     {"bench --index rbtree --mode dram --value-bytes 100 --lock buckets", "--lock"},
-    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none", "guards"},
+    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none", "without a lock"},
 };
 
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {
@@ -409,6 +409,12 @@ TEST_F(Cli, ListsAndTheEnvironmentAreJson) {
   EXPECT_TRUE(std::ranges::any_of(indexes, [](const auto& i) { return i["name"] == "null"; }));
   EXPECT_EQ(nlohmann::json::parse(run("list heaps --json").out).size(), 4U);
   EXPECT_TRUE(nlohmann::json::parse(run("list options --json").out).is_array());
+  const auto flags = nlohmann::json::parse(run("list flags --json").out);
+  const std::string help = run("bench --help").out;
+  for (const auto& flag : flags)
+    if (flag["command"] == "bench") {
+      EXPECT_THAT(help, HasSubstr(flag["name"].get<std::string>()));
+    }
   EXPECT_TRUE(nlohmann::json::parse(run("list workloads --json").out).is_array());
   const auto facts = nlohmann::json::parse(run("environment --json").out);
   for (const char* name : {"cpu", "rtm", "pm_devices", "cxl_devices", "perf_event_paranoid"})

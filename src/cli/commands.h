@@ -20,6 +20,8 @@ using Arguments = std::vector<std::string>;
 int bench_command(const Arguments& arguments);
 /// perdure-sim only; perdure-native says so.
 int crash_command(const Arguments& arguments);
+/// Its flags, as FlagTable::json has them.
+[[nodiscard]] nlohmann::ordered_json crash_flags();
 int list_command(const Arguments& arguments);
 int describe_command(const Arguments& arguments);
 int probe_command(const Arguments& arguments);

@@ -1,215 +1,25 @@
 // `crash`: explores what a power cut may leave of an index, replays a finding, or tries the
 // explorer on indexes whose flushes and fences are left out in turn.
-#include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "cli/commands.h"
-#include "cli/flags.h"
+#include "cli/crash_flags.h"
 #include "cli/format.h"
 #include "core/output_file.h"
 #include "crash/mutation.h"
 #include "crash/report.h"
 #include "crash/shrink.h"
 #include "crash/smells.h"
-#include "crash/toys/toys.h"
-#include "driver/build_info.h"
 #include "pm/pm.h"
-#include "pool/slab_heap.h"
 
 namespace perdure::cli {
 namespace {
 
 using crash::Json;
-
-struct Flags {
-  std::string index;
-  std::vector<std::string> options;
-  std::string heap = "slab";
-  std::string domain = "adr";
-  std::optional<std::string> key_kind;
-  std::optional<std::string> threads;
-  std::optional<std::string> operations;
-  std::optional<std::string> keys;
-  std::optional<std::string> preload;
-  std::string seed = "1";
-  std::optional<std::string> budget;
-  std::string transactions = "off";
-  std::optional<std::string> states;
-  std::optional<std::string> room;
-  std::string out;
-  std::string replay;
-  std::string mutate;
-  std::string place;
-  bool reorder = false;
-  bool smells = false;
-  bool json = false;
-  bool quiet = false;
-};
-
-void declare(CLI::App& app, Flags& flags) {
-  app.add_option("--index", flags.index, "a persistent index, or toy:DEFECT[:repaired]");
-  app.add_option("--option", flags.options, "name=value, an option of the index (small nodes)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--heap", flags.heap, "slab (default) or pmdk (libpmemobj itself is trusted)");
-  app.add_option("--domain", flags.domain, "adr (default) or eadr");
-  app.add_option("--key-kind", flags.key_kind,
-                 "integer (default), bytes or slots (a structure has only these)");
-  app.add_option("--threads", flags.threads,
-                 "1 to 8 (one; without the flag some programs have two or six)");
-  app.add_option("--ops", flags.operations, "operations of one program, over all threads (24)");
-  app.add_option("--keys", flags.keys, "keys of one program (32)");
-  app.add_option("--preload", flags.preload, "keys inserted before the explored part (12)");
-  app.add_option("--seed", flags.seed, "the same seed gives the same programs and schedules (1)");
-  app.add_option("--budget", flags.budget,
-                 "seconds (10; with --states alone there is no such end)");
-  app.add_option("--states", flags.states,
-                 "stop after so many states, or when the budget is spent");
-  app.add_option("--transactions", flags.transactions,
-                 "off (default) or on: hardware transactions, the elided paths of the index");
-  app.add_option("--room", flags.room,
-                 "chunks of 64 KiB of the slab heap that a pool has beside what a new index takes: "
-                 "few are soon full (a pool of 1 MiB)");
-  app.add_option("--out", flags.out, "where to write the replay file of a finding");
-  app.add_option("--replay", flags.replay, "show a finding again, step by step");
-  app.add_option("--mutate", flags.mutate, "leave out each flush and fence of this index in turn");
-  app.add_option(
-      "--place", flags.place,
-      "with --mutate: only those at places like this, FILE:LINE in FUNCTION or a part of it");
-  app.add_flag("--reorder", flags.reorder,
-               "the compiler may reorder plain stores to one line (atomic ones never)");
-  app.add_flag("--smells", flags.smells, "report needless flushes and fences, too");
-  app.add_flag("--json", flags.json, "as JSON");
-  app.add_flag("-q,--quiet", flags.quiet, "no progress on stderr");
-}
-
-Result<std::uint64_t> number(const std::string& text, const char* flag, std::uint64_t least,
-                             std::uint64_t most) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    return Error{ErrorCode::usage,
-                 "'" + text + "' is not a whole number in " + std::to_string(least) + " .. " +
-                     std::to_string(most),
-                 flag, "give such a number"};
-  return value;
-}
-
-Result<double> seconds(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(value > 0) || value > 1e7)
-    return Error{ErrorCode::usage, "'" + text + "' is no number of seconds", "--budget",
-                 "give a number above 0"};
-  return value;
-}
-
-Result<void> check_choices(const Flags& flags) {
-  struct Choice {
-    const char* flag;
-    std::string given;
-    std::vector<std::string> known;
-  };
-  const Choice choices[] = {
-      {"--heap", flags.heap, {"slab", "pmdk"}},
-      {"--domain", flags.domain, {"adr", "eadr"}},
-      {"--transactions", flags.transactions, {"on", "off"}},
-      {"--key-kind", flags.key_kind.value_or("integer"), {"integer", "bytes", "slots"}}};
-  for (const auto& [flag, given, known] : choices)
-    if (std::ranges::find(known, given) == known.end()) return not_one_of(given, flag, known);
-  return {};
-}
-
-/// Reads a number if it is given, and says so.
-template <class Number>
-Result<void> take(const std::optional<std::string>& given, const char* flag, std::uint64_t least,
-                  std::uint64_t most, Number& into, bool* chosen = nullptr) {
-  if (!given) return {};
-  const auto read = number(*given, flag, least, most);
-  if (!read) return read.error();
-  into = static_cast<Number>(*read);
-  if (chosen != nullptr) *chosen = true;
-  return {};
-}
-
-/// Numbers of threads, operations and keys, the pool, and what ends the exploration: the budget,
-/// the states, or whichever comes first.
-Result<void> set_sizes(const Flags& flags, crash::Plan& plan) {
-  crash::Chosen& chosen = plan.chosen;
-  unsigned room = 0;
-  for (const Result<void>& taken :
-       {take(flags.threads, "--threads", 1, 8, plan.threads, &chosen.threads),
-        take(flags.operations, "--ops", 1, 10'000, plan.operations, &chosen.operations),
-        take(flags.keys, "--keys", 1, 4096, plan.keys, &chosen.keys),
-        take(flags.preload, "--preload", 0, 4096, plan.preload, &chosen.preload),
-        take(flags.states, "--states", 1, ~std::uint64_t{0}, plan.most_states),
-        take(flags.room, "--room", 0, 2048, room, &chosen.pool),
-        take(std::optional(flags.seed), "--seed", 0, ~std::uint64_t{0}, plan.seed)})
-    if (!taken) return taken.error();
-  if (flags.budget) {
-    const auto budget = seconds(*flags.budget);
-    if (!budget) return budget.error();
-    plan.seconds = *budget;
-  } else if (flags.states) {
-    constexpr double endless = 1e7;
-    plan.seconds = endless;
-  }
-  if (!flags.room) return {};
-  if (plan.subject.heap != HeapKind::slab)
-    return Error{ErrorCode::usage, "only the slab heap's chunks can be few", "--room",
-                 "give --heap slab"};
-  plan.subject.pool_bytes =
-      crash::least_pool_bytes(plan.subject, plan.key_kind) + room * SlabHeap::chunk_bytes;
-  return {};
-}
-
-Result<crash::Plan> plan_of(const Flags& flags) {
-  crash::Plan plan;
-  const std::string& name = flags.mutate.empty() ? flags.index : flags.mutate;
-  if (flags.mutate.empty() && !flags.place.empty())
-    return Error{ErrorCode::usage, "only mutants have a place", "--place", "give --mutate INDEX"};
-  if (name.empty())
-    return Error{ErrorCode::usage, "no index is given", "--index", "give one, see `list indexes`"};
-  const auto found = crash::find_subject(name);
-  if (!found) return found.error();
-  if (Result<void> chosen = check_choices(flags); !chosen) return chosen.error();
-  plan.transactions = flags.transactions == "on";
-  plan.domain = flags.domain == "adr" ? crash::Domain::adr : crash::Domain::eadr;
-  plan.key_kind = flags.key_kind == "bytes"   ? KeyKind::bytes
-                  : flags.key_kind == "slots" ? KeyKind::slots
-                                              : KeyKind::integer;
-  if (!flags.key_kind && !(*found)->recovers(plan.key_kind)) plan.key_kind = KeyKind::slots;
-  if (!(*found)->recovers(plan.key_kind))
-    return Error{ErrorCode::usage, "'" + name + "' has no " + name_of(plan.key_kind) + " keys",
-                 "--key-kind", "give another, see `list indexes`"};
-  plan.subject.info = *found;
-  const auto& suitable = (*found)->heaps;
-  const bool only_pmdk = suitable == std::vector{HeapKind::pmdk};
-  if (flags.heap == "pmdk" || only_pmdk) {
-    // To open a pool of libpmemobj takes milliseconds: fewer states of a point or a recovery.
-    plan.subject.heap = HeapKind::pmdk;
-    plan.subject.pool_bytes = Pool::min_pool_bytes;
-    plan.bounds.product = 16;
-    plan.bounds.recrash_states = 8;
-  }
-  plan.subject.options = crash::small_options(**found);
-  const auto checked = IndexRegistry::options(**found, flags.options);
-  if (!checked) return checked.error();
-  for (const std::string& pair : flags.options) {
-    const std::string option = pair.substr(0, pair.find('='));
-    plan.subject.options.set(option, checked->get(option));
-    plan.chosen.options.push_back(option);
-  }
-  if (plan.subject.heap == HeapKind::pmdk && plan.subject.options.pool_parts() > 1)
-    return Error{ErrorCode::unsupported, "libpmemobj's heap lies in one pool",
-                 "--option node_pools", "give --heap slab"};
-  if (Result<void> set = set_sizes(flags, plan); !set) return set.error();
-  plan.bounds.reorder = flags.reorder;
-  return plan;
-}
 
 /// Flushes exist under either domain: the trace is the program's, the domain is the model's.
 Result<void> configure(crash::Domain domain) {
@@ -313,7 +123,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
   return json;
 }
 
-int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary& summary,
+int found_violation(const CrashFlags& flags, const crash::Plan& plan, crash::Summary& summary,
                     crash::Workspace& bench, std::optional<OutputFile>& output) {
   crash::Places places;
   crash::Verdict verdict;
@@ -354,7 +164,7 @@ int found_violation(const Flags& flags, const crash::Plan& plan, crash::Summary&
   return exit_violation;
 }
 
-int explore(const Flags& flags, const crash::Plan& plan) {
+int explore(const CrashFlags& flags, const crash::Plan& plan) {
   auto output = open_output(flags.out);
   if (!output) return report(output.error());
   crash::Workspaces benches(plan.subject.heap);
@@ -385,7 +195,7 @@ int explore(const Flags& flags, const crash::Plan& plan) {
                       (flags.smells ? crash::tell(smells) : ""));
 }
 
-int mutate(const Flags& flags, crash::Plan plan) {
+int mutate(const CrashFlags& flags, crash::Plan plan) {
   crash::Workspace bench(plan.subject.pool_bytes, plan.subject.heap);
   if (!bench.ready()) return report(bench.ready().error());
   crash::Places places;
@@ -428,7 +238,7 @@ int mutate(const Flags& flags, crash::Plan plan) {
   return print_result(text);
 }
 
-int replay(const Flags& flags) {
+int replay(const CrashFlags& flags) {
   std::ifstream file(flags.replay);
   std::stringstream text;
   text << file.rdbuf();
@@ -467,17 +277,15 @@ int replay(const Flags& flags) {
 }  // namespace
 
 int crash_command(const Arguments& arguments) {
-  CLI::App app("Explores what a power cut may leave behind.", "crash");
-  Flags flags;
-  declare(app, flags);
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  CrashFlags flags;
+  if (const auto code = flags.table.read(arguments)) return *code;
   if (!flags.replay.empty()) return replay(flags);
-  auto plan = plan_of(flags);
+  const auto plan = plan_of(flags);
   if (!plan) return report(plan.error());
   if (const auto ready = configure(plan->domain); !ready) return report(ready.error());
   return flags.mutate.empty() ? explore(flags, *plan) : mutate(flags, *plan);
 }
+
+nlohmann::ordered_json crash_flags() { return CrashFlags().table.json(); }
 
 }  // namespace perdure::cli

@@ -50,19 +50,17 @@ std::string table_of(const Json& platform) {
 }  // namespace
 
 int describe_command(const Arguments& arguments) {
-  CLI::App app("Shows every number of a platform with unit and source.", "describe");
+  FlagTable table("describe", "Shows every number of a platform with unit and source.");
   std::vector<std::string> words;
   bool json = false;
-  app.add_option("what", words, "platform NAME, or platform FILE.toml");
-  app.add_flag("--json", json, "as JSON");
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  table.add_words("what", words, "platform NAME, or platform FILE.toml");
+  table.add_switch("--json", json, "as JSON");
+  if (const auto code = table.read(arguments)) return *code;
   if (words.empty() || words.front() != "platform")
-    return report({ErrorCode::usage, "says nothing to describe", "describe",
+    return report({ErrorCode::usage, "does not say what to describe", "describe",
                    "give platform NAME; `perdure list platforms` shows them"});
   if (words.size() != 2)
-    return report({ErrorCode::usage, "takes one platform", "describe platform",
+    return report({ErrorCode::usage, "describes one platform at a time", "describe platform",
                    "give a name (`perdure list platforms` shows them) or the path of a file"});
   const auto description = platform::load_platform(words[1]);
   if (!description) return report(description.error());

@@ -28,12 +28,10 @@ std::string text_of(const Json& value) {
 }  // namespace
 
 int environment_command(const Arguments& arguments) {
-  CLI::App app("Shows the machine: CPU, memory, PM and CXL devices, settings.", "environment");
+  FlagTable table("environment", "Shows the machine: CPU, memory, PM and CXL devices, settings.");
   bool json = false;
-  app.add_flag("--json", json, "as JSON");
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  table.add_switch("--json", json, "as JSON");
+  if (const auto code = table.read(arguments)) return *code;
   pm::configure(pm::Durability::adr);
   pm::configure_simd(pm::detect_simd_level());
   pm::configure_transactions(pm::TransactionUse::on);  // what there is, not what a run would use

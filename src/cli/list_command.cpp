@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_flags.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/probe_flags.h"
 #include "core/data_files.h"
 #include "index/registry.h"
 #include "platform/description/description.h"
@@ -117,6 +119,14 @@ Json platforms() {
   return list;
 }
 
+// Of every command that has many; `crash` is in perdure-sim only.
+Json flags() {
+  Json list = BenchFlags().table.json();
+  for (const Json& more : {ProbeFlags().table.json(), crash_flags()})
+    list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+
 Json heap_list() {
   Json list = Json::array();
   for (const Heap& heap : heaps)
@@ -124,12 +134,12 @@ Json heap_list() {
   return list;
 }
 
-std::string text(const Json& value) {
+std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "-";
   if (value.is_array()) {
     std::string joined;
-    for (const Json& element : value) joined += (joined.empty() ? "" : ",") + text(element);
+    for (const Json& element : value) joined += (joined.empty() ? "" : ",") + cell(element);
     return joined;
   }
   return value.dump();
@@ -140,13 +150,13 @@ std::string columns(const Json& list, const std::vector<std::string>& names) {
   std::vector<std::size_t> widths;
   for (const std::string& name : names) {
     std::size_t width = name.size();
-    for (const Json& entry : list) width = std::max(width, text(entry[name]).size());
+    for (const Json& entry : list) width = std::max(width, cell(entry[name]).size());
     widths.push_back(width);
   }
   std::string table;
-  const auto add_line = [&](auto cell) {
+  const auto add_line = [&](auto text_of_column) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      std::string padded = cell(names[i]);
+      std::string padded = text_of_column(names[i]);
       if (i + 1 < names.size()) padded.resize(widths[i] + 2, ' ');
       table += padded;
     }
@@ -154,7 +164,7 @@ std::string columns(const Json& list, const std::vector<std::string>& names) {
   };
   add_line([](const std::string& name) { return name; });
   for (const Json& entry : list)
-    add_line([&](const std::string& name) { return text(entry[name]); });
+    add_line([&](const std::string& name) { return cell(entry[name]); });
   return table;
 }
 
@@ -164,32 +174,35 @@ struct Listing {
   std::vector<std::string> columns;
 };
 
-const std::array<Listing, 5>& listings() {
-  static const std::array<Listing, 5> all = {
+const std::array<Listing, 6>& listings() {
+  static const std::array<Listing, 6> all = {
       {{"indexes", indexes, {"name", "index_class", "key_kinds", "targets", "title"}},
        {"workloads", workloads, {"name", "mix", "file"}},
        {"platforms", platforms, {"name", "persistence_domain", "cpus", "title"}},
        {"heaps", heap_list, {"name", "description"}},
-       {"options", options, {"index", "name", "default", "least", "most", "description"}}}};
+       {"options", options, {"index", "name", "default", "least", "most", "description"}},
+       {"flags", flags, {"command", "name", "kind", "help"}}}};
   return all;
 }
 
 }  // namespace
 
 int list_command(const Arguments& arguments) {
-  CLI::App app("Lists what there is: indexes, workloads, platforms, heaps or options.", "list");
+  FlagTable table("list",
+                  "Lists what there is: indexes, workloads, platforms, heaps, options or flags.");
   std::vector<std::string> what;
   bool json = false;
-  app.add_option("what", what, "indexes, workloads, platforms, heaps or options (of indexes)");
-  app.add_flag("--json", json, "as JSON");
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  table.add_words(
+      "what", what,
+      "indexes, workloads, platforms, heaps, options (of indexes) or flags (of commands)");
+  table.add_switch("--json", json, "as JSON");
+  if (const auto code = table.read(arguments)) return *code;
   std::vector<std::string> names;
   for (const Listing& listing : listings()) names.emplace_back(listing.name);
   if (what.size() != 1)
-    return report({ErrorCode::usage, what.empty() ? "says nothing to list" : "lists one thing",
-                   "list", "give one of indexes, workloads, platforms, heaps, options"});
+    return report({ErrorCode::usage,
+                   what.empty() ? "does not say what to list" : "lists one thing at a time", "list",
+                   "give one of indexes, workloads, platforms, heaps, options, flags"});
   const auto& all = listings();
   const auto found = std::ranges::find(all, what.front(), &Listing::name);
   if (found == all.end()) return report(not_one_of(what.front(), "list", names));

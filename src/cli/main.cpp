@@ -22,14 +22,15 @@ struct Command {
 constexpr std::array<Command, 7> commands = {
     {{"bench", perdure::cli::bench_command, "run one benchmark"},
      {"crash", perdure::cli::crash_command, "explore what a power cut may leave (perdure-sim)"},
-     {"list", perdure::cli::list_command, "list indexes, workloads, platforms, heaps or options"},
+     {"list", perdure::cli::list_command,
+      "list indexes, workloads, platforms, heaps, options or flags"},
      {"probe", perdure::cli::probe_command, "measure memory: latency, bandwidth, idiosyncrasies"},
      {"describe", perdure::cli::describe_command, "show every number of a platform"},
      {"environment", perdure::cli::environment_command, "show the machine"},
      {"version", perdure::cli::version_command, "show version, commit and compiler"}}};
 
 constexpr const char* remedy =
-    "give one of bench, crash, probe, list, describe, environment, version";
+    "give one of bench, crash, list, probe, describe, environment, version";
 
 int help() {
   std::string text = "perdure-native: indexes on persistent memory, measured on this machine\n\n";

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cli/flags.h"
 #include "cli/probe_flags.h"
 #include "cli/probe_table.h"
 #include "core/output_file.h"
@@ -118,12 +117,8 @@ int print_plan(const std::vector<probe::Point>& points, bool json) {
 }  // namespace
 
 int probe_command(const Arguments& arguments) {
-  CLI::App app("Measures memory: the idiosyncrasies I1 to I7, and free sweeps.", "probe");
   ProbeFlags flags;
-  declare(app, flags);
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  if (const auto code = flags.table.parse(arguments)) return *code;
   const auto request = resolve(flags);
   if (!request) return report(request.error());
   auto target = driver::open_probe_target(request->options);

@@ -1,33 +1,16 @@
 // The flags of `probe`, as text, and what they resolve to.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/flags.h"
 #include "core/result.h"
 #include "driver/probe_target.h"
 #include "probe/catalogue.h"
 
 namespace perdure::cli {
-
-/// As given; an empty optional means "as the probe has it".
-struct ProbeFlags {
-  using Text = std::optional<std::string>;
-
-  std::vector<std::string> names;
-  Text target, memory, op, pattern, sizes, threads, region, regions, stride, mix_reads, fence;
-  Text op_cost_ns, op_cost, node, dimms, prefetch, hit_ratios, variant, operations;
-  Text pool, seed, seconds, jobs, ablate, output;
-  bool full = false;
-  bool quick = false;
-  bool force = false;
-  bool guard = false;
-  bool json = false;
-  bool dry_run = false;
-  bool quiet = false;
-};
 
 /// What is to be measured on what.
 struct ProbeRequest {
@@ -36,10 +19,22 @@ struct ProbeRequest {
   driver::ProbeOptions options;
 };
 
-void declare(CLI::App& app, ProbeFlags& flags);
+/// What the command line says.
+struct ProbeFlags {
+  ProbeFlags();  ///< declares them
+
+  FlagTable table{"probe", "Measures memory: the idiosyncrasies I1 to I7, and free sweeps."};
+  ProbeRequest request;  ///< what flags fill
+
+  std::vector<std::string> names;
+  std::optional<std::string> output;
+  bool json = false;
+  bool dry_run = false;
+  bool quiet = false;
+};
 
 /// Everything checked, nothing opened. Errors: usage.
-[[nodiscard]] Result<ProbeRequest> resolve(const ProbeFlags& flags);
+[[nodiscard]] Result<ProbeRequest> resolve(ProbeFlags& flags);
 
 /// The points of all probes of a request, given what its target offers. Errors: usage, for a region
 /// that is too small for what is to be done in it.

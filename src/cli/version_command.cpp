@@ -5,10 +5,8 @@
 namespace perdure::cli {
 
 int version_command(const Arguments& arguments) {
-  CLI::App app("Shows version, commit and compiler.", "version");
-  const auto parsed = parse(app, arguments);
-  if (!parsed) return report(parsed.error());
-  if (*parsed == Parsed::help_printed) return exit_ok;
+  FlagTable table("version", "Shows version, commit and compiler.");
+  if (const auto code = table.read(arguments)) return *code;
   const driver::BuildInfo& build = driver::build_info();
   return print_result(std::string("perdure ") + build.version + " (" + build.commit +
                       (build.dirty ? ", with changes" : "") + ", " + build.compiler + ", " +

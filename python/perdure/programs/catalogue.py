@@ -19,6 +19,7 @@ Entry = Json  # of `perdure list`
 KINDS = ("indexes", "workloads", "heaps", "options", "platforms")
 CATALOGUE = PACKAGE / "catalogue.json"
 HELP = PACKAGE / "help.txt"
+FLAGS = "flags"
 COLUMNS = "80"
 
 
@@ -26,16 +27,21 @@ def entries(kind: str) -> list[Entry]:
     """The entries of a kind: from the program, or from the catalogue where nothing is built."""
     if native.is_built("native"):
         return asked(kind)
-    kept: list[Entry] = json.loads(CATALOGUE.read_text(encoding="utf-8"))[kind]
     return [
         entry | {"file": str(ROOT / entry["file"])} if entry.get("file") else entry
-        for entry in kept
+        for entry in kept(kind)
     ]
 
 
-def asked(kind: str) -> list[Entry]:
-    """The entries of a kind, from the built program."""
-    told = native.query("list", kind)
+def kept(kind: str) -> list[Entry]:
+    """What the catalogue has of a kind, with files as they are called in any clone."""
+    found: list[Entry] = json.loads(CATALOGUE.read_text(encoding="utf-8"))[kind]
+    return found
+
+
+def asked(kind: str, program: str = "native") -> list[Entry]:
+    """What a built program tells of a kind."""
+    told = native.query("list", kind, kind=program)
     found = told.get(kind, told) if isinstance(told, dict) else told
     return [entry if isinstance(entry, dict) else {"name": entry} for entry in found]
 
@@ -47,8 +53,9 @@ def portable(entry: Entry) -> Entry:
 
 
 def current() -> dict[str, list[Entry]]:
-    """What the catalogue should hold."""
-    return {kind: [portable(entry) for entry in asked(kind)] for kind in KINDS}
+    """What the catalogue should hold. The flags are those of perdure-sim, which has all."""
+    told = {kind: [portable(entry) for entry in asked(kind)] for kind in KINDS}
+    return {**told, FLAGS: asked(FLAGS, "sim")}
 
 
 def help_text() -> str:

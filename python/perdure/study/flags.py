@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.errors import did_you_mean, one_of
+from perdure.programs import catalogue
 from perdure.programs.target import target_remedy
 from perdure.results.record import OPERATIONS
 from perdure.types import Json
@@ -18,63 +19,29 @@ LATENCY = re.compile(r"^(off|every|sampled(:[1-9]\d*)?)$")
 RANGE = re.compile(r"^\d+-\d+$")
 MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
+# Flags that belong to one run: a study places its own pools and reads its own results.
+ONE_RUN = ("pool", "reuse", "force", "flamegraph", "host_times", "json", "dry_run", "answers",
+           "quiet")  # fmt: skip
+AXES_BESIDE_FLAGS = ("medium", "workload")
+SIMULATED_GROUP = "Simulated runs"
+
+
+def _name(entry: catalogue.Entry) -> str:
+    return str(entry["name"]).removeprefix("--").replace("-", "_")
+
+
+_BENCH = {_name(e): e for e in catalogue.kept(catalogue.FLAGS) if e["command"] == "bench"}
+# Flags that a study writes as the switch without `no_`, set to false.
+_OFF = tuple(n for n in _BENCH if n.startswith("no_") and n.removeprefix("no_") in _BENCH)
+_STUDY = {n: e for n, e in _BENCH.items() if n not in (*ONE_RUN, *_OFF)}
 # name in a study -> kind of value, or the names to choose from
 FLAGS: dict[str, str | tuple[str, ...]] = {
-    "target": "target",
-    "index": "text",
-    "mode": ("dram", "pmem-volatile", "pmem-persist", "pmem-trans"),
-    "plugin": "text",
-    "option": "options",
-    "workload": "text",
-    "records": "count",
-    "mix": "shares",
-    "distribution": "text",
-    "keys": "text",
-    "key_kind": ("integer", "bytes", "slots"),
-    "value_bytes": "count",
-    "scan_count": "range",
-    "load_order": ("random", "sequential"),
-    "seed": "count",
-    "threads": "count",
-    "parallel": ("shared", "single", "parallel-saturated", "concurrent-contended", "numa"),
-    "lock": ("none", "rw", "pthread", "pthread-pm", "pmemobj", "buckets"),
-    "operations": "count",
-    "seconds": "number",
-    "warmup_seconds": "number",
-    "repetitions": "count",
-    "rate": "count",
-    "arrivals": ("constant", "poisson"),
-    "no_pin": "switch",
-    "bulk_load": "switch",
-    "verify": "switch",
-    "check": "switch",
-    "latency": "latency",
-    "no_histograms": "switch",
-    "export_histograms": "switch",
-    "pool_bytes": "count",
-    "heap": ("slab", "pmdk", "dram", "memkind"),
-    "durability": ("adr", "eadr", "none"),
-    "huge_pages": "switch",
-    "transactions": ("auto", "on", "off"),
-    "simd": ("sse2", "avx2", "avx512"),
-    "flush": ("clwb", "clflushopt", "clflush"),
-    # Of simulated targets only.
-    "cpus": "text",
-    "pool_node": "count",
-    "dram_node": "count",
-    "carrier": ("fibers", "threads"),
-    "warm": "switch",
-    "guard": "switch",
-    "ablate": "ablations",
+    n: (tuple(e["choices"]) or e["kind"]) if e["kind"] in ("choice", "text") else e["kind"]
+    for n, e in _STUDY.items()
 }
+SIMULATED_FLAGS = tuple(n for n, e in _STUDY.items() if e["group"] == SIMULATED_GROUP)
 # The mechanisms of the model that a simulation can go without.
-ABLATIONS = (
-    "in-order-arrival", "lru-write-buffer", "no-directory", "no-prefetchers",
-    "no-dependence-window", "no-read-modify-write", "no-address-cache", "no-wear-levelling",
-)  # fmt: skip
-AXES_BESIDE_FLAGS = ("medium", "workload")
-ON_BY_DEFAULT = ("huge_pages", "warm")
-SIMULATED_FLAGS = ("cpus", "pool_node", "dram_node", "carrier", "warm", "guard", "ablate")
+ABLATIONS = tuple(_BENCH["ablate"]["choices"])
 
 
 @dataclass(frozen=True)
@@ -106,10 +73,10 @@ def command_line(flags: Json) -> list[str]:
             arguments += [flag, ",".join(f"{op}={share:g}" for op, share in value.items())]
         elif name == "option":
             arguments += [a for key, number in value.items() for a in (flag, f"{key}={number}")]
-        elif name in ON_BY_DEFAULT and value is False:
-            arguments.append("--no-" + flag.removeprefix("--"))
         elif value is not False:
             arguments += [flag, str(value)]
+        elif f"no_{name}" in _OFF:
+            arguments.append("--no-" + flag.removeprefix("--"))
     return arguments
 
 
@@ -217,6 +184,7 @@ _CHECKS = {
     "ablations": _ablations,
     "text": _text,
     "count": _count,
+    "bytes": _count,
     "range": _range,
     "number": _number,
     "latency": _latency,

@@ -1,14 +1,9 @@
-#include "cli/simulated_flags.h"
-
+// The target: this machine, or a simulated one with its CPUs, nodes and ablations.
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
-#include "cli/flags.h"
-#include "cli/format.h"
-#include "core/assert.h"
-#include "core/units.h"
+#include "cli/bench_steps.h"
 #include "driver/target.h"
 #include "platform/description/description.h"
 #include "platform/description/placement.h"
@@ -20,19 +15,6 @@ using driver::BenchConfig;
 using driver::SimulatedMachine;
 using driver::Target;
 
-// The flags that say something about a simulated machine only; the first that was given.
-const char* flag_of_simulation(const BenchFlags& flags) {
-  if (flags.cpus) return "--cpus";
-  if (flags.pool_node) return "--pool-node";
-  if (flags.dram_node) return "--dram-node";
-  if (flags.warm) return *flags.warm ? "--warm" : "--no-warm";
-  if (flags.carrier) return "--carrier";
-  if (!flags.ablate.empty()) return "--ablate";
-  if (flags.guard) return *flags.guard ? "--guard" : "--no-guard";
-  if (flags.host_times) return "--host-times";
-  return nullptr;
-}
-
 Result<void> check_native(const BenchFlags& flags) {
   if (flags.target && flags.target->starts_with("sim"))
     return Error{ErrorCode::unsupported, "this program has no simulator",
@@ -41,11 +23,11 @@ Result<void> check_native(const BenchFlags& flags) {
     const std::array<std::string, 1> targets = {"native"};
     return not_one_of(*flags.target, "--target", targets);
   }
-  if (const char* const flag = flag_of_simulation(flags))
-    return usage("is for simulated runs", flag, "add --target sim:PLATFORM, or leave it out");
-  if (flags.flamegraph)
+  if (flags.table.given("--flamegraph"))
     return Error{ErrorCode::unsupported, "this program draws none", "--flamegraph",
                  "`./perdure bench --flamegraph out.svg` runs it under perf"};
+  if (const auto flag = flags.table.first_given("Simulated runs"))
+    return usage("is for simulated runs", *flag, "add --target sim:PLATFORM, or leave it out");
   return {};
 }
 
@@ -65,14 +47,23 @@ Result<platform::PlatformDescription> find_platform(const BenchFlags& flags) {
   return error;
 }
 
-Result<unsigned> node(const BenchFlags::Text& text, const char* flag, unsigned fallback,
-                      unsigned nodes, const std::string& platform) {
-  if (!text) return fallback;
-  const auto number = parse_count(*text, flag);
-  if (!number) return number.error();
-  if (*number < nodes) return static_cast<unsigned>(*number);
-  return usage("there is no such node with memory of this kind", std::string(flag) + " " + *text,
+Result<void> check_node(const FlagTable& table, const char* flag, unsigned node, unsigned nodes,
+                        const std::string& platform) {
+  if (node < nodes) return {};
+  return usage("there is no such node with memory of this kind", table.written(flag),
                platform + (nodes == 1 ? " has node 0 only" : " has nodes 0 and 1"));
+}
+
+pm::Durability durability_of(platform::PersistenceDomain domain) noexcept {
+  switch (domain) {
+    case platform::PersistenceDomain::adr:
+      return pm::Durability::adr;
+    case platform::PersistenceDomain::eadr:
+      return pm::Durability::eadr;
+    case platform::PersistenceDomain::none:
+      break;
+  }
+  return pm::Durability::none;
 }
 
 // A pool of libpmemobj, which keeps state per thread of the system.
@@ -86,31 +77,22 @@ bool is_pmdk_pool(const BenchConfig& config) {
   return std::string_view(head.data(), magic.size()) == magic;
 }
 
-Result<void> resolve_carrier(const BenchFlags& flags, BenchConfig& config) {
+Result<void> resolve_carrier(BenchFlags& flags) {
   using platform::Carrier;
-  const bool pmdk = is_pmdk_pool(config);
-  config.simulated->carrier = pmdk ? Carrier::threads : Carrier::fibers;
-  if (!flags.carrier) return {};
-  if (*flags.carrier == "threads") {
-    config.simulated->carrier = Carrier::threads;
-  } else if (*flags.carrier == "fibers") {
-    if (pmdk)
-      return usage("libpmemobj keeps state per thread of the system", "--carrier fibers",
-                   "leave it out: heap pmdk takes threads by itself");
-    config.simulated->carrier = Carrier::fibers;
-  } else {
-    const std::array<std::string, 2> carriers = {"fibers", "threads"};
-    return not_one_of(*flags.carrier, "--carrier", carriers);
-  }
+  const bool pmdk = is_pmdk_pool(flags.config);
+  Carrier& carrier = flags.config.simulated->carrier;
+  if (!flags.table.given("--carrier")) carrier = pmdk ? Carrier::threads : Carrier::fibers;
+  if (pmdk && carrier == Carrier::fibers)
+    return usage("libpmemobj keeps state per thread of the system", "--carrier fibers",
+                 "leave it out: heap pmdk takes threads by itself");
   return {};
 }
 
 // Threads on node 1, all memory on node 0.
-Result<void> check_apart(const BenchFlags& flags, const platform::Platform& platform) {
-  for (const auto& [given, flag] :
-       {std::pair{flags.cpus, "--cpus"}, std::pair{flags.pool_node, "--pool-node"},
-        std::pair{flags.dram_node, "--dram-node"}})
-    if (given)
+Result<void> check_apart(const BenchFlags& flags) {
+  const platform::Platform& platform = flags.machine.platform;
+  for (const char* const flag : {"--cpus", "--pool-node", "--dram-node"})
+    if (flags.table.given(flag))
       return usage("says where threads and memory are beside --parallel numa", flag,
                    "give one of the two");
   if (platform.cpu.sockets < 2)
@@ -120,52 +102,57 @@ Result<void> check_apart(const BenchFlags& flags, const platform::Platform& plat
 
 }  // namespace
 
-Result<std::optional<SimulatedMachine>> resolve_simulated_machine(const BenchFlags& flags) {
-  if (!Target::simulates) {
-    if (auto checked = check_native(flags); !checked) return checked.error();
-    return std::optional<SimulatedMachine>();
-  }
+Result<void> choose_target(BenchFlags& flags) {
+  if (!Target::simulates) return check_native(flags);
   auto description = find_platform(flags);
   if (!description) return description.error();
-  SimulatedMachine machine;
-  machine.platform = description->platform;
-  machine.fingerprint = platform::fingerprint_of(machine.platform);
-  machine.cpus = platform::default_cpus(machine.platform);
-  const bool apart = flags.parallel == "numa";
+  flags.machine.platform = description->platform;
+  // What a native run finds out about this machine, a simulated one is told.
+  flags.config.durability = durability_of(flags.machine.platform.domain);
+  flags.config.simd = pm::SimdLevel::sse2;
+  flags.config.repetitions = 1;
+  return {};
+}
+
+Result<void> place_simulated(BenchFlags& flags) {
+  if (!Target::simulates) return {};
+  SimulatedMachine& machine = flags.machine;
+  const platform::Platform& platform = machine.platform;
+  machine.fingerprint = platform::fingerprint_of(platform);
+  machine.cpus = platform::default_cpus(platform);
+  const bool apart = flags.config.parallel == driver::Parallel::numa;
   if (apart)
-    if (auto placed = check_apart(flags, machine.platform); !placed) return placed.error();
+    if (auto placed = check_apart(flags); !placed) return placed;
   if (flags.cpus || apart) {
-    auto cpus = platform::parse_cpus(apart ? "node1" : *flags.cpus, machine.platform);
+    auto cpus = platform::parse_cpus(apart ? "node1" : *flags.cpus, platform);
     if (!cpus) return cpus.error();
     machine.cpus = std::move(cpus).value();
   }
-  const unsigned sockets = machine.platform.cpu.sockets;
-  const unsigned with_pool =
-      machine.platform.pm.present ? machine.platform.pm.sockets_with_dimms : sockets;
-  const auto pool = node(flags.pool_node, "--pool-node", 0, with_pool, machine.platform.name);
-  if (!pool) return pool.error();
-  machine.pool_node = *pool;
   // As the kernel places it: where the threads run that touch it first.
-  const unsigned first_touch =
-      apart ? 0 : platform::node_of(machine.platform, machine.cpus.front());
-  const auto dram =
-      node(flags.dram_node, "--dram-node", first_touch, sockets, machine.platform.name);
-  if (!dram) return dram.error();
-  machine.dram_node = *dram;
+  if (!flags.table.given("--dram-node"))
+    machine.dram_node = apart ? 0 : platform::node_of(platform, machine.cpus.front());
+  const unsigned sockets = platform.cpu.sockets;
+  const unsigned with_pool = platform.pm.present ? platform.pm.sockets_with_dimms : sockets;
+  if (auto there =
+          check_node(flags.table, "--pool-node", machine.pool_node, with_pool, platform.name);
+      !there)
+    return there;
+  if (auto there =
+          check_node(flags.table, "--dram-node", machine.dram_node, sockets, platform.name);
+      !there)
+    return there;
   const auto ablation = platform::parse_ablations(flags.ablate);
   if (!ablation) return ablation.error();
   machine.ablation = *ablation;
-  machine.warm = flags.warm.value_or(true);
-  machine.guard = flags.guard.value_or(checked_build);
-  machine.host_times_path = flags.host_times.value_or("");
-  machine.profile_path = flags.flamegraph.value_or("");
-  if (flags.flamegraph && !flags.flamegraph->ends_with(".folded"))
-    return usage("writes folded stacks, and no picture", "--flamegraph " + *flags.flamegraph,
+  if (!machine.profile_path.empty() && !machine.profile_path.ends_with(".folded"))
+    return usage("writes folded stacks, and no picture", flags.table.written("--flamegraph"),
                  "name a file that ends in .folded; `./perdure bench` draws .svg");
-  return std::optional(std::move(machine));
+  flags.config.simulated = machine;
+  return {};
 }
 
-Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
+Result<void> complete_simulated(BenchFlags& flags) {
+  BenchConfig& config = flags.config;
   if (!config.simulated) return {};
   const std::string& platform = config.simulated->platform.name;
   if (!config.plugin.empty())
@@ -173,7 +160,7 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
                  "--plugin " + config.plugin, "give --target native"};
   // memkind's allocator has no hooks, and nothing that it writes is there for a recovery.
   if (config.uses_pool() && config.heap == HeapKind::memkind) {
-    if (flags.guard.value_or(false))
+    if (flags.table.given("--guard"))
       return usage("memkind keeps its own books in the pool, unseen", "--guard", "leave it out");
     config.simulated->guard = false;
   }
@@ -184,13 +171,13 @@ Result<void> complete_simulated(const BenchFlags& flags, BenchConfig& config) {
                  (flags.cpus ? "--cpus " + *flags.cpus + " names " : platform + " has ") +
                      std::to_string(config.simulated->cpus.size()) + ": give that many or fewer");
   config.simulated->cpus.resize(config.threads);
-  if (flags.pool_node && config.options.node_pools() != 0)
-    return usage("there is a pool on every node", "--pool-node " + *flags.pool_node,
+  if (flags.table.given("--pool-node") && config.options.node_pools() != 0)
+    return usage("there is a pool on every node", flags.table.written("--pool-node"),
                  "leave it out, or give --option node_pools=0");
   if (config.uses_pool() && config.heap != HeapKind::dram && config.pool_path.empty() &&
       !config.reuse)
     config.scratch_pool = true;
-  return resolve_carrier(flags, config);
+  return resolve_carrier(flags);
 }
 
 }  // namespace perdure::cli
