@@ -107,7 +107,8 @@ constexpr Bad more_bad_flags[] = {
     {"bench --index stdmap --lock pthread", "synchronizes its threads itself"},
     {"bench --index rbtree --mode dram --value-bytes 100 --lock pmemobj", "--lock"},
     {"bench --index rbtree --mode dram --value-bytes 100 --lock buckets", "--lock"},
-    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none", "without a lock"},
+    {"bench --index rbtree --mode dram --value-bytes 100 --threads 2 --lock none",
+     "without a lock"},
 };
 
 TEST_F(Cli, EveryBadFlagIsOneLineAndCreatesNothing) {

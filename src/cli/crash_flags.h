@@ -6,7 +6,7 @@
 
 #include "cli/flags.h"
 #include "core/result.h"
-#include "crash/session.h"
+#include "crash/search.h"
 
 namespace perdure::cli {
 

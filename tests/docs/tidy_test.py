@@ -59,8 +59,8 @@ class Tidy(unittest.TestCase):
         self.assertEqual(
             self.found(
                 {
-                    root
-                    + "results/a.py": "from perdure.programs import native\nimport perdure.format\n",
+                    root + "results/a.py": "from perdure.programs import native\n"
+                    "import perdure.format\n",
                     root + "__main__.py": "from perdure.cli import main\n",
                 }
             ),
