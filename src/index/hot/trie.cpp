@@ -267,7 +267,8 @@ Node* Trie::make_node(StripedArena& arena, KeyOf key_of) {
   }
   const unsigned width = width_for(bits_);
   const std::size_t bytes = Node::bytes_of(groups, width, entries_);
-  Node* const node = new (arena.allocate(bytes)) Node;
+  void* const block = arena.allocate(bytes);
+  Node* const node = new (block) Node;
   node->window_ = static_cast<std::uint16_t>(groups == 0 ? window : 0);
   node->entries_at_ = static_cast<std::uint16_t>(Node::entries_at(groups, width, entries_));
   node->entries_ = static_cast<std::uint8_t>(entries_);
@@ -292,12 +293,14 @@ Node* Trie::make_node(StripedArena& arena, KeyOf key_of) {
           std::uint64_t{1} << (63 - (8 * (place % Node::group_bytes) + positions_[bit] % 8U));
     }
   }
+  // Not `node->keys_begin()`: g++ takes a store after the node's own bytes for an overrun.
+  std::byte* const keys = static_cast<std::byte*>(block) + Node::keys_at(groups);
   if (width == 1)
-    narrow<std::uint8_t>(keys_.data(), entries_, node->keys_begin());
+    narrow<std::uint8_t>(keys_.data(), entries_, keys);
   else if (width == 2)
-    narrow<std::uint16_t>(keys_.data(), entries_, node->keys_begin());
+    narrow<std::uint16_t>(keys_.data(), entries_, keys);
   else
-    narrow<std::uint32_t>(keys_.data(), entries_, node->keys_begin());
+    narrow<std::uint32_t>(keys_.data(), entries_, keys);
   if (height_ == 1 && key_of != nullptr) {
     give_hints(key_of);
     node->set_lead(lead_, hint_byte_);
