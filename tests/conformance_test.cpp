@@ -1,7 +1,7 @@
 // One thread against a model: every registered index, heap and kind of key.
 #include <gtest/gtest.h>
 
-#include "support/history_test.h"
+#include "support/test_history.h"
 
 namespace perdure::testing {
 namespace {

@@ -1,8 +1,8 @@
 // A process finds again what an earlier, killed one has acknowledged.
 #include <gtest/gtest.h>
 
-#include "support/history_test.h"
 #include "support/kill.h"
+#include "support/test_history.h"
 
 namespace perdure::testing {
 namespace {

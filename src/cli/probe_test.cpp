@@ -2,7 +2,7 @@
 // ones.
 #include <nlohmann/json.hpp>
 
-#include "cli/testing/program.h"
+#include "cli/test_program.h"
 
 namespace perdure::cli {
 namespace {

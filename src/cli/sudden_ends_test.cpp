@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/testing/program.h"
+#include "cli/test_program.h"
 
 namespace perdure::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/testing/fake_system.h"
+#include "core/test_fake_system.h"
 
 namespace perdure {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "driver/testing/fake_index.h"
+#include "driver/test_fake_index.h"
 #include "workload/mix.h"
 
 namespace perdure::driver {

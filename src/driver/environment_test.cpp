@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/testing/fake_system.h"
+#include "core/test_fake_system.h"
 
 namespace perdure::driver {
 namespace {

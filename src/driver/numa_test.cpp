@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "core/testing/fake_system.h"
+#include "core/test_fake_system.h"
 #include "driver/topology.h"
 #include "pool/mapping.h"
 

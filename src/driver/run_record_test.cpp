@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/testing/fake_index.h"
+#include "driver/test_fake_index.h"
 
 namespace perdure::driver {
 namespace {

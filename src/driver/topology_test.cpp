@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/testing/fake_system.h"
+#include "core/test_fake_system.h"
 
 namespace perdure::driver {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/rng.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
-#include "pool/pool_test_support.h"
 #include "pool/slab_heap.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {

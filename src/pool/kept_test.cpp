@@ -7,7 +7,7 @@
 #include "pm/pm.h"
 #include "pool/file.h"
 #include "pool/header.h"
-#include "pool/pool_test_support.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {

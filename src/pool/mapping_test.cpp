@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pool/file.h"
-#include "pool/pool_test_support.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/rng.h"
 #include "pm/pm.h"
 #include "pool/file.h"
-#include "pool/pool_test_support.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {

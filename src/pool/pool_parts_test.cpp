@@ -12,7 +12,7 @@
 #include "pool/file.h"
 #include "pool/header.h"
 #include "pool/parts_heap.h"
-#include "pool/pool_test_support.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {

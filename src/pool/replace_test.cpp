@@ -12,7 +12,7 @@
 #include "pool/header.h"
 #include "pool/leftovers.h"
 #include "pool/occupant.h"
-#include "pool/pool_test_support.h"
+#include "pool/test_support.h"
 
 namespace perdure {
 namespace {
