@@ -23,7 +23,8 @@ install(FILES cmake/PerdureCrashTest.cmake DESTINATION "${perdure_package_folder
 # The contracts only: what a program or an index of another project includes.
 foreach(folder core pm)
   install(DIRECTORY "src/${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure"
-    COMPONENT library FILES_MATCHING PATTERN "*.h" PATTERN "toml.h" EXCLUDE)
+    COMPONENT library FILES_MATCHING PATTERN "*.h" PATTERN "toml.h" EXCLUDE
+    PATTERN "test_*.h" EXCLUDE)
 endforeach()
 install(FILES src/pool/epoch.h src/pool/heap.h src/pool/options.h src/pool/pool.h src/pool/ptr.h
   src/pool/size_classes.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/pool" COMPONENT library)
