@@ -43,8 +43,10 @@ Made by `tools/results.py` from the records in [`results/`](results/): change th
 is simulated, [terms](terms.md) what the words mean.
 
 Every section is labelled. **Measured**: on the machine named there, as medians with their interval
-in brackets. **Simulated**: on a model of a server; exact, and the same on every machine. Figures
-that others **published** stand only beside simulated ones, in columns of their own.
+in brackets; the machine is small and shared with others, so that these show how the programs
+behave there, not how indexes rank on a server. **Simulated**: on a model of a server; exact, and
+the same on every machine. Figures that others **published** stand only beside simulated ones, in
+columns of their own.
 """
 
 
