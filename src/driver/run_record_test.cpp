@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "driver/bench.h"
+#include "driver/progress.h"
 #include "driver/test_fake_index.h"
 
 namespace perdure::driver {
