@@ -72,6 +72,12 @@ def unit(stage: Stage) -> None:
     stage.ctest(folder, "-LE", "nightly", sampled=SAMPLED)
 
 
+def sanitized_tests(stage: Stage, folder: Path, others: str) -> None:
+    """A sample of a sanitized build's tests, without those that `others` names."""
+    marks = ("-LE", "nightly|slow", "-E", others)
+    stage.ctest(folder, *marks, sampled=SAMPLED_SANITIZED, environment=SANITIZED)
+
+
 def address(stage: Stage) -> None:
     """the suite under AddressSanitizer and UndefinedBehaviorSanitizer"""
     # Mutants go wrong on purpose, and the large suite is slow.
@@ -88,15 +94,7 @@ def address(stage: Stage) -> None:
         r"^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
         r"/NodeTest|/(Conformance|Concurrency|SuddenEnd).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
     )
-    stage.ctest(
-        folder,
-        "-LE",
-        "nightly|slow",
-        "-E",
-        others,
-        sampled=SAMPLED_SANITIZED,
-        environment=SANITIZED,
-    )
+    sanitized_tests(stage, folder, others)
 
 
 def thread(stage: Stage) -> None:
@@ -115,15 +113,7 @@ def thread(stage: Stage) -> None:
         "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host|/Bad|^PmdkTrial|"
         "/Conformance.*_pmdk_|rocksdb"
     )
-    stage.ctest(
-        folder,
-        "-LE",
-        "nightly|slow",
-        "-E",
-        others,
-        sampled=SAMPLED_SANITIZED,
-        environment=SANITIZED,
-    )
+    sanitized_tests(stage, folder, others)
 
 
 def clang(stage: Stage) -> None:
