@@ -2,7 +2,8 @@
 #
 #   perdure_layer(NAME [LINK lib...])   src/NAME/*.cpp      -> object library perdure_NAME
 #   perdure_platform_model()            src/platform/model -> object library perdure_platform
-#   perdure_plugin(FOLDER)              one index folder    -> object library perdure_index_<name>;
+#   perdure_plugin(FOLDER)              one index folder    -> object library perdure_index_<name>,
+#                                       of src/lockfree perdure_lockfree_<name>;
 #                                       a CMakeLists.txt there may add to it (find_package, link)
 #   perdure_libraries()                 all of them         -> libperdure.so
 #
@@ -56,14 +57,18 @@ endfunction()
 
 function(perdure_plugin folder)
   get_filename_component(name "${folder}" NAME)
+  set(name index_${name})
+  if(folder MATCHES "/src/lockfree/")
+    string(REPLACE "index_" "lockfree_" name "${name}")
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   if(sources)
-    perdure_objects(perdure_index_${name} "${sources}")
+    perdure_objects(perdure_${name} "${sources}")
   endif()
   # pmemobj_direct looks at thread-local storage of libpmemobj: in a library, by a call each time,
   # unless the loader is told that both are there from the start. A program has it so anyway.
-  if(TARGET perdure_index_${name} AND folder MATCHES "/src/structure/")
-    target_compile_options(perdure_index_${name} PRIVATE -ftls-model=initial-exec)
+  if(TARGET perdure_${name} AND folder MATCHES "/src/structure/")
+    target_compile_options(perdure_${name} PRIVATE -ftls-model=initial-exec)
   endif()
   if(EXISTS "${folder}/CMakeLists.txt")
     add_subdirectory("${folder}")

@@ -246,10 +246,12 @@ def explorations(program: Path, index: dict[str, Any]) -> Iterator[list[str]]:
 
 def index_tests() -> list[str]:
     """The indexes' own test programs."""
-    tests = [
-        test for kind in ("index", "structure") for test in ROOT.glob(f"src/{kind}/*/*_test.cpp")
-    ]
-    return sorted({f"test_index_{test.parent.name}" for test in tests})
+    kinds = {"index": "index", "structure": "index", "lockfree": "lockfree"}
+    return sorted(
+        f"test_{kind}_{folder}"
+        for layer, kind in kinds.items()
+        for folder in {test.parent.name for test in ROOT.glob(f"src/{layer}/*/*_test.cpp")}
+    )
 
 
 STAGES: dict[str, Callable[[Stage], None]] = {

@@ -23,11 +23,12 @@ LAYERS: dict[str, set[str]] = {
     "pool": {"core", "pm"},
     "index": {"core", "pm", "pool"},
     "structure": {"core", "pm", "pool", "index"},
+    "lockfree": {"core", "pm", "pool", "index"},
     "workload": {"core"},
     "platform": {"core", "pm"},
     # The explorer creates and recovers whatever is registered, on pool images: so it stands above
     # the indexes, which never include it.
-    "crash": {"core", "pm", "pool", "index", "platform"},
+    "crash": {"core", "pm", "pool", "index", "lockfree", "platform"},
     "probe": {"core", "pm", "pool"},
     "pibench": {"core", "pm", "pool", "index"},
     "driver": {
@@ -36,6 +37,7 @@ LAYERS: dict[str, set[str]] = {
         "pool",
         "index",
         "structure",
+        "lockfree",
         "workload",
         "platform",
         "crash",
@@ -59,7 +61,9 @@ PYTHON_ROOT = "python/perdure/"
 # They start the command line, so they stand above all packages.
 PYTHON_STARTS = {"__main__.py"}
 
-# Folders that hold what several indexes share; they are no index themselves.
+# A folder of these for each index, structure, list or queue.
+PLUGIN_LAYERS = {"index", "structure", "lockfree"}
+# Folders that hold what several of them share; they are no index themselves.
 SHARED_INDEX_FOLDERS = {"base", "common", "inner_tree", "leaf", "memory", "reference", "tree"}
 
 MAX_FILE_LINES = 600
@@ -167,7 +171,7 @@ def check_layers(tree: Tree) -> Iterator[Finding]:
                     f"{layer} may include {allowed} besides itself",
                 )
             if (
-                layer in {"index", "structure"}
+                layer in PLUGIN_LAYERS
                 and target[0] == layer
                 and len(target) > 2
                 and len(parts) > 3
@@ -312,11 +316,11 @@ def check_index_folders(tree: Tree) -> Iterator[Finding]:
     folders: dict[str, set[str]] = {}
     for path in tree.files:
         parts = path.split("/")
-        if parts[0] == "src" and parts[1] in {"index", "structure"} and len(parts) == 4:
+        if parts[0] == "src" and parts[1] in PLUGIN_LAYERS and len(parts) == 4:
             folders.setdefault("/".join(parts[:3]), set()).add(parts[3])
     for folder, names in folders.items():
         registers = any(
-            "PERDURE_REGISTER_INDEX(" in line
+            "PERDURE_REGISTER_INDEX(" in line or "PERDURE_REGISTER_QUEUE(" in line
             for name in names
             if name.endswith(".cpp") and not name.endswith("_test.cpp")
             for line in tree.files[f"{folder}/{name}"]
@@ -330,7 +334,8 @@ def check_index_folders(tree: Tree) -> Iterator[Finding]:
 def check_banned_words(tree: Tree) -> Iterator[Finding]:
     """Index code goes through the facade."""
     for path, lines in tree.sources():
-        if not path.startswith(("src/index/", "src/structure/", "examples/adding-an-index/")):
+        folders = tuple(f"src/{layer}/" for layer in sorted(PLUGIN_LAYERS))
+        if not path.startswith((*folders, "examples/adding-an-index/")):
             continue
         if path.endswith("_test.cpp"):
             continue

@@ -34,14 +34,16 @@ Error lacks(const IndexInfo& info, const char* what) {
           "IndexRegistry::all shows what each index offers"};
 }
 
-Result<void> choose(const IndexInfo& info, IndexOptions& chosen, const std::string& name,
-                    std::optional<std::uint64_t> value, const std::string& text) {
+Result<void> choose(const DeclaredOptions& declared_options, IndexOptions& chosen,
+                    const std::string& name, std::optional<std::uint64_t> value,
+                    const std::string& text) {
+  const auto& [owner, options] = declared_options;
   const std::string where = "IndexPlace::options " + name + "=" + text;
-  const auto declared = std::ranges::find(info.options, name, &IndexOption::name);
-  if (declared == info.options.end()) {
+  const auto declared = std::ranges::find(options, name, &IndexOption::name);
+  if (declared == options.end()) {
     std::vector<std::string> names;
-    for (const IndexOption& option : info.options) names.push_back(option.name);
-    return usage(info.name + " has no option '" + name + "'", where,
+    for (const IndexOption& option : options) names.push_back(option.name);
+    return usage(std::string(owner) + " has no option '" + name + "'", where,
                  suggestion(name, names, "IndexRegistry::all shows the options"));
   }
   if (!value || *value < declared->least || *value > declared->most)
@@ -52,9 +54,9 @@ Result<void> choose(const IndexInfo& info, IndexOptions& chosen, const std::stri
   return {};
 }
 
-IndexOptions defaults_of(const IndexInfo& info) {
+IndexOptions defaults_of(std::span<const IndexOption> options) {
   IndexOptions chosen;
-  for (const IndexOption& option : info.options) chosen.set(option.name, option.fallback);
+  for (const IndexOption& option : options) chosen.set(option.name, option.fallback);
   return chosen;
 }
 
@@ -76,12 +78,9 @@ std::vector<const char*> suitable_heaps(const IndexInfo& info) {
 /// `place` with every option that `info` declares, or what is wrong with it.
 Result<IndexPlace> completed(const IndexInfo& info, const IndexPlace& place) {
   IndexPlace whole = place;
-  whole.options = defaults_of(info);
-  for (const IndexOptions::Choice& choice : place.options.choices())
-    if (auto chosen =
-            choose(info, whole.options, choice.name, choice.value, std::to_string(choice.value));
-        !chosen)
-      return chosen.error();
+  Result<IndexOptions> options = with_defaults({info.name, info.options}, place.options);
+  if (!options) return options.error();
+  whole.options = std::move(options).value();
   whole.threads = std::max(whole.threads, 1U);
   if (!info.locks.empty() && std::ranges::find(info.locks, place.lock) == info.locks.end()) {
     std::vector<const char*> names;
@@ -101,16 +100,46 @@ Result<IndexPlace> completed(const IndexInfo& info, const IndexPlace& place) {
   return whole;
 }
 
-/// No block can be had before every root has said what is its own.
-Result<void> check_recovered(const IndexPlace& place) {
-  if (place.pool == nullptr || place.pool->ready()) return {};
+}  // namespace
+
+Result<void> check_recovered(const Pool* pool) {
+  if (pool == nullptr || pool->ready()) return {};
   std::vector<std::string> names;
-  for (const PoolRoot& root : place.pool->roots()) names.push_back("'" + root.name + "'");
-  return usage("the pool is not recovered yet", place.pool->path(),
+  for (const PoolRoot& root : pool->roots()) names.push_back("'" + root.name + "'");
+  return usage("the pool is not recovered yet", pool->path(),
                "recover its roots first: " + listed(names, " and "));
 }
 
-}  // namespace
+Result<IndexOptions> with_defaults(const DeclaredOptions& declared, const IndexOptions& given) {
+  IndexOptions whole = defaults_of(declared.options);
+  for (const IndexOptions::Choice& choice : given.choices())
+    if (auto chosen =
+            choose(declared, whole, choice.name, choice.value, std::to_string(choice.value));
+        !chosen)
+      return chosen.error();
+  return whole;
+}
+
+Result<IndexOptions> parse_options(const DeclaredOptions& declared,
+                                   std::span<const std::string> pairs) {
+  IndexOptions chosen = defaults_of(declared.options);
+  for (const std::string& pair : pairs) {
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos)
+      return usage("an option is name=value", "IndexPlace::options " + pair,
+                   "write IndexPlace::options leaf_entries=32");
+    const std::string text = pair.substr(equals + 1);
+    std::uint64_t value = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, failure] = std::from_chars(text.data(), last, value);
+    const bool whole = failure == std::errc{} && end == last;
+    if (auto known = choose(declared, chosen, pair.substr(0, equals),
+                            whole ? std::optional(value) : std::nullopt, text);
+        !known)
+      return known.error();
+  }
+  return chosen;
+}
 
 const char* name_of(Outcome outcome) noexcept {
   switch (outcome) {
@@ -255,23 +284,7 @@ Result<const IndexInfo*> IndexRegistry::find(std::string_view name) {
 
 Result<IndexOptions> IndexRegistry::options(const IndexInfo& info,
                                             std::span<const std::string> pairs) {
-  IndexOptions chosen = defaults_of(info);
-  for (const std::string& pair : pairs) {
-    const auto equals = pair.find('=');
-    if (equals == std::string::npos)
-      return usage("an option is name=value", "IndexPlace::options " + pair,
-                   "write IndexPlace::options leaf_entries=32");
-    const std::string text = pair.substr(equals + 1);
-    std::uint64_t value = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, failure] = std::from_chars(text.data(), last, value);
-    const bool whole = failure == std::errc{} && end == last;
-    if (auto known = choose(info, chosen, pair.substr(0, equals),
-                            whole ? std::optional(value) : std::nullopt, text);
-        !known)
-      return known.error();
-  }
-  return chosen;
+  return parse_options({info.name, info.options}, pairs);
 }
 
 namespace {
@@ -290,7 +303,7 @@ MadeIndex<Keys> compared(MadeIndex<Keys> recovered, const IndexPlace& place) {
 template <class Keys, class Function>
 MadeIndex<Keys> created(const IndexInfo& info, Function create, const IndexPlace& place) {
   if (create == nullptr) return lacks<Keys>(info, "creation");
-  if (auto recovered = check_recovered(place); !recovered) return recovered.error();
+  if (auto recovered = check_recovered(place.pool); !recovered) return recovered.error();
   const Result<IndexPlace> whole = completed(info, place);
   return whole ? create(*whole) : whole.error();
 }

@@ -48,6 +48,22 @@ class IndexOptions {
   std::vector<Choice> choices_;
 };
 
+/// Options of something that is registered, an index or a queue (lockfree/base/queue_registry.h).
+struct DeclaredOptions {
+  std::string_view owner;  ///< for errors
+  std::span<const IndexOption> options;
+};
+/// `given` with the defaults of all that it does not name. Errors: usage (no such option, a value
+/// out of range).
+[[nodiscard]] Result<IndexOptions> with_defaults(const DeclaredOptions& declared,
+                                                 const IndexOptions& given);
+/// The same from `name=value` pairs.
+[[nodiscard]] Result<IndexOptions> parse_options(const DeclaredOptions& declared,
+                                                 std::span<const std::string> pairs);
+/// Before something is created in a pool: no block can be had before every root has said what is
+/// its own. Errors: usage, naming the roots.
+[[nodiscard]] Result<void> check_recovered(const Pool* pool);
+
 /// What an index declares that can live in a pool of several parts. Whoever makes its pool obeys;
 /// the index allocates as ever, and gets what is near (pool/parts_heap.h).
 [[nodiscard]] IndexOption node_pools_option();
