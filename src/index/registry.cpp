@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "core/suggest.h"
+#include "pm/persist.h"
 
 namespace perdure {
 namespace {
@@ -82,6 +83,9 @@ Result<IndexPlace> completed(const IndexInfo& info, const IndexPlace& place) {
   if (!options) return options.error();
   whole.options = std::move(options).value();
   whole.threads = std::max(whole.threads, 1U);
+  if (info.needs_eadr && pm::persist_mode().durability == pm::Durability::adr)
+    return Error{ErrorCode::unsupported, info.full_name() + " keeps nothing under adr",
+                 "IndexRegistry::find " + info.full_name(), "run it with pm::Durability::eadr"};
   if (!info.locks.empty() && std::ranges::find(info.locks, place.lock) == info.locks.end()) {
     std::vector<const char*> names;
     for (const LockKind kind : info.locks) names.push_back(name_of(kind));

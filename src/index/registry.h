@@ -136,6 +136,8 @@ struct IndexInfo {
   std::string title;   ///< "FPTree (Oukid et al., SIGMOD 2016)"
   IndexClass index_class = IndexClass::persistent;
   bool ordered = true;       ///< scans work
+  bool replaces = true;      ///< offers upsert and update
+  bool needs_eadr = false;   ///< flushes nothing, so it cannot be durable under adr
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
   bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
   std::vector<IndexOption> options{};

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include "pm/persist.h"
+
 namespace perdure::testing {
 
 std::uint64_t free_address(std::uint64_t bytes) {
@@ -34,6 +36,11 @@ class Blocked {
   std::uint64_t bytes_;
   void* range_ = MAP_FAILED;
 };
+
+/// What the index can be durable under; others of the process may have been told otherwise.
+void set_durability(const IndexInfo& info) {
+  pm::configure(info.needs_eadr ? pm::Durability::eadr : pm::Durability::adr);
+}
 
 }  // namespace
 
@@ -77,6 +84,7 @@ Result<std::unique_ptr<Bed<Keys>>> Bed<Keys>::create(const Target& target,
     if (!pool) return pool.error();
     bed->pool_ = std::move(pool).value();
   }
+  set_durability(*target.info);
   auto place = bed->place();
   if (!place) return place.error();
   auto index = create_index<Keys>(*target.info, place.value());
@@ -109,6 +117,7 @@ Result<void> Bed<Keys>::recover(std::uint64_t map_address) {
     if (!pool) return pool.error();
     pool_ = std::move(pool).value();
   }
+  set_durability(*target_.info);
   auto where = place();
   if (!where) return where.error();
   auto index = recover_index<Keys>(*target_.info, where.value());

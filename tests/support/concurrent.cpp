@@ -67,6 +67,7 @@ class Owner {
   Owner(Bed<Keys>& bed, const ConcurrentPlan& plan, unsigned thread)
       : index_(bed.index()),
         ordered_(bed.target().info->ordered),
+        replaces_(bed.target().info->replaces),
         plan_(plan),
         thread_(thread),
         rng_(plan.seed, thread) {}
@@ -82,6 +83,7 @@ class Owner {
     const std::uint64_t draw = rng_.below(100);
     if (draw < 30) return growing ? insert(number, present, stamp) : remove(number, present);
     if (draw < 40) return growing ? remove(number, present) : insert(number, present, stamp);
+    if (draw < 65 && !replaces_) return lookup(number);
     if (draw < 55) {
       if (present) mine_[number] = stamp;
       return unlike("update", number, index_.update(key, Sample::stamped(stamp)),
@@ -140,6 +142,7 @@ class Owner {
 
   OrderedIndex<Keys>& index_;
   const bool ordered_;
+  const bool replaces_;
   const ConcurrentPlan& plan_;
   const unsigned thread_;
   Rng rng_;
@@ -200,7 +203,10 @@ Result<void> check_contended_keys(Bed<Keys>& bed, const ConcurrentPlan& plan) {
     for (std::uint64_t i = 0; i < plan.operations; ++i) {
       const std::uint64_t number = rng.below(plan.keys);
       const auto key = Sample::numbered(number);
-      KeyEvent event{static_cast<KeyOperation>(rng.below(5)), Outcome::ok, i * plan.threads + t, 0,
+      const auto drawn = static_cast<KeyOperation>(rng.below(5));
+      const bool offered = bed.target().info->replaces ||
+                           (drawn != KeyOperation::upsert && drawn != KeyOperation::update);
+      KeyEvent event{offered ? drawn : KeyOperation::insert, Outcome::ok, i * plan.threads + t, 0,
                      0};
       const auto written = Sample::stamped(event.stamp);
       event.called = clock.fetch_add(1);
@@ -244,13 +250,15 @@ namespace {
 
 /// Even numbers are present, odd ones are not.
 template <class Keys>
-std::string refuse(OrderedIndex<Keys>& index, std::uint64_t number) {
+std::string refuse(OrderedIndex<Keys>& index, bool replaces, std::uint64_t number) {
   using Sample = Samples<Keys>;
   const auto key = Sample::numbered(number);
   if (number % 2 == 0)
     return unlike("insert", number, index.insert(key, Sample::stamped(number)), Outcome::exists);
-  auto problem =
-      unlike("update", number, index.update(key, Sample::stamped(number)), Outcome::not_found);
+  std::string problem;
+  if (replaces)
+    problem =
+        unlike("update", number, index.update(key, Sample::stamped(number)), Outcome::not_found);
   return problem.empty() ? unlike("remove", number, index.remove(key), Outcome::not_found)
                          : problem;
 }
@@ -301,7 +309,7 @@ Result<void> check_refused_changes(Bed<Keys>& bed, const ConcurrentPlan& plan) {
       return problem;
     }
     for (std::uint64_t i = 0; i < plan.operations && problem.empty() && !crew.failed(); ++i)
-      problem = refuse(bed.index(), rng.below(plan.keys));
+      problem = refuse(bed.index(), bed.target().info->replaces, rng.below(plan.keys));
     writing.fetch_sub(1);
     return problem;
   });
@@ -336,9 +344,10 @@ std::string churn_once(OrderedIndex<Keys>& index, Churn churn, const ConcurrentP
     case Churn::random: {
       const std::uint64_t number = mine(rng.below(places));
       const Outcome outcome = rng.below(2) == 0
-                                  ? index.upsert(Sample::numbered(number), Sample::stamped(number))
+                                  ? index.insert(Sample::numbered(number), Sample::stamped(number))
                                   : index.remove(Sample::numbered(number));
-      if (outcome == Outcome::ok || outcome == Outcome::not_found) return "";
+      if (outcome == Outcome::ok || outcome == Outcome::not_found || outcome == Outcome::exists)
+        return "";
       return unlike("churn", number, outcome, Outcome::ok);
     }
     case Churn::empty_leaves: {

@@ -152,7 +152,7 @@ int wait_at_most(pid_t child, double seconds) {
 template <class Keys>
 Result<std::string> make_pool(Bed<Keys>& bed, std::uint64_t records) {
   for (std::uint64_t i = 0; i < records; ++i)
-    if (bed.index().upsert(Samples<Keys>::numbered(i), Samples<Keys>::stamped(i)) != Outcome::ok)
+    if (bed.index().insert(Samples<Keys>::numbered(i), Samples<Keys>::stamped(i)) != Outcome::ok)
       return wrong("cannot fill the pool");
   for (std::uint64_t i = 0; i < records; ++i)
     if (!is_kept(i) && bed.index().remove(Samples<Keys>::numbered(i)) != Outcome::ok)

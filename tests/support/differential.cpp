@@ -200,6 +200,12 @@ Result<void> bulk_load(Bed<Keys>& bed, Model<Keys>& model, const History<Keys>& 
   return compare_all(bed.index(), bed.target().info->ordered, model, history.universe);
 }
 
+/// What takes the place of a step that the index does not offer.
+Step offered(const IndexInfo& info, Step step) {
+  if (info.replaces) return step;
+  return step == Step::upsert ? Step::insert : step == Step::update ? Step::remove : step;
+}
+
 template <class Keys>
 Step draw_step(Rng& rng, const HistoryPlan& plan, std::size_t position) {
   // Growing and shrinking take turns, so that leaves fill, split, empty and go.
@@ -290,8 +296,9 @@ History<Keys> generate(const Target& target, const HistoryPlan& plan) {
     for (std::size_t i = 0; i < history.universe.size() / 2; ++i) history.bulk.push_back(i);
   static constexpr std::size_t counts[] = {0, 1, 2, 3, 5, 16, 64, 100, 100000};
   for (std::size_t i = 0; i < plan.operations; ++i) {
-    Operation<Keys> operation{draw_step<Keys>(rng, plan, i), rng.below(history.universe.size()),
-                              Samples<Keys>::value(rng), counts[rng.below(std::size(counts))]};
+    const Step step = offered(*target.info, draw_step<Keys>(rng, plan, i));
+    Operation<Keys> operation{step, rng.below(history.universe.size()), Samples<Keys>::value(rng),
+                              counts[rng.below(std::size(counts))]};
     if (operation.step == Step::lookup_batch) operation.count = rng.below(50);
     history.operations.push_back(std::move(operation));
   }

@@ -195,19 +195,21 @@ Result<void> compare(OrderedIndex<Keys>& index, bool ordered, const Stamps& stam
 
 /// The parent works too, so that the index is seen to go on after the recovery.
 template <class Keys>
-Result<void> go_on(OrderedIndex<Keys>& index, Stamps& stamps, std::uint64_t round,
+Result<void> go_on(OrderedIndex<Keys>& index, bool replaces, Stamps& stamps, std::uint64_t round,
                    std::uint32_t keys, Rng& rng) {
+  const KillStep writes = replaces ? KillStep::upsert : KillStep::insert;
   for (unsigned i = 0; i < 250; ++i) {
     KillEntry entry{(round << 32) + (1ULL << 31) + i,
                     static_cast<std::uint32_t>(rng.below(keys)),
-                    rng.below(2) == 0 ? KillStep::upsert : KillStep::remove,
+                    rng.below(2) == 0 ? writes : KillStep::remove,
                     Outcome::ok,
                     {}};
     const auto key = Samples<Keys>::numbered(entry.key);
     const Outcome right = take_effect(entry, stamps);
-    const Outcome got = entry.step == KillStep::upsert
-                            ? index.upsert(key, Samples<Keys>::stamped(entry.stamp))
-                            : index.remove(key);
+    const auto value = Samples<Keys>::stamped(entry.stamp);
+    const Outcome got = entry.step == KillStep::remove   ? index.remove(key)
+                        : entry.step == KillStep::upsert ? index.upsert(key, value)
+                                                         : index.insert(key, value);
     if (got != right)
       return wrong(std::string("after recovery an operation came to ") + name_of(got) + " where " +
                    name_of(right) + " is right");
@@ -234,6 +236,7 @@ Result<void> run_round(const Target& target, const BedOptions& options, const st
                        const std::string& path, MappedLog& log, const KillPlan& plan,
                        std::uint64_t round, Stamps& stamps, Rng& rng, KillReport& report) {
   log.start_round(plan.seed, round, plan, rng);
+  log->replaces = target.info->replaces ? 1 : 0;
   const bool in_recovery = round % 6 == 5;
   if (auto done = kill_one(target, options, log_path, path, log, in_recovery, rng); !done)
     return done;
@@ -252,7 +255,8 @@ Result<void> run_round(const Target& target, const BedOptions& options, const st
       !done)
     return done;
   if (auto done = compare(index, ordered, stamps, plan.keys); !done) return done;
-  if (auto done = go_on(index, stamps, round, plan.keys, rng); !done) return done;
+  if (auto done = go_on(index, target.info->replaces, stamps, round, plan.keys, rng); !done)
+    return done;
   if (round % 8 != 7) return {};  // the pool is left as if this process had crashed too
   if (auto done = check_live_blocks(*bed.value()); !done) return done;
   if (auto done = compare(bed.value()->index(), ordered, stamps, plan.keys); !done) return done;

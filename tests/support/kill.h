@@ -42,8 +42,9 @@ struct KillLog {
   std::uint64_t seed;
   std::uint64_t round;
   std::uint32_t keys;
-  std::uint32_t growing;  ///< share of inserts among inserts and removes, per cent
-  char problem[256];      ///< why the child failed
+  std::uint32_t growing;   ///< share of inserts among inserts and removes, per cent
+  std::uint32_t replaces;  ///< updates and upserts are offered
+  char problem[256];       ///< why the child failed
   KillEntry entries[kill_threads][kill_entries];
 };
 

@@ -34,8 +34,8 @@ Outcome perform(OrderedIndex<Keys>& index, const KillEntry& entry) {
   return Outcome::invalid;
 }
 
-KillStep draw(Rng& rng, std::uint32_t growing) {
-  const std::uint64_t kind = rng.below(10);
+KillStep draw(Rng& rng, std::uint32_t growing, bool replaces) {
+  const std::uint64_t kind = replaces ? rng.below(10) : 10;
   if (kind == 0) return KillStep::update;
   if (kind == 1) return KillStep::upsert;
   return rng.below(100) < growing ? KillStep::insert : KillStep::remove;
@@ -54,7 +54,7 @@ void work(OrderedIndex<Keys>& index, KillLog& log, unsigned thread) {
     }
     KillEntry& entry = log.entries[thread][i];
     entry.key = static_cast<std::uint32_t>(start % (log.keys / log.threads) * log.threads + thread);
-    entry.step = draw(rng, log.growing);
+    entry.step = draw(rng, log.growing, log.replaces != 0);
     entry.stamp = (log.round << 32) + i * kill_threads + thread;
     entry.state.store(EntryState::intended, std::memory_order_release);
     entry.outcome = perform(index, entry);

@@ -195,6 +195,7 @@ Result<void> replace_values(Bed<Keys>& bed, const Refill& refill, std::uint64_t 
 template <class Keys, class Work>
 Result<void> on_a_bed(const Target& target, const Refill& refill, Work&& work) {
   BedOptions options;
+  options.options = short_list(*target.info);
   options.pool_bytes = refill.pool_bytes;
   auto bed = Bed<Keys>::create(target, options);
   if (!bed) return bed.error();
@@ -231,8 +232,10 @@ Result<void> check_replacing(const Target& target, const Refill& refill, Left le
     });
     if (!counted) return counted;
   }
-  return on_a_bed<Keys>(target, refill,
-                        [&](Bed<Keys>& bed) { return replace_values(bed, refill, full); });
+  return on_a_bed<Keys>(target, refill, [&](Bed<Keys>& bed) -> Result<void> {
+    if (!target.info->replaces) return {};
+    return replace_values(bed, refill, full);
+  });
 }
 
 template Result<void> check_refill<IntegerKeys>(const Target&, const Refill&);

@@ -30,8 +30,8 @@ class Filler {
   }
 
   /// Runs operations on a full index; every answer must be right.
-  Result<void> press() {
-    std::uint64_t tried = 0;
+  Result<void> press(bool replaces) {
+    std::uint64_t tried = replaces ? 0 : 2000;
     for (auto& [i, stamp] : stamps_) {
       if (++tried > 2000) break;
       const std::uint64_t other = stamp + (1ULL << 40);
@@ -107,7 +107,7 @@ Result<void> fill_and_mend(Bed<Keys>& bed, Filler<Keys>& filler) {
   if (auto done = filler.fill(); !done) return done;
   const std::uint64_t full = filler.records();
   if (full < 1000) return wrong("the pool was full after " + std::to_string(full) + " records");
-  if (auto done = filler.press(); !done) return done;
+  if (auto done = filler.press(bed.target().info->replaces); !done) return done;
   if (auto done = filler.verify(); !done) return done;
   auto reopened = bed.reopen(Reopen::crash);
   if (!reopened) return reopened.error();
@@ -127,6 +127,7 @@ Result<void> fill_and_mend(Bed<Keys>& bed, Filler<Keys>& filler) {
 template <class Keys>
 Result<void> run(const Target& target, std::uint64_t pool_bytes) {
   BedOptions options;
+  options.options = short_list(*target.info);
   options.pool_bytes = pool_bytes;
   auto bed = Bed<Keys>::create(target, options);
   if (!bed) return bed.error();

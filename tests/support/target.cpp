@@ -16,6 +16,16 @@ std::vector<HeapKind> suitable(const IndexInfo& info, std::vector<HeapKind> heap
   return heaps;
 }
 
+[[nodiscard]] bool has_slab(const IndexInfo& info) {
+  return std::ranges::count(info.options, "nodes", &IndexOption::name) != 0;
+}
+
+/// A slab is written when it is made.
+std::vector<std::string> small_slab(const IndexInfo& info) {
+  if (!has_slab(info)) return {};
+  return {"nodes=65536"};
+}
+
 template <class Wanted>
 std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
   std::vector<Target> list;
@@ -23,7 +33,7 @@ std::vector<Target> targets(std::vector<HeapKind> heaps, Wanted&& wanted) {
     if (!info.verifiable || !wanted(info)) continue;
     for (const HeapKind heap : suitable(info, heaps))
       for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes, KeyKind::slots})
-        if (info.offers(kind)) list.push_back({&info, heap, kind, {}});
+        if (info.offers(kind)) list.push_back({&info, heap, kind, small_slab(info)});
   }
   return list;
 }
@@ -81,6 +91,11 @@ std::vector<std::string> small_nodes(const IndexInfo& info) {
     pairs.push_back(option.name + "=" + std::to_string(value));
   }
   return pairs;
+}
+
+std::vector<std::string> short_list(const IndexInfo& info) {
+  if (!has_slab(info) || !info.ordered) return {};
+  return {"nodes=4096"};
 }
 
 std::uint64_t scaled(std::uint64_t amount, std::uint64_t least) {

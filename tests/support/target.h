@@ -39,6 +39,10 @@ std::ostream& operator<<(std::ostream& out, const Target& target);
 /// splits and merges happen all the time.
 [[nodiscard]] std::vector<std::string> small_nodes(const IndexInfo& info);
 
+/// For tests that fill a pool: a list is searched from its beginning, and one that long would take
+/// hours.
+[[nodiscard]] std::vector<std::string> short_list(const IndexInfo& info);
+
 /// PERDURE_TEST_FACTOR (default 1): scales how much a suite does. Sanitizer builds set it below 1,
 /// nightly runs above.
 [[nodiscard]] std::uint64_t scaled(std::uint64_t amount, std::uint64_t least = 1);

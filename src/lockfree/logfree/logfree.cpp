@@ -1,0 +1,28 @@
+// Registration of `list:logfree`. See design.md.
+#include "lockfree/list/harris_list.h"
+
+namespace perdure::lockfree {
+namespace {
+
+struct LogFreeTraits {
+  using Links = LogFreeLinks;
+  static constexpr ListKind kind{.mode = "logfree", .number = 2, .persistent = true};
+};
+
+}  // namespace
+
+PERDURE_REGISTER_INDEX(list_logfree,
+                       IndexInfo{
+                           .name = "list",
+                           .mode = "logfree",
+                           .title = "log-free sorted list for eADR (pmidio, section 6.2)",
+
+                           .replaces = false,
+                           .needs_eadr = true,
+                           .options = {nodes_option()},
+                           .create_integer = HarrisList<LogFreeTraits>::create,
+                           .recover_integer = HarrisList<LogFreeTraits>::recover,
+                           .media = media_of_list,
+                       });
+
+}  // namespace perdure::lockfree

@@ -1,0 +1,88 @@
+// FreeNodes: which nodes of a slab are free: a bitmap in DRAM, changed without locks.
+//
+// F1  bit i of word w is set <=> node 64 w + i is free. Whoever clears a bit owns the node.
+// F2  it is not kept on media: recovery makes it anew from the nodes that it finds in use.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "pm/thread.h"
+
+namespace perdure::lockfree {
+
+/// No node.
+inline constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
+class FreeNodes {
+ public:
+  /// All nodes free.
+  explicit FreeNodes(std::uint32_t nodes)
+      : nodes_(nodes),
+        words_((nodes + 63) / 64),
+        word_(std::make_unique<std::atomic<std::uint64_t>[]>(words_)) {
+    for (std::uint32_t w = 0; w < words_; ++w) word_[w].store(~std::uint64_t{0}, relaxed);
+    if (nodes % 64 != 0) word_[words_ - 1].store((std::uint64_t{1} << nodes % 64) - 1, relaxed);
+  }
+
+  /// A node for the thread with this slot, or `no_node`. Cost: a locked instruction, unless words
+  /// are exhausted.
+  [[nodiscard]] std::uint32_t take(std::size_t slot) noexcept {
+    std::uint32_t w = hint_[slot].word.load(relaxed);
+    for (std::uint32_t looked = 0; looked < words_; ++looked) {
+      for (std::uint64_t free = word_[w].load(relaxed); free != 0;) {
+        const std::uint64_t bit = free & (~free + 1);
+        free = word_[w].fetch_and(~bit, std::memory_order_acq_rel);
+        if ((free & bit) == 0) continue;  // another thread took it
+        hint_[slot].word.store(w, relaxed);
+        return w * 64 + static_cast<std::uint32_t>(std::countr_zero(bit));
+      }
+      if (++w >= words_) w = 0;
+    }
+    return no_node;
+  }
+  /// The caller owns the node, and nobody reads it any more.
+  void give(std::uint32_t node) noexcept {
+    word_[node / 64].fetch_or(std::uint64_t{1} << node % 64, std::memory_order_acq_rel);
+  }
+  /// Recovery: the node is in use. False: somebody has said so before.
+  [[nodiscard]] bool claim(std::uint32_t node) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << node % 64;
+    return (word_[node / 64].fetch_and(~bit, relaxed) & bit) != 0;
+  }
+  [[nodiscard]] bool is_free(std::uint32_t node) const noexcept {
+    return (word_[node / 64].load(relaxed) >> node % 64 & 1) != 0;
+  }
+  [[nodiscard]] std::uint32_t size() const noexcept { return nodes_; }
+  [[nodiscard]] std::uint64_t free_count() const noexcept {
+    std::uint64_t count = 0;
+    for (std::uint32_t w = 0; w < words_; ++w)
+      count += static_cast<unsigned>(std::popcount(word_[w].load(relaxed)));
+    return count;
+  }
+  /// Threads begin in different words, so that their nodes share no line.
+  void spread() noexcept {
+    for (std::size_t slot = 0; slot < hint_.size(); ++slot)
+      hint_[slot].word.store(static_cast<std::uint32_t>(slot * 7 % words_), relaxed);
+  }
+  [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
+    return words_ * sizeof(std::uint64_t) + sizeof hint_;
+  }
+
+ private:
+  static constexpr auto relaxed = std::memory_order_relaxed;
+  struct alignas(64) Hint {
+    std::atomic<std::uint32_t> word{0};  ///< where the thread found its last node
+  };
+
+  std::uint32_t nodes_;
+  std::uint32_t words_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> word_;
+  std::array<Hint, pm::max_threads> hint_;
+};
+
+}  // namespace perdure::lockfree
