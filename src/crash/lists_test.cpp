@@ -1,0 +1,197 @@
+// The lists as the explorer's recorder sees them: what an operation flushes and fences is what its
+// design says, and a thread that stops at any of its steps holds up no other.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crash/image.h"
+#include "crash/recorder.h"
+#include "index/registry.h"
+#include "pm/pm.h"
+
+namespace perdure::crash {
+namespace {
+
+constexpr std::size_t pool_bytes = std::size_t{512} << 10;
+
+enum class Kind : std::uint8_t { insert, remove, contains };
+struct Call {
+  Kind kind;
+  std::uint64_t key;
+};
+
+/// Flushed lines and fences of one operation.
+struct Cost {
+  unsigned flushes = 0;
+  unsigned fences = 0;
+  friend bool operator==(const Cost&, const Cost&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Cost& cost) {
+    return out << cost.flushes << "/" << cost.fences;
+  }
+};
+
+void use(const IndexInfo& info, bool eadr) {
+  if (eadr || info.needs_eadr)
+    pm::configure(pm::Durability::eadr);
+  else
+    EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+}
+
+/// A list with the keys 10, 20 and 30, in memory of its own.
+class ListSubject {
+ public:
+  explicit ListSubject(const std::string& name, bool eadr = false)
+      : info_(**IndexRegistry::find(name)), memory_(pool_bytes) {
+    use(info_, eadr);
+    pool_ = std::move(Pool::create_in(memory_.span())).value();
+    IndexPlace place;
+    place.pool = pool_.get();
+    place.huge_pages = false;
+    place.options.set("nodes", 64);
+    list_ = std::move(create_index<IntegerKeys>(info_, place)).value();
+    for (const std::uint64_t key : {10, 20, 30}) EXPECT_EQ(list_->insert(key, key), Outcome::ok);
+  }
+  ~ListSubject() { pm::configure(pm::Durability::adr); }
+
+  Outcome perform(const Call& call) const {
+    std::uint64_t value = 0;
+    switch (call.kind) {
+      case Kind::insert:
+        return list_->insert(call.key, call.key);
+      case Kind::remove:
+        return list_->remove(call.key);
+      case Kind::contains:
+        return list_->lookup(call.key, value);
+    }
+    return Outcome::invalid;
+  }
+  Cost cost_of(const Call& call) const {
+    Recorder recorder(memory_.base(), pool_bytes, {.schedule = {}, .mutation = {}});
+    Outcome outcome{};
+    const auto run = recorder.run([&](unsigned) { outcome = perform(call); });
+    EXPECT_EQ(outcome, Outcome::ok);
+    Cost cost;
+    for (const Event& event : run.trace) {
+      cost.flushes += event.kind == Event::Kind::flush ? 1U : 0U;
+      cost.fences += event.kind == Event::Kind::fence ? 1U : 0U;
+    }
+    return cost;
+  }
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] IntegerIndex& list() const { return *list_; }
+
+ private:
+  const IndexInfo& info_;
+  Memory memory_;
+  std::unique_ptr<Pool> pool_;
+  std::unique_ptr<IntegerIndex> list_;
+};
+
+struct CostRow {
+  const char* name;
+  Cost insert;
+  Cost remove;
+  Cost contains;
+};
+
+TEST(Lists, FlushAndFenceAsTheirTableSays) {
+  for (const CostRow& row : {CostRow{"list:linkfree", {1, 1}, {1, 1}, {0, 0}},
+                             CostRow{"list:soft", {1, 1}, {1, 1}, {0, 0}},
+                             CostRow{"hashset:soft", {1, 1}, {1, 1}, {0, 0}},
+                             CostRow{"list:tlog", {4, 2}, {4, 2}, {0, 0}},
+                             CostRow{"list:logfree", {0, 1}, {0, 1}, {0, 0}},
+                             CostRow{"list:link_and_persist", {2, 2}, {2, 2}, {0, 0}},
+                             CostRow{"list:mutexlist", {2, 2}, {1, 1}, {0, 0}}}) {
+    SCOPED_TRACE(row.name);
+    const ListSubject subject(row.name);
+    for (const std::uint64_t key : {5, 25, 35}) {
+      EXPECT_EQ(subject.cost_of({Kind::insert, key}), row.insert);
+      EXPECT_EQ(subject.cost_of({Kind::contains, key}), row.contains);
+      EXPECT_EQ(subject.cost_of({Kind::remove, key}), row.remove);
+      EXPECT_EQ(subject.cost_of({Kind::insert, key}), row.insert) << "with a node used before";
+    }
+  }
+}
+
+TEST(Lists, FlushNothingUnderEadr) {
+  for (const char* name : {"list:linkfree", "list:soft", "list:tlog", "list:link_and_persist",
+                           "list:nvtraverse", "list:flit", "list:mutexlist", "hashset:soft"}) {
+    SCOPED_TRACE(name);
+    const ListSubject subject(name, true);
+    EXPECT_EQ(subject.cost_of({Kind::insert, 15}).flushes, 0U);
+    EXPECT_EQ(subject.cost_of({Kind::remove, 15}).flushes, 0U);
+  }
+}
+
+TEST(Lists, ALookupThatFindsANodeDurableFlushesNothingEvenOfTheTransformations) {
+  EXPECT_EQ(ListSubject("list:flit").cost_of({Kind::contains, 20}), Cost{});
+  EXPECT_GT(ListSubject("list:nvtraverse").cost_of({Kind::contains, 20}).flushes, 0U);
+}
+
+/// Stops thread 0 before its step `step`, and lets thread 1 do all of its calls. None: thread 0 had
+/// no such step. True: thread 1 has finished without thread 0.
+std::optional<bool> finishes_without(const std::string& name, const Call& stopped,
+                                     std::uint64_t step) {
+  const ListSubject subject(name);
+  Recorder recorder(subject.memory().base(), pool_bytes,
+                    {.threads = 2,
+                     .schedule = {.first = 0, .preemptions = {{step, 1}}},
+                     .most_steps = 100'000,
+                     .mutation = {}});
+  bool first_ended = false;
+  bool came_too_late = false;
+  bool first_was_needed = false;
+  const auto run = recorder.run([&](unsigned thread) {
+    if (thread == 1) came_too_late = first_ended;
+    const std::vector<Call> mine =
+        thread == 0
+            ? std::vector{stopped}
+            : std::vector<Call>{{Kind::contains, 20}, {Kind::insert, 20},  {Kind::insert, 15},
+                                {Kind::remove, 20},   {Kind::insert, 20},  {Kind::remove, 15},
+                                {Kind::remove, 10},   {Kind::contains, 15}};
+    for (const Call& call : mine) {
+      recorder.called(0);
+      static_cast<void>(subject.perform(call));
+      recorder.returned(0);
+    }
+    if (thread == 0) first_ended = true;
+    if (thread == 1) first_was_needed = first_ended;
+  });
+  if (came_too_late) return std::nullopt;
+  return !run.hung && !first_was_needed;
+}
+
+/// At how many of the steps of an operation its thread can stop without holding up another.
+void expect_lock_free(const std::string& name, bool lock_free) {
+  SCOPED_TRACE(name);
+  unsigned held_up = 0;
+  unsigned steps = 0;
+  for (const Call& stopped : {Call{Kind::insert, 15}, Call{Kind::remove, 20},
+                              Call{Kind::insert, 20}, Call{Kind::contains, 20}})
+    for (std::uint64_t step = 1;; ++step) {
+      const std::optional<bool> finished = finishes_without(name, stopped, step);
+      if (!finished) break;
+      ++steps;
+      held_up += *finished ? 0U : 1U;
+      ASSERT_LT(step, 10'000U);
+    }
+  EXPECT_GT(steps, 40U);
+  if (lock_free)
+    EXPECT_EQ(held_up, 0U);
+  else
+    EXPECT_GT(held_up, 0U);
+}
+
+TEST(Lists, GoOnWhereverAThreadStops) {
+  for (const char* name : {"list:linkfree", "list:soft", "list:tlog", "list:logfree",
+                           "list:link_and_persist", "list:flit", "list:nvtraverse", "hashset:soft"})
+    expect_lock_free(name, true);
+}
+
+TEST(Lists, AreSeenToWaitWhereTheyHaveALock) { expect_lock_free("list:mutexlist", false); }
+
+}  // namespace
+}  // namespace perdure::crash
