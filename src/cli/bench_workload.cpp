@@ -137,6 +137,7 @@ Result<void> resolve_workload(BenchFlags& flags) {
 
 Result<void> check_workload(BenchFlags& flags) {
   driver::BenchConfig& config = flags.config;
+  if (config.queue) return {};
   if (auto valid = workload::validate(config.workload); !valid) return valid;
   if (auto opened = workload::open_key_file(config.workload); !opened) return opened;
   expect_records(flags);
