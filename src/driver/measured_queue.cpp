@@ -91,6 +91,7 @@ void MeasuredQueue::level() {
   check_size();
   bring_to(queue_run_.prefill);
   done_.store(0);
+  departure_.begin(queue_run_.producers, queue_run_.consumers);
 }
 
 void MeasuredQueue::empty_and_refill() {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/departure.h"
 #include "driver/queue_verifier.h"
 #include "driver/run_context.h"
 #include "driver/run_site.h"
@@ -34,7 +35,7 @@ class MeasuredQueue {
   /// Puts the first `prefill` payloads in. Errors: out_of_space.
   [[nodiscard]] Result<void> load();
 
-  /// After a phase: Q1 and Q3.
+  /// After a phase, and before the first: Q1 and Q3.
   void level();
   /// After the last: takes everything out, for the verifier, and puts the prefill back.
   void empty_and_refill();
@@ -59,6 +60,8 @@ class MeasuredQueue {
   [[nodiscard]] bool all_producers_done() const noexcept {
     return done_.load(std::memory_order_acquire) == producers_.size();
   }
+  /// How workers end a phase that is stopped.
+  [[nodiscard]] Departure& departure() noexcept { return departure_; }
   /// A worker's successes of a phase.
   void note_work(std::uint64_t pushes, std::uint64_t pops) noexcept {
     inside_.fetch_add(pushes - pops, std::memory_order_acq_rel);
@@ -90,6 +93,7 @@ class MeasuredQueue {
   unsigned next_producer_ = 0;  ///< of the prefill, which all push in turn
   alignas(128) std::atomic<unsigned> done_{0};
   std::atomic<std::uint64_t> inside_{0};  ///< pushed and not popped
+  Departure departure_;
   std::optional<Error> fault_;
 };
 

@@ -16,6 +16,7 @@ Result<void> QueuePhases::settle_load() {
   run_.target.run_alone(Accounting::off, [&] {
     queue_.queue().quiesce();
     queue_.measure_memory();
+    queue_.level();
   });
   return {};
 }

@@ -29,24 +29,62 @@ QueueWorker::QueueWorker(const BenchConfig& config, MeasuredQueue& queue, unsign
 
 void QueueWorker::begin(unsigned, std::uint64_t pushes, bool) {
   tally.clear();
-  executed_ = 0;
-  producers_done_ = false;
-  const unsigned side = produces() ? role_.producers : role_.consumers;
+  part_ = {};
+  const unsigned threads = produces() ? role_.producers : role_.consumers;
   const unsigned place = produces() ? thread_ : thread_ - role_.producers;
-  left_ = pushes == 0 ? endless : pushes / side + (place < pushes % side ? 1 : 0);
-  if (produces() && left_ == 0) queue_.note_producer_done();
+  part_.left = pushes == 0 ? endless : pushes / threads + (place < pushes % threads ? 1 : 0);
+  if (part_.left == 0) end_part();
+}
+
+void QueueWorker::end_part() noexcept {
+  if (produces()) queue_.note_producer_done();
+  leave();
+}
+
+void QueueWorker::leave() noexcept {
+  queue_.departure().leave(side());
+  part_.inside = false;
 }
 
 void QueueWorker::run(Rounds& rounds, OperationCounter& counter, Ticks, Ticks) {
   // A simulation looks for signals between blocks.
   constexpr std::uint64_t simulated_block = 4096;
   std::uint64_t block = Target::simulates ? simulated_block : endless;
-  for (; left_ != 0 && block != 0 && !rounds.round_over(); --block) {
+  for (; part_.left != 0 && block != 0 && !rounds.round_over(); --block) {
     if (!(produces() ? push(rounds) : pop(rounds))) break;
-    ++executed_;
-    if (left_ != endless && --left_ == 0 && produces()) queue_.note_producer_done();
-    counter.done.store(executed_, std::memory_order_relaxed);
+    ++part_.executed;
+    if (part_.left != endless && --part_.left == 0) end_part();
+    counter.done.store(part_.executed, std::memory_order_relaxed);
   }
+  if (part_.inside && rounds.round_over()) depart();
+}
+
+void QueueWorker::depart() {
+  constexpr unsigned turns_before_help = 256;
+  Departure& departure = queue_.departure();
+  leave();
+  unsigned turn = 0;
+  for (pm::Backoff backoff; !departure.all_out(); backoff.wait()) {
+    if (++turn % turns_before_help != 0 || !departure.return_to_help(side())) continue;
+    help();
+    departure.leave(side());
+  }
+}
+
+void QueueWorker::help() {
+  QueueVerifier* const verifier = queue_.verifier();
+  if (produces()) {
+    std::uint64_t& number = queue_.last_number(thread_);
+    const PushTag tag{thread_, number + 1};
+    if (queue_.queue().push(payload_.of(tag.number), tag) != Outcome::ok) return;
+    number = tag.number;
+    if (verifier != nullptr) verifier->pushed(tag);
+  } else {
+    if (verifier != nullptr) verifier->before_pop(before_);
+    if (queue_.queue().pop(popped_) != Outcome::ok) return;
+    if (verifier != nullptr) verifier->popped(before_, popped_);
+  }
+  ++part_.helped;
 }
 
 bool QueueWorker::push(const Rounds& rounds) {
@@ -107,12 +145,13 @@ Outcome QueueWorker::call(Operation operation, Outcome again, const Rounds& roun
 // A queue that has lost a payload would hold its consumers for ever, a full one that nobody empties
 // its producers.
 bool QueueWorker::waits_in_vain() noexcept {
-  if (produces() ? role_.consumers == 0 : producers_done_) {
+  if (produces() ? role_.consumers == 0 : part_.producers_done) {
     if (produces()) note(Operation::push, Outcome::out_of_space);
-    left_ = 0;
+    part_.left = 0;
+    leave();
     return true;
   }
-  producers_done_ = queue_.all_producers_done();
+  part_.producers_done = queue_.all_producers_done();
   return false;
 }
 
@@ -130,12 +169,14 @@ void QueueWorker::note(Operation operation, Outcome outcome) noexcept {
 }
 
 void QueueWorker::finish() {
+  if (part_.inside) depart();  // stopped between two blocks
   const Unmeasured free;
-  if (samples_) samples_->skip(executed_);
+  if (samples_) samples_->skip(part_.executed);
   const auto succeeded = [this](Operation operation) {
     return tally.attempted[operation] - tally.failed[operation];
   };
-  queue_.note_work(succeeded(Operation::push), succeeded(Operation::pop));
+  queue_.note_work(succeeded(Operation::push) + (produces() ? part_.helped : 0),
+                   succeeded(Operation::pop) + (produces() ? 0 : part_.helped));
 }
 
 }  // namespace perdure::driver

@@ -30,13 +30,30 @@ class QueueWorker {
   [[nodiscard]] bool fill() const noexcept { return more(); }
   /// Timed: works until its part is done or the round is over.
   void run(Rounds& rounds, OperationCounter& counter, Ticks active_before, Ticks round_start);
-  [[nodiscard]] bool more() const noexcept { return left_ != 0; }
+  [[nodiscard]] bool more() const noexcept { return part_.left != 0; }
   void finish();
 
   Tally tally;
 
  private:
+  /// What this thread does in one phase.
+  struct Part {
+    std::uint64_t left = 0;
+    std::size_t executed = 0;
+    std::uint64_t helped = 0;     ///< calls that released others: no operations
+    bool inside = true;           ///< has not left yet (departure.h)
+    bool producers_done = false;  ///< before the call under way began
+  };
+
   [[nodiscard]] bool produces() const noexcept { return thread_ < role_.producers; }
+  [[nodiscard]] Departure::Side side() const noexcept {
+    return produces() ? Departure::Side::producers : Departure::Side::consumers;
+  }
+  void end_part() noexcept;
+  void leave() noexcept;
+  /// Ends a phase that was stopped (departure.h).
+  void depart();
+  void help();
   [[nodiscard]] bool push(const Rounds& rounds);
   [[nodiscard]] bool pop(const Rounds& rounds);
   /// Calls until the answer is another than `again`, which is also returned when the round is over
@@ -46,7 +63,7 @@ class QueueWorker {
                              Call&& once);
   [[nodiscard]] bool waits_in_vain() noexcept;
   [[nodiscard]] bool is_timed() const noexcept {
-    return every_ || (samples_ && samples_->next() == executed_);
+    return every_ || (samples_ && samples_->next() == part_.executed);
   }
   void record(workload::Operation operation, Ticks duration) noexcept;
   void note(workload::Operation operation, Outcome outcome) noexcept;
@@ -60,9 +77,7 @@ class QueueWorker {
   std::string popped_;
   QueueVerifier::Before before_;
   std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
-  std::uint64_t left_ = 0;
-  std::size_t executed_ = 0;     ///< operations of this phase
-  bool producers_done_ = false;  ///< before the call under way began
+  Part part_;
 };
 
 }  // namespace perdure::driver
