@@ -75,7 +75,8 @@ Result<void> check_sides(const BenchFlags& flags) {
   return {};
 }
 
-// Slots are as long as the run's payloads, unless their length was given.
+// Slots are as long as the run's payloads, unless their length was given; also of a reused queue,
+// whose options have to be those that it was made with.
 void expect_payloads(BenchFlags& flags) {
   const std::string name = driver::payload_bytes_option;
   const auto& declared = flags.config.index.options;
@@ -109,7 +110,7 @@ Result<void> resolve_queue(BenchFlags& flags) {
     return usage("is for indexes, and " + config.index.full_name() + " is a queue",
                  flags.table.written(*flag), "leave it out");
   if (auto checked = check_sides(flags); !checked) return checked;
-  if (!config.reuse) expect_payloads(flags);
+  expect_payloads(flags);
   config.queue = flags.queue;
   config.threads = flags.queue.producers + flags.queue.consumers;
   config.workload.name = "queue";

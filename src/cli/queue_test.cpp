@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr Bad bad_flags[] = {
+constexpr Bad bad_queue_flags[] = {
     {"bench --index queue:mutx",
      "--index queue:mutx: there is no such index or queue; did you "
      "mean 'queue:mutex'?"},
@@ -48,7 +48,7 @@ constexpr Bad bad_flags[] = {
 };
 
 TEST_F(Cli, BadInputOfAQueueIsOneLine) {
-  for (const Bad& bad : bad_flags) expect_refused(bad);
+  for (const Bad& bad : bad_queue_flags) expect_refused(bad);
 }
 
 TEST_F(Cli, AQueueIsMeasuredVerifiedAndChecked) {

@@ -28,9 +28,12 @@ std::string_view QueuePayload::of(std::uint64_t number) noexcept {
     std::memcpy(text_.data(), &stamp, bytes);
     return text_;
   }
-  for (std::size_t at = 0; at + word <= bytes; at += stamp_distance)
+  std::size_t free = 0;  // after the last stamp so far: two that overlap would spoil each other
+  for (std::size_t at = 0; at + word <= bytes; at += stamp_distance) {
     std::memcpy(text_.data() + at, &stamp, word);
-  std::memcpy(text_.data() + bytes - word, &stamp, word);
+    free = at + word;
+  }
+  if (free + word <= bytes) std::memcpy(text_.data() + bytes - word, &stamp, word);
   return text_;
 }
 

@@ -6,7 +6,8 @@
 //
 // The stamp is producer << 48 | number; a payload of fewer than 8 bytes has that many of it. The
 // filler tells producers apart. A new push changes one word in 256 bytes and the last one, so that
-// making it costs little beside pushing it, and a payload of which a part is older differs.
+// making it costs little beside pushing it, and a payload of which a part is older differs. The
+// last stamp is left out where it would overlap the one before.
 #pragma once
 
 #include <cstdint>

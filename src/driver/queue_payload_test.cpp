@@ -6,7 +6,8 @@ namespace perdure::driver {
 namespace {
 
 TEST(QueuePayload, TellsWhichPushItIsOf) {
-  for (const std::size_t bytes : {8UL, 9UL, 255UL, 256UL, 257UL, 264UL, 4096UL, 65536UL}) {
+  for (const std::size_t bytes :
+       {8UL, 9UL, 15UL, 16UL, 255UL, 256UL, 257UL, 263UL, 264UL, 271UL, 4096UL, 65536UL}) {
     QueuePayload payload(13, bytes);
     for (const std::uint64_t number : {1UL, 2UL, 1UL << 40}) {
       const auto push = push_of(payload.of(number), bytes);

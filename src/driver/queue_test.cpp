@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using testing::PoolQueue;
 using workload::Operation;
 
-Result<BenchResult> run(const BenchConfig& config) {
+Result<BenchResult> measured(const BenchConfig& config) {
   Progress quiet(true);
   return run_bench(config, quiet);
 }
@@ -29,7 +29,7 @@ TEST(QueueBench, CountsAreExactAndRetriesAreNoOperations) {
   config.queue->producers = 3;
   config.threads = 5;
   config.verify = true;
-  const auto result = run(config);
+  const auto result = measured(config);
   ASSERT_TRUE(result.ok()) << result.error().line();
   ASSERT_EQ(result->repetitions.size(), 2U);
   for (const RepetitionResult& repetition : result->repetitions) {
@@ -59,7 +59,7 @@ TEST(QueueBench, AFullQueueMakesProducersTryAgain) {
   };
   BenchConfig config = config_for_queue<SlowPops>();
   config.workload.limit_operations(500);
-  const auto result = run(config);
+  const auto result = measured(config);
   ASSERT_TRUE(result.ok());
   EXPECT_GT(result->repetitions[0].tally.retried[Operation::push], 0U);
   EXPECT_EQ(result->repetitions[0].tally.attempted[Operation::push], 500U);
@@ -90,7 +90,7 @@ TEST(QueueBench, LatencyIsThatOfTheCallThatSucceeded) {
   BenchConfig config = config_for_queue<SlowEmpty>();
   config.workload.limit_operations(300);
   config.repetitions = 1;
-  const auto result = run(config);
+  const auto result = measured(config);
   ASSERT_TRUE(result.ok());
   const Tally& tally = result->repetitions[0].tally;
   ASSERT_GT(tally.retried[Operation::pop], 0U);
@@ -106,7 +106,7 @@ TEST(QueueBench, AStoppedPhaseLeavesNobodyInsideABlockingQueue) {
     config.warmup_seconds = 0.01;
     config.repetitions = 3;
     config.verify = true;
-    const auto result = run(config);
+    const auto result = measured(config);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->verification->wrong, 0U);
     EXPECT_FALSE(result->broken_invariant);
@@ -133,7 +133,7 @@ TEST(QueueBench, RepetitionsBeginAtThePrefill) {
   config.workload.limit_operations(20);
   config.repetitions = 4;  // without levelling the second would find no room
   config.verify = true;
-  const auto result = run(config);
+  const auto result = measured(config);
   ASSERT_TRUE(result.ok()) << result.error().line();
   EXPECT_EQ(result->load.records, 40U);
   EXPECT_EQ(most, 60U);
@@ -144,15 +144,15 @@ TEST(QueueBench, RepetitionsBeginAtThePrefill) {
 TEST(QueueBench, RefusesWhatTheQueueDoesNotTake) {
   BenchConfig long_payload = config_for_queue<FakeQueue>();
   long_payload.queue->payload_bytes = 5000;
-  EXPECT_THAT(run(long_payload).error().line(), HasSubstr("--payload 5000"));
+  EXPECT_THAT(measured(long_payload).error().line(), HasSubstr("--payload 5000"));
   BenchConfig much = config_for_queue<FakeQueue>();
   much.queue->prefill = 65;
-  EXPECT_THAT(run(much).error().line(), HasSubstr("--prefill 65"));
+  EXPECT_THAT(measured(much).error().line(), HasSubstr("--prefill 65"));
   BenchConfig endless = config_for_queue<FakeQueue>();
   endless.queue->consumers = 0;
   endless.threads = 2;
   endless.workload.limit_operations(65);
-  EXPECT_THAT(run(endless).error().line(), HasSubstr("--operations 65"));
+  EXPECT_THAT(measured(endless).error().line(), HasSubstr("--operations 65"));
 }
 
 TEST(QueueBench, AReusedPoolGivesBackItsPayloadsAndNumbersGoOn) {
@@ -169,12 +169,12 @@ TEST(QueueBench, AReusedPoolGivesBackItsPayloadsAndNumbersGoOn) {
   config.workload.limit_operations(500);
   config.queue->prefill = 30;
   config.verify = config.check = true;
-  const auto made = run(config);
+  const auto made = measured(config);
   ASSERT_TRUE(made.ok()) << made.error().line();
   EXPECT_EQ(made->verification->wrong, 0U);
   config.reuse = true;
   for (int i = 0; i < 2; ++i) {
-    const auto reused = run(config);
+    const auto reused = measured(config);
     ASSERT_TRUE(reused.ok()) << reused.error().line();
     EXPECT_EQ(reused->recovery->records, 30U);
     EXPECT_TRUE(reused->recovery->clean.value());
@@ -224,7 +224,7 @@ template <int fault>
 workload::Verifier::Summary verified() {
   BenchConfig config = config_for_queue<Faulty<fault>>();
   config.verify = true;
-  const auto result = run(config);
+  const auto result = measured(config);
   EXPECT_TRUE(result.ok());
   return result->verification.value();
 }
@@ -239,7 +239,7 @@ TEST(QueueBench, VerificationFindsEveryFault) {
 }
 
 TEST(QueueBench, ALostPayloadIsAnErrorWithoutVerificationToo) {
-  const auto result = run(config_for_queue<Faulty<0>>());
+  const auto result = measured(config_for_queue<Faulty<0>>());
   ASSERT_TRUE(result.ok());
   ASSERT_TRUE(result->broken_invariant);
   EXPECT_THAT(result->broken_invariant->line(), HasSubstr("pushed and not popped"));
@@ -260,7 +260,7 @@ TEST(QueueBench, ALieAboutEmptinessIsFound) {
   BenchConfig config = config_for_queue<Shy>();
   config.queue->prefill = 50;  // so that the queue is never near empty
   config.verify = true;
-  const auto result = run(config);
+  const auto result = measured(config);
   ASSERT_TRUE(result.ok());
   EXPECT_GT(result->verification->wrong, 0U);
   EXPECT_THAT(result->verification->examples, ::testing::Contains(HasSubstr("found empty")));
