@@ -56,7 +56,8 @@ Kind<LatencyChoice> latency() {
 
 void declare_what(FlagTable& table, BenchFlags& flags) {
   table.group("What");
-  table.add("--index", text(), flags.index, "the index, see `list indexes`");
+  table.add("--index", text(), flags.index,
+            "the index or queue, see `list indexes` and `list queues`");
   table.add("--mode", text("text", {"dram", "pmem-volatile", "pmem-persist", "pmem-trans"}),
             flags.mode,
             "of a structure: dram, pmem-volatile, pmem-persist or pmem-trans (default)");
@@ -93,6 +94,17 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
             "a whole number; the same seed gives the same operations");
 }
 
+void declare_queue(FlagTable& table, BenchFlags& flags) {
+  driver::QueueRun& queue = flags.queue;
+  table.group("Queues");
+  table.add("--producers", count(1, pm::max_workers), queue.producers, "threads that push (1)");
+  table.add("--consumers", count(0, pm::max_workers), queue.consumers, "threads that pop (1)");
+  table.add("--payload", bytes(0, max_payload_bytes), queue.payload_bytes,
+            "length of the payloads: 4KiB (8)");
+  table.add("--prefill", count(), queue.prefill,
+            "payloads in the queue before the run and between repetitions (0)");
+}
+
 void declare_run(FlagTable& table, BenchFlags& flags) {
   using driver::Arrivals;
   using driver::Parallel;
@@ -113,7 +125,8 @@ void declare_run(FlagTable& table, BenchFlags& flags) {
             "of a structure: none, rw (default), pthread, pthread-pm, pmemobj; buckets of "
             "hashtable");
   table.add("--operations", count(1), flags.operations,
-            "per repetition, over all threads: 1M (simulated: 100K)");
+            "per repetition, over all threads: 1M (simulated: 100K); of a queue: pushes, and as "
+            "many pops");
   table.add("--seconds", number(), flags.seconds, "per repetition (3)");
   table.add("--warmup-seconds", number(), config.warmup_seconds,
             "before the first repetition (0.5 with --seconds; simulated: 0)");
@@ -125,8 +138,10 @@ void declare_run(FlagTable& table, BenchFlags& flags) {
             config.arrivals, "open loop: constant (default) or poisson");
   table.add_switch("--no-pin", config.pin, "leave the placing of threads to the system", false);
   table.add_switch("--bulk-load", config.bulk_load, "load in bulk instead of by inserts");
-  table.add_switch("--verify", config.verify, "check every answer against a model");
-  table.add_switch("--check", config.check, "check the index's invariants at the end");
+  table.add_switch("--verify", config.verify,
+                   "check every answer against a model; of a queue: every payload, its order, and "
+                   "that none is lost");
+  table.add_switch("--check", config.check, "check the index's or queue's invariants at the end");
   table.add("--latency", latency(), flags.latency,
             "which operations are timed: sampled[:256] (one in so many, at random; default), every "
             "(a clock between any two, which lowers throughput; simulated runs and open loops), or "
@@ -212,6 +227,7 @@ void declare_output(FlagTable& table, BenchFlags& flags) {
 BenchFlags::BenchFlags() {
   declare_what(table, *this);
   declare_workload(table, *this);
+  declare_queue(table, *this);
   declare_run(table, *this);
   declare_memory(table, *this);
   declare_simulation(table, *this);

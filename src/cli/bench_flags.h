@@ -28,6 +28,7 @@ struct BenchFlags {
   FlagTable table{"bench", "Runs one benchmark: load, warm-up, repetitions."};
   driver::BenchConfig config;
   driver::SimulatedMachine machine;
+  driver::QueueRun queue;  ///< goes into `config` where a queue is measured
 
   Text index, mode, plugin, target, workload, cpus;
   std::vector<std::string> options, ablate;

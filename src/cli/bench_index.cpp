@@ -29,10 +29,12 @@ Result<void> choose_index(BenchFlags& flags) {
   if (flags.plugin) return choose_plugin(flags);
   if (!flags.index)
     return usage("an index is missing", "--index", "`perdure list indexes` shows them");
-  const auto info =
-      IndexRegistry::find(flags.mode ? *flags.index + ":" + *flags.mode : *flags.index);
-  if (!info) return info.error();
-  flags.config.index = **info;
+  const std::string name = flags.mode ? *flags.index + ":" + *flags.mode : *flags.index;
+  const auto info = IndexRegistry::find(name);
+  if (info)
+    flags.config.index = **info;
+  else if (auto chosen = choose_queue(flags, name); !chosen)
+    return QueueRegistry::all().empty() ? info.error() : chosen.error();
   if (!flags.config.index.heaps.empty()) flags.config.heap = flags.config.index.heaps.front();
   return {};
 }

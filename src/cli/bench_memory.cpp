@@ -42,15 +42,19 @@ Result<void> resolve_memory(BenchFlags& flags) {
 Result<void> check_place(const BenchFlags& flags) {
   const BenchConfig& config = flags.config;
   if (config.uses_path() && config.pool_path.empty() && !config.scratch_pool)
-    return usage(config.index.name + " needs a place for its records", "--pool",
-                 config.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
-                                    : "name a directory that does not exist yet");
+    return usage(
+        config.index.full_name() + " needs a place for its " + (config.queue ? "payloads" : "records"),
+        "--pool",
+        config.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
+                           : "name a directory that does not exist yet");
   if (!config.reuse) return {};
   if (config.force)
     return usage("replaces what --reuse would open", "--force", "give one of the two");
   if (config.bulk_load) return usage("--reuse loads nothing", "--bulk-load", "give one of the two");
-  if (!config.uses_path() || !config.index.recovers(config.key_kind()))
-    return usage("nothing of " + config.index.name +
+  const bool recovers = config.queue ? config.queue->info.recover != nullptr
+                                     : config.index.recovers(config.key_kind());
+  if (!config.uses_path() || !recovers)
+    return usage("nothing of " + config.index.full_name() +
                      (config.uses_pool() ? " with --heap dram" : "") + " outlives a run",
                  "--reuse", "leave it out");
   return {};

@@ -10,8 +10,10 @@ namespace perdure::cli {
 
 /// The machine of --target sim:PLATFORM, or this one.
 [[nodiscard]] Result<void> choose_target(BenchFlags& flags);
-/// The index of --index and --mode, or the wrapper of --plugin.
+/// The index or queue of --index and --mode, or the wrapper of --plugin.
 [[nodiscard]] Result<void> choose_index(BenchFlags& flags);
+/// The queue of that name. Errors: usage, with the nearest of all indexes and queues.
+[[nodiscard]] Result<void> choose_queue(BenchFlags& flags, const std::string& name);
 /// The file of --workload.
 [[nodiscard]] Result<void> load_workload_file(BenchFlags& flags);
 
@@ -20,6 +22,8 @@ namespace perdure::cli {
 /// --cpus, nodes and ablations of a simulated machine, which goes into the configuration.
 [[nodiscard]] Result<void> place_simulated(BenchFlags& flags);
 [[nodiscard]] Result<void> resolve_options(BenchFlags& flags);
+/// Producers, consumers and payloads of a queue, in place of threads and workload.
+[[nodiscard]] Result<void> resolve_queue(BenchFlags& flags);
 /// The kind of keys, and what ends a repetition.
 [[nodiscard]] Result<void> resolve_workload(BenchFlags& flags);
 /// Threads, what they share, the lock, the rate, and which operations are timed.

@@ -137,6 +137,7 @@ Result<void> resolve_workload(BenchFlags& flags) {
 
 Result<void> check_workload(BenchFlags& flags) {
   driver::BenchConfig& config = flags.config;
+  if (config.queue) return {};
   if (auto valid = workload::validate(config.workload); !valid) return valid;
   if (auto opened = workload::open_key_file(config.workload); !opened) return opened;
   expect_records(flags);
@@ -145,6 +146,11 @@ Result<void> check_workload(BenchFlags& flags) {
   if (config.workload.mix.has(workload::Operation::scan) && !config.index.ordered)
     return usage(config.index.name + " is unordered and cannot scan", "--mix",
                  "take scan out of the mix");
+  for (const auto operation : {workload::Operation::update, workload::Operation::upsert})
+    if (config.workload.mix.has(operation) && !config.index.replaces)
+      return usage(config.index.full_name() + " replaces no values: it has no " +
+                       workload::name_of(operation),
+                   "--mix", "use insert, remove and lookup");
   return {};
 }
 

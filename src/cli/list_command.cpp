@@ -9,6 +9,7 @@
 #include "cli/probe_flags.h"
 #include "core/data_files.h"
 #include "index/registry.h"
+#include "lockfree/base/queue_registry.h"
 #include "platform/description/description.h"
 #include "workload/workload.h"
 
@@ -29,6 +30,21 @@ constexpr std::array<Heap, 4> heaps = {
 
 constexpr std::array kinds_of_keys{KeyKind::integer, KeyKind::bytes, KeyKind::slots};
 
+Json json_of(const std::vector<IndexOption>& declared) {
+  Json options = Json::array();
+  for (const IndexOption& option : declared)
+    options.push_back({{"name", option.name},
+                       {"description", option.description},
+                       {"default", option.fallback},
+                       {"least", option.least},
+                       {"most", option.most}});
+  return options;
+}
+
+Json targets(bool native_only) {
+  return native_only ? Json::array({"native"}) : Json::array({"native", "sim"});
+}
+
 Json json_of(const IndexInfo& info) {
   Json kinds = Json::array();
   for (const KeyKind kind : kinds_of_keys)
@@ -38,13 +54,6 @@ Json json_of(const IndexInfo& info) {
     if (std::ranges::find(info.heaps, heap) != info.heaps.end()) suitable.push_back(name_of(heap));
   Json locks = Json::array();
   for (const LockKind lock : info.locks) locks.push_back(name_of(lock));
-  Json options = Json::array();
-  for (const IndexOption& option : info.options)
-    options.push_back({{"name", option.name},
-                       {"description", option.description},
-                       {"default", option.fallback},
-                       {"least", option.least},
-                       {"most", option.most}});
   return {{"name", info.full_name()},
           {"title", info.title},
           {"index_class", name_of(info.index_class)},
@@ -53,11 +62,26 @@ Json json_of(const IndexInfo& info) {
           {"locks", std::move(locks)},
           {"ordered", info.ordered},
           {"verifiable", info.verifiable},
-          {"targets", info.native_only ? Json::array({"native"}) : Json::array({"native", "sim"})},
+          {"targets", targets(info.native_only)},
           {"recovers",
            std::ranges::any_of(kinds_of_keys, [&](KeyKind kind) { return info.recovers(kind); })},
           {"tearing", name_of(info.tearing)},
-          {"options", std::move(options)}};
+          {"options", json_of(info.options)}};
+}
+
+Json json_of(const QueueInfo& info) {
+  Json suitable = Json::array();
+  for (const HeapKind heap : {HeapKind::slab, HeapKind::pmdk, HeapKind::dram, HeapKind::memkind})
+    if (uses_pool(info.index_class) && info.works_on(heap)) suitable.push_back(name_of(heap));
+  return {{"name", info.full_name()},
+          {"title", info.title},
+          {"index_class", name_of(info.index_class)},
+          {"progress", name_of(info.progress)},
+          {"heaps", std::move(suitable)},
+          {"targets", targets(info.native_only)},
+          {"recovers", info.recover != nullptr},
+          {"detectable", info.detectable},
+          {"options", json_of(info.options)}};
 }
 
 Json indexes() {
@@ -66,16 +90,24 @@ Json indexes() {
   return list;
 }
 
+Json queues() {
+  Json list = Json::array();
+  for (const QueueInfo& info : QueueRegistry::all()) list.push_back(json_of(info));
+  return list;
+}
+
+// Of queues too: --option is one flag.
 Json options() {
   Json list = Json::array();
-  for (const IndexInfo& info : IndexRegistry::all()) {
-    const Json described = json_of(info);
-    for (const Json& option : described["options"]) {
-      Json entry = {{"index", info.full_name()}};
+  const auto add = [&list](const std::string& owner, const std::vector<IndexOption>& declared) {
+    for (const Json& option : json_of(declared)) {
+      Json entry = {{"index", owner}};
       entry.update(option);
       list.push_back(std::move(entry));
     }
-  }
+  };
+  for (const IndexInfo& info : IndexRegistry::all()) add(info.full_name(), info.options);
+  for (const QueueInfo& info : QueueRegistry::all()) add(info.full_name(), info.options);
   return list;
 }
 
@@ -174,9 +206,10 @@ struct Listing {
   std::vector<std::string> columns;
 };
 
-const std::array<Listing, 6>& listings() {
-  static const std::array<Listing, 6> all = {
+const std::array<Listing, 7>& listings() {
+  static const std::array<Listing, 7> all = {
       {{"indexes", indexes, {"name", "index_class", "key_kinds", "targets", "title"}},
+       {"queues", queues, {"name", "index_class", "progress", "targets", "title"}},
        {"workloads", workloads, {"name", "mix", "file"}},
        {"platforms", platforms, {"name", "persistence_domain", "cpus", "title"}},
        {"heaps", heap_list, {"name", "description"}},
@@ -189,12 +222,14 @@ const std::array<Listing, 6>& listings() {
 
 int list_command(const Arguments& arguments) {
   FlagTable table("list",
-                  "Lists what there is: indexes, workloads, platforms, heaps, options or flags.");
+                  "Lists what there is: indexes, queues, workloads, platforms, heaps, options or "
+                  "flags.");
   std::vector<std::string> what;
   bool json = false;
   table.add_words(
       "what", what,
-      "indexes, workloads, platforms, heaps, options (of indexes) or flags (of commands)");
+      "indexes, queues, workloads, platforms, heaps, options (of indexes and queues) or flags (of "
+      "commands)");
   table.add_switch("--json", json, "as JSON");
   if (const auto code = table.read(arguments)) return *code;
   std::vector<std::string> names;
@@ -202,7 +237,7 @@ int list_command(const Arguments& arguments) {
   if (what.size() != 1)
     return report({ErrorCode::usage,
                    what.empty() ? "does not say what to list" : "lists one thing at a time", "list",
-                   "give one of indexes, workloads, platforms, heaps, options, flags"});
+                   "give one of indexes, queues, workloads, platforms, heaps, options, flags"});
   const auto& all = listings();
   const auto found = std::ranges::find(all, what.front(), &Listing::name);
   if (found == all.end()) return report(not_one_of(what.front(), "list", names));

@@ -37,7 +37,7 @@ struct Spelling {
   std::string_view library;
   std::string_view flag;
 };
-constexpr std::array<Spelling, 18> spellings = {{{"PoolOptions::path", "--pool"},
+constexpr std::array<Spelling, 21> spellings = {{{"PoolOptions::path", "--pool"},
                                                  {"PoolOptions::bytes", "--pool-bytes, --records"},
                                                  {"PoolOptions::heap", "--heap"},
                                                  {"PoolOptions::overwrite", "--force"},
@@ -49,6 +49,9 @@ constexpr std::array<Spelling, 18> spellings = {{{"PoolOptions::path", "--pool"}
                                                  {"IndexPlace::path", "--pool"},
                                                  {"IndexPlace::pool", "--pool"},
                                                  {"IndexRegistry::find", "--index"},
+                                                 {"QueueRegistry::find", "--index"},
+                                                 {"QueueRegistry::all", "`perdure list queues`"},
+                                                 {"QueuePlace::pool", "--pool"},
                                                  {"IndexRegistry::all", "`perdure list indexes`"},
                                                  {"IndexInfo::mode", "--mode"},
                                                  {"KeyKind::", "--key-kind "},

@@ -4,13 +4,10 @@
 #include <utility>
 
 #include "driver/answers_file.h"
-#include "driver/end_checks.h"
-#include "driver/indexes.h"
+#include "driver/index_phases.h"
 #include "driver/interrupt.h"
-#include "driver/load_phase.h"
 #include "driver/pool_setup.h"
-#include "driver/repetitions.h"
-#include "driver/reused.h"
+#include "driver/queue_phases.h"
 #include "driver/run_context.h"
 #include "driver/target.h"
 #include "driver/warnings.h"
@@ -40,90 +37,45 @@ Result<void> check_room(const BenchConfig& config) {
   return bytes ? Result<void>() : bytes.error();
 }
 
-/// The phases of one run, which keep what they need from one to the next.
-template <class Keys>
-struct Phases {
-  Phases(const RunContext& context, AnswersFile& answers_file)
-      : run(context), answers(answers_file) {}
-
-  const RunContext& run;
-  AnswersFile& answers;
-  Indexes<Keys> indexes{run};
-  Repetitions<Keys> repetitions{run, indexes};
-  EndChecks<Keys> checks{run, indexes, answers};
-};
-
-/// Waits for the load's background work and looks at what the repetitions will start from.
-template <class Keys>
-Result<void> settle_load(Phases<Keys>& phases) {
-  const RunContext& run = phases.run;
-  Result<void> known;
-  run.target.run_alone(Accounting::off, [&] {
-    phases.indexes.quiesce();
-    phases.indexes.measure_memory();
-    phases.indexes.prepare_verifiers();
-    for (Instance<Keys>& each : phases.indexes.all())
-      if (run.config.reuse && known) known = look_at_reused(run, each);
-  });
-  return known;
-}
-
-template <class Keys>
-Result<void> check_all(Phases<Keys>& phases) {
-  const RunContext& run = phases.run;
-  run.target.run_alone(Accounting::off, [&] { phases.checks.check(); });
+template <class Phases>
+Result<void> check_all(const RunContext& run, Phases& phases) {
+  run.target.run_alone(Accounting::off, [&] { phases.check(); });
   if (auto kept = run.target.check(); !kept) return kept;
   // The result is worth more than the files beside it: it is printed even if one cannot be written.
-  for (const auto& written :
-       {phases.answers.publish(phases.repetitions.workers()), run.target.write_profile()})
+  for (const auto& written : {phases.publish_answers(), run.target.write_profile()})
     if (!written && !run.result.unwritten) run.result.unwritten = written.error();
   return {};
 }
 
-template <class Keys>
-void finish(Phases<Keys>& phases) {
-  const RunContext& run = phases.run;
-  run.result.interrupted = interrupted();
-  phases.checks.sum_up();
-  if (phases.repetitions.fresh_exhausted())
-    run.result.warnings.emplace_back(
-        "the key file has no line left for inserts: the later ones failed");
-  add_warnings(run.config, run.result, run.target.pinned());
-}
-
 /// One run from its first phase to its last.
-template <class Keys>
-Result<void> measure(Phases<Keys>& phases) {
-  const RunContext& run = phases.run;
-  if (auto opened = phases.indexes.open(); !opened) return opened;
-  if (!run.config.reuse)
-    if (auto loaded = LoadPhase<Keys>(run, phases.indexes).load(); !loaded) return loaded;
+template <class Phases>
+Result<void> measure(const RunContext& run, Phases& phases) {
+  if (auto opened = phases.open(); !opened) return opened;
+  if (auto loaded = phases.load(); !loaded) return loaded;
   if (!interrupted()) {
-    phases.indexes.keep();
-    if (auto settled = settle_load(phases); !settled) return settled;
-    phases.repetitions.repeat();
-    phases.checks.note_unchecked_scans();
+    phases.keep();
+    if (auto settled = phases.settle_load(); !settled) return settled;
+    phases.repeat();
   }
   if (!interrupted())
-    if (auto checked = check_all(phases); !checked) return checked;
-  finish(phases);
+    if (auto checked = check_all(run, phases); !checked) return checked;
+  run.result.interrupted = interrupted();
+  phases.sum_up();
+  add_warnings(run.config, run.result, run.target.pinned());
   return {};
 }
 
-template <class Keys>
-Result<void> close(Phases<Keys>& phases) {
-  const RunContext& run = phases.run;
+template <class Phases>
+Result<void> close(const RunContext& run, Phases& phases) {
   run.progress.clear();
-  phases.indexes.leave_target();
+  phases.leave_target();
   Result<void> closed;
-  run.target.run_alone(Accounting::off, [&] {
-    phases.repetitions.clear();
-    closed = phases.indexes.close();
-  });
+  run.target.run_alone(Accounting::off, [&] { closed = phases.close(); });
   return closed;
 }
 
-template <class Keys>
+/// `Phases`: those of an index or of a queue (index_phases.h, queue_phases.h).
+template <class Phases>
 Result<BenchResult> run_with(const BenchConfig& config, Progress& progress) {
   AnswersFile answers;
   if (auto opened = answers.open(config.answers_path); !opened) return opened.error();
@@ -132,9 +84,10 @@ Result<BenchResult> run_with(const BenchConfig& config, Progress& progress) {
   if (!target) return target.error();
   BenchResult result;
   const RunContext run{config, progress, Clock::get(), **target, result};
-  Phases<Keys> phases(run, answers);
-  const Result<void> measured = measure(phases);
-  const Result<void> closed = close(phases);  // what is kept must open clean, also after an error
+  Phases phases(run, answers);
+  const Result<void> measured = measure(run, phases);
+  const Result<void> closed =
+      close(run, phases);  // what is kept must open clean, also after an error
   if (!measured) return measured.error();
   if (!closed) return closed.error();
   return result;
@@ -144,9 +97,11 @@ Result<BenchResult> run_with(const BenchConfig& config, Progress& progress) {
 
 Result<BenchResult> run_bench(const BenchConfig& config, Progress& progress) {
   if (auto configured = configure_pm(config); !configured) return configured.error();
-  if (config.key_kind() == KeyKind::integer) return run_with<IntegerKeys>(config, progress);
-  if (config.key_kind() == KeyKind::slots) return run_with<SlotKeys>(config, progress);
-  return run_with<ByteKeys>(config, progress);
+  if (config.queue) return run_with<QueuePhases>(config, progress);
+  if (config.key_kind() == KeyKind::integer)
+    return run_with<IndexPhases<IntegerKeys>>(config, progress);
+  if (config.key_kind() == KeyKind::slots) return run_with<IndexPhases<SlotKeys>>(config, progress);
+  return run_with<IndexPhases<ByteKeys>>(config, progress);
 }
 
 }  // namespace perdure::driver

@@ -35,6 +35,9 @@ class Caller {
       case Operation::scan:
         scan_.clear();
         return scanned(index_.scan(step.key, step.scan_count, scan_));
+      case Operation::push:  // of no index
+      case Operation::pop:
+        break;
     }
     return Outcome::invalid;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "index/registry.h"
+#include "lockfree/base/queue_registry.h"
 #include "platform/model/machine.h"
 #include "platform/model/platform.h"
 #include "platform/runtime/simulation.h"
@@ -79,6 +80,19 @@ struct SimulatedMachine {
   std::string host_times_path;  ///< where this machine's times go, apart from the record
 };
 
+/// What a run of a queue does. Of the threads the first are producers, the others consumers.
+struct QueueRun {
+  QueueInfo info;
+  unsigned producers = 1;
+  unsigned consumers = 1;
+  std::size_t payload_bytes = 8;
+  std::uint64_t prefill = 0;  ///< payloads in the queue when a repetition begins
+};
+
+/// The option of a queue whose slots are made for payloads of a length: a run makes them for its
+/// own.
+inline constexpr const char* payload_bytes_option = "payload_bytes";
+
 struct BenchConfig {
   /// `bench/clock_cost` shows that throughput is that of Latency::off with it.
   static constexpr unsigned default_latency_interval = 256;
@@ -90,7 +104,10 @@ struct BenchConfig {
   std::string plugin;  ///< path of a PiBench wrapper; empty: a registered index
                        ///< (`index` then describes the wrapper and creates nothing)
 
+  std::optional<QueueRun> queue;  ///< `index` then describes it and creates nothing
+
   workload::Workload workload;  ///< validated, key file open; operations or seconds is set
+                                ///< (of a queue: pushes, and all else says nothing)
 
   std::string pool_path;
   bool scratch_pool = false;     ///< simulated runs: in memory, and gone with the run
@@ -137,6 +154,11 @@ struct BenchConfig {
   /// How many there are of the index, each with the workload's records.
   [[nodiscard]] unsigned instances() const noexcept {
     return parallel == Parallel::saturated ? threads : 1;
+  }
+  /// How many operations are counted where `operations` of the workload are done: of a queue
+  /// each payload is pushed and popped.
+  [[nodiscard]] std::uint64_t counted_operations(std::uint64_t operations) const noexcept {
+    return queue && queue->consumers != 0 ? 2 * operations : operations;
   }
   /// True when --pool names something this run creates or opens.
   [[nodiscard]] bool uses_path() const noexcept {

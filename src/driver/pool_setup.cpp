@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "driver/interrupt.h"
 #include "driver/numa.h"
@@ -67,6 +69,27 @@ std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   return 128 + 2 * (key + config.workload.value_bytes);
 }
 
+/// The value of an option, if the index or queue has it.
+std::optional<std::uint64_t> chosen(const IndexOptions& options, std::string_view name) {
+  for (const IndexOptions::Choice& choice : options.choices())
+    if (choice.name == name) return choice.value;
+  return {};
+}
+
+// A queue's slots; where only the pool limits it, as many payloads as producers may be ahead.
+std::uint64_t queue_bytes(const BenchConfig& config) noexcept {
+  constexpr std::uint64_t most_ahead = 1ULL << 20;
+  constexpr std::uint64_t block = 256;
+  const std::uint64_t pushes =
+      config.workload.operations != 0 ? config.workload.operations : most_ahead;
+  const std::uint64_t payloads =
+      chosen(config.options, "slots")
+          .value_or(config.queue->prefill + std::min(pushes, most_ahead));
+  const std::uint64_t bytes = std::max<std::uint64_t>(
+      config.queue->payload_bytes, chosen(config.options, payload_bytes_option).value_or(0));
+  return payloads * (block + 2 * round_up(bytes, block));
+}
+
 // True when no file of the run's pool has a name.
 bool in_memory(const BenchConfig& config) noexcept {
   return config.scratch_pool || (config.uses_pool() && config.heap == HeapKind::dram);
@@ -74,8 +97,10 @@ bool in_memory(const BenchConfig& config) noexcept {
 
 Error does_not_fit(const BenchConfig& config, std::uint64_t wanted, const Room& room) {
   const bool named = config.uses_path() && !config.scratch_pool;
-  const char* const remedy = named ? "give fewer --records, a smaller --pool-bytes, or "
-                                     "another --pool"
+  const char* const remedy = config.queue ? "give fewer slots (--option), a smaller --pool-bytes, "
+                                            "or another --pool"
+                             : named      ? "give fewer --records, a smaller --pool-bytes, or "
+                                            "another --pool"
                              : config.uses_pool() ? "give fewer --records or a smaller --pool-bytes"
                                                   : "give fewer --records";
   return {ErrorCode::out_of_space,
@@ -135,6 +160,7 @@ std::vector<unsigned> pool_nodes(const BenchConfig& config) {
 
 std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept {
   constexpr std::uint64_t base = 64 * mebibyte;
+  if (config.queue) return round_up(base + queue_bytes(config), 2 * mebibyte);
   const std::uint64_t records = expected_records(config) * config.instances();
   return round_up(base + records * bytes_per_record(config), 2 * mebibyte);
 }
@@ -180,7 +206,8 @@ Result<void> check_memory(const BenchConfig& config, const Room& memory) {
   if (config.reuse || config.index.index_class != IndexClass::in_memory || config.uses_pool())
     return {};
   const std::uint64_t records = config.workload.records * config.instances();
-  const std::uint64_t wanted = records * bytes_per_record(config) / 2;
+  const std::uint64_t wanted = config.queue ? config.queue->prefill * config.queue->payload_bytes
+                                            : records * bytes_per_record(config) / 2;
   if (wanted <= memory.bytes) return {};
   return does_not_fit(config, wanted, memory);
 }

@@ -3,37 +3,42 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "driver/indexes.h"
 #include "driver/interference.h"
 #include "driver/interrupt.h"
 #include "driver/rounds.h"
 #include "driver/run_context.h"
-#include "driver/worker.h"
 
 namespace perdure::driver {
 
-/// A simulated run begins with this many operations that fill the caches.
+/// A simulated run begins with this many operations that fill the caches; 0: with none.
 [[nodiscard]] std::uint64_t operations_that_warm(const BenchConfig& config);
 
-template <class Keys>
+/// `Worker`: one thread's part of them (worker.h, queue_worker.h).
+template <class Worker>
 class Repetitions {
  public:
-  Repetitions(const RunContext& run, Indexes<Keys>& indexes)
-      : run_(run), config_(run.config), indexes_(indexes) {}
+  using Make = std::function<std::unique_ptr<Worker>(unsigned thread)>;
+
+  /// `make` makes a thread's worker, on that thread. `settle` is called when the threads have ended
+  /// a phase, on one thread whose work is not modelled.
+  Repetitions(const RunContext& run, Make make, std::function<void()> settle = {})
+      : run_(run), config_(run.config), make_(std::move(make)), settle_(std::move(settle)) {}
 
   /// Fills in the results of the repetitions. Ends early when a signal comes.
   void repeat() {
     make_workers();
     // The caches and the warm-up draw from streams that no repetition uses.
     if (config_.simulated && config_.simulated->warm)
-      static_cast<void>(run_phase(Accounting::tags, config_.repetitions + 1,
-                                  operations_that_warm(config_), 0, "warming the caches"));
+      if (const std::uint64_t operations = operations_that_warm(config_); operations != 0)
+        static_cast<void>(run_phase(Accounting::tags, config_.repetitions + 1, operations, 0,
+                                    "warming the caches"));
     if (config_.warmup_seconds > 0)
       static_cast<void>(
           run_phase(Accounting::on, config_.repetitions, 0, config_.warmup_seconds, "warm-up"));
@@ -49,7 +54,7 @@ class Repetitions {
   /// True when inserts failed because the key file has no line left for them.
   [[nodiscard]] bool fresh_exhausted() const noexcept { return fresh_exhausted_; }
 
-  [[nodiscard]] const std::vector<std::unique_ptr<Worker<Keys>>>& workers() const noexcept {
+  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const noexcept {
     return workers_;
   }
 
@@ -59,17 +64,14 @@ class Repetitions {
  private:
   void make_workers() {
     workers_.resize(config_.threads);
-    run_.target.run(Accounting::off, [&](unsigned thread) {
-      workers_[thread] =
-          std::make_unique<Worker<Keys>>(config_, indexes_.of_thread(thread), thread, run_.clock);
-    });
+    run_.target.run(Accounting::off, [&](unsigned thread) { workers_[thread] = make_(thread); });
   }
 
   RepetitionResult run_phase(Accounting accounting, unsigned repetition, std::uint64_t operations,
                              double seconds, std::string name) {
     Rounds rounds(config_.threads, run_.clock, run_.target.filling());
     const auto job = [&](unsigned thread) {
-      Worker<Keys>& worker = *workers_[thread];
+      Worker& worker = *workers_[thread];
       OperationCounter& counter = rounds.counter(thread);
       worker.begin(repetition, operations_of_instance(thread, operations),
                    accounting == Accounting::on);
@@ -81,14 +83,17 @@ class Repetitions {
     };
     RepetitionResult result;
     result.timeline = run_.target.run_phase(
-        accounting, rounds, {std::move(name), seconds, operations}, run_.progress, job);
+        accounting, rounds, {std::move(name), seconds, config_.counted_operations(operations)},
+        run_.progress, job);
     if (accounting == Accounting::on) result.simulated = run_.target.last_run();
     result.seconds = run_.clock.to_seconds(rounds.active());
     result.tally = Tally(config_.measures_latency(), config_.open_loop());
     for (const auto& worker : workers_) {
       result.tally.merge(worker->tally);
-      fresh_exhausted_ = fresh_exhausted_ || worker->fresh_exhausted();
+      if constexpr (requires { worker->fresh_exhausted(); })
+        fresh_exhausted_ = fresh_exhausted_ || worker->fresh_exhausted();
     }
+    if (settle_) run_.target.run_alone(Accounting::off, settle_);
     return result;
   }
 
@@ -102,8 +107,9 @@ class Repetitions {
 
   const RunContext& run_;
   const BenchConfig& config_;
-  Indexes<Keys>& indexes_;
-  std::vector<std::unique_ptr<Worker<Keys>>> workers_;
+  const Make make_;
+  const std::function<void()> settle_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   bool fresh_exhausted_ = false;
 };
 

@@ -58,7 +58,7 @@ Json histogram_record(const Histogram& histogram) {
   return buckets;
 }
 
-Json operations_record(const BenchConfig& config, const Tally& tally) {
+Json operations_record(const BenchConfig& config, const Tally& tally, double seconds) {
   Json operations = Json::object();
   for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
     const auto operation = static_cast<Operation>(i);
@@ -72,6 +72,10 @@ Json operations_record(const BenchConfig& config, const Tally& tally) {
                    {"failed", failed},
                    {"latency_ns", latency_record(config, latency)},
                    {"service_ns", latency_record(config, service)}};
+    if (config.queue) {
+      record["succeeded_ops_s"] = rate(attempted - failed, seconds);
+      record["retries"] = tally.retried[operation];
+    }
     if (config.export_histograms && latency != nullptr)
       record["histogram"] = histogram_record(*latency);
     operations[workload::name_of(operation)] = std::move(record);
@@ -89,7 +93,7 @@ Json repetition_record(const BenchConfig& config, const RepetitionResult& repeti
           {"throughput_ops_s", rate(attempted - failed, repetition.seconds)},
           {"attempted_ops_s", rate(attempted, repetition.seconds)},
           {"failed_ops_s", rate(failed, repetition.seconds)},
-          {"operations", operations_record(config, repetition.tally)},
+          {"operations", operations_record(config, repetition.tally, repetition.seconds)},
           {"timeline", std::move(timeline)},
           {"simulation",
            simulation_record(config, repetition.simulated, attempted, repetition.seconds)}};
@@ -121,6 +125,14 @@ std::string target_of(const BenchConfig& config) {
   return config.simulated ? "sim:" + config.simulated->platform.name : "native";
 }
 
+Json queue_record(const QueueRun& queue) {
+  return {{"progress", perdure::name_of(queue.info.progress)},
+          {"producers", queue.producers},
+          {"consumers", queue.consumers},
+          {"payload_bytes", queue.payload_bytes},
+          {"prefill", queue.prefill}};
+}
+
 Json settings_of(const BenchConfig& config) {
   Json options = Json::object();
   for (const IndexOptions::Choice& choice : config.options.choices())
@@ -140,7 +152,7 @@ Json settings_of(const BenchConfig& config) {
                  {"parallel", name_of(config.parallel)},
                  {"lock", nullptr},
                  {"pinned", config.pin},
-                 {"workload", workload::json_of(config.workload)},
+                 {"workload", nullptr},
                  {"loop", config.open_loop() ? "open" : "closed"},
                  {"rate_ops_s", nullptr},
                  {"arrivals", nullptr},
@@ -151,6 +163,11 @@ Json settings_of(const BenchConfig& config) {
                  {"verify", config.verify},
                  {"check", config.check},
                  {"histograms", config.measures_latency()}};
+  // Absent in a record of an index, which so stays what it was.
+  if (config.queue)
+    record["queue"] = queue_record(*config.queue);
+  else
+    record["workload"] = workload::json_of(config.workload);
   if (!config.simulated) record["latency"] = latency_method(config);
   if (!config.plugin.empty()) record["plugin"] = config.plugin;
   if (!config.index.locks.empty()) record["lock"] = perdure::name_of(config.lock);
@@ -199,7 +216,7 @@ Json record_of(const BenchConfig& config, const BenchResult& result,
           {"platform", platform_record(config)},
           {"threads", config.threads},
           {"records", config.workload.records},
-          {"key_kind", name_of(config.key_kind())},
+          {"key_kind", config.queue ? Json(nullptr) : Json(name_of(config.key_kind()))},
           {"seed", config.workload.seed},
           {"configuration", std::move(configuration)},
           {"build", build_record()},

@@ -17,6 +17,7 @@ struct Tally {
   workload::OperationCounts attempted;
   workload::OperationCounts failed;
   std::uint64_t refused = 0;                        ///< of the failed: out of space, or invalid
+  workload::OperationCounts retried;                ///< of a queue: "full", "empty"; no operations
   std::unique_ptr<OperationHistograms> latency_ns;  ///< null: off
   std::unique_ptr<OperationHistograms> service_ns;  ///< null: off, or closed loop
 
@@ -31,6 +32,7 @@ struct Tally {
     attempted = {};
     failed = {};
     refused = 0;
+    retried = {};
     if (latency_ns) *latency_ns = {};
     if (service_ns) *service_ns = {};
   }
@@ -40,6 +42,7 @@ struct Tally {
     for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
       attempted.of[i] += other.attempted.of[i];
       failed.of[i] += other.failed.of[i];
+      retried.of[i] += other.retried.of[i];
       if (latency_ns && other.latency_ns) latency_ns->of[i].merge(other.latency_ns->of[i]);
       if (service_ns && other.service_ns) service_ns->of[i].merge(other.service_ns->of[i]);
     }

@@ -12,7 +12,7 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::array<const char*, operation_kinds> names{
-    "lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan"};
+    "lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan", "push", "pop"};
 
 constexpr std::size_t share_decimals = 9;
 
@@ -37,9 +37,9 @@ const char* name_of(Operation operation) noexcept {
 }
 
 Result<Operation> parse_operation(std::string_view name, std::string_view where) {
-  for (std::size_t i = 0; i < operation_kinds; ++i)
+  for (std::size_t i = 0; i < index_operation_kinds; ++i)
     if (name == names[i]) return static_cast<Operation>(i);
-  const std::vector<std::string> known(names.begin(), names.end());
+  const std::vector<std::string> known(names.begin(), names.begin() + index_operation_kinds);
   return usage("no operation is called '" + std::string(name) + "'", where,
                suggestion(name, known,
                           "use lookup, lookup_negative, insert, upsert, update, remove or scan"));

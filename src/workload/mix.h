@@ -28,13 +28,18 @@ enum class Operation : std::uint8_t {
   update,           ///< a key that was inserted
   remove,           ///< each key at most once, see stream.h
   scan,             ///< from a key that was inserted
+  push,             ///< of a queue
+  pop,              ///< of a queue
 };
-inline constexpr std::size_t operation_kinds = 7;
+inline constexpr std::size_t operation_kinds = 9;
+/// The first of them are those of indexes, of which mixes are made.
+inline constexpr std::size_t index_operation_kinds = 7;
 
 /// "lookup", "lookup_negative", ...: the names of flags, files and run records.
 [[nodiscard]] const char* name_of(Operation operation) noexcept;
 
-/// The operation of that name. Errors: usage, with `where` and what may have been meant.
+/// The operation of an index of that name. Errors: usage, with `where` and what may have been
+/// meant.
 [[nodiscard]] Result<Operation> parse_operation(std::string_view name, std::string_view where);
 
 /// One number per kind of operation.
@@ -67,6 +72,13 @@ struct Mix {
   [[nodiscard]] static Mix lookups_only() noexcept {
     Mix mix;
     mix.parts_per_billion[Operation::lookup] = whole_share;
+    return mix;
+  }
+  /// A queue's: not what each thread does, but what all do together.
+  [[nodiscard]] static Mix pushes_and_pops() noexcept {
+    Mix mix;
+    mix.parts_per_billion[Operation::push] = whole_share / 2;
+    mix.parts_per_billion[Operation::pop] = whole_share / 2;
     return mix;
   }
   [[nodiscard]] bool has(Operation operation) const noexcept {

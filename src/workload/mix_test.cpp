@@ -37,6 +37,7 @@ TEST(Mix, RejectsWithPlaceAndRemedy) {
                                    {"lookup=0.9,insert=0.2", "take away 0.1"},
                                    {"lokup=1", "did you mean 'lookup'?"},
                                    {"read=1", "use lookup"},
+                                   {"push=0.5,pop=0.5", "no operation is called 'push'"},
                                    {"lookup", "no '='"},
                                    {"", "no '='"},
                                    {"lookup=1,", "no '='"},
@@ -60,9 +61,11 @@ TEST(Mix, RejectsWithPlaceAndRemedy) {
 
 TEST(Mix, ApportionsByLargestRemainder) {
   const Mix mix = mix_of("lookup=0.5,insert=0.3,scan=0.2");
-  EXPECT_EQ(apportion(mix, 10).of, (std::array<std::uint64_t, 7>{5, 0, 3, 0, 0, 0, 2}));
+  EXPECT_EQ(apportion(mix, 10).of,
+            (std::array<std::uint64_t, operation_kinds>{5, 0, 3, 0, 0, 0, 2}));
   // 3.5, 2.1 and 1.4: the odd one goes to the largest remainder.
-  EXPECT_EQ(apportion(mix, 7).of, (std::array<std::uint64_t, 7>{4, 0, 2, 0, 0, 0, 1}));
+  EXPECT_EQ(apportion(mix, 7).of,
+            (std::array<std::uint64_t, operation_kinds>{4, 0, 2, 0, 0, 0, 1}));
   EXPECT_EQ(apportion(mix, 0).total(), 0U);
   const std::uint64_t many = 1'000'000'000'000'000'003;
   const OperationCounts counts = apportion(mix, many);

@@ -214,6 +214,9 @@ class Run {
         verifier_.end_scan(ticket, records);
         break;
       }
+      case Operation::push:
+      case Operation::pop:
+        break;
     }
   }
 

@@ -26,7 +26,7 @@ MISTAKES = [
     (["compare", "a", "b", "--threshold", "much"], "invalid value for '--threshold'"),
     (["report", "nowhere"], "nowhere: no such file or directory"),
     (["list", "idexes"], "unknown list 'idexes'; did you mean 'indexes'?"),
-    (["list", "xyz"], "use one of indexes, workloads, heaps, options"),
+    (["list", "xyz"], "use one of indexes, queues, workloads, heaps, options"),
     (["bench", "--index", "fptre"], "unknown index; did you mean 'fptree'?"),
     (["bench", "--flamegraph"], "--flamegraph: needs a file; write --flamegraph out.svg"),
     (["probe", "--plot"], "--plot: needs a file; write --plot out.svg"),

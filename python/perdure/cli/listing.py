@@ -18,6 +18,7 @@ from perdure.programs.catalogue import KINDS, Entry
 from perdure.types import Json
 
 BY_MODE = "by mode"
+STRUCTURE_MODES = ("dram", "pmem-volatile", "pmem-persist", "pmem-trans")
 CLASSES: dict[str, str] = {
     "persistent": "persistent",
     "in_memory": "in memory",
@@ -32,16 +33,21 @@ Row = tuple[str, ...]
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the command line."""
-    app.command("list", short_help="List indexes, workloads, heaps, options or platforms.")(list_)
+    app.command("list", short_help="List indexes, queues, workloads, heaps, options or platforms.")(
+        list_
+    )
 
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="indexes, workloads, heaps, options, platforms, or a name of one")
+        str,
+        typer.Argument(
+            help="indexes, queues, workloads, heaps, options, platforms, or a name of one"
+        ),
     ] = "indexes",
     as_json: AsJson = False,
 ) -> None:
-    """List the indexes, workloads, heaps, index options or platforms of this build, or all facts
+    """List the indexes, queues, workloads, heaps, options or platforms of this build, or all facts
     of one of them: perdure list fptree."""
     if what in KINDS:
         found = catalogue.entries(what)
@@ -89,9 +95,16 @@ def _indexes(entries: list[Entry]) -> Iterable[Row]:
     return rows.values()
 
 
+def _queues(entries: list[Entry]) -> Iterable[Row]:
+    return (
+        (e["name"], CLASSES.get(e["index_class"], "other"), e["progress"], e["title"])
+        for e in entries
+    )
+
+
 def _options(entries: list[Entry]) -> Iterable[Row]:
     return dict.fromkeys(
-        (_without_mode(e["index"]), e["name"], str(e["default"]), e["description"]) for e in entries
+        (_owner(e["index"]), e["name"], str(e["default"]), e["description"]) for e in entries
     )
 
 
@@ -111,7 +124,9 @@ def _platforms(entries: list[Entry]) -> Iterable[Row]:
 _View = tuple[Row, Callable[[list[Entry]], Iterable[Row]], tuple[int, ...], str]
 _VIEWS: dict[str, _View] = {
     "indexes": (("name", "where", "keys", "what it is"), _indexes, (1, 2),
-                "all facts of one: perdure list fptree"),
+                "one: perdure list fptree; queues: perdure list queues"),
+    "queues": (("name", "where", "progress", "what it is"), _queues, (1, 2),
+               "use one: perdure bench --index NAME --producers 2 --consumers 2"),
     "workloads": (("name", "mix"), _workloads, (), "all facts of one: perdure list ycsb-a"),
     "heaps": (("name", "what it is"), lambda es: ((e["name"], e["description"]) for e in es), (),
               "use one: --heap NAME"),
@@ -138,7 +153,7 @@ def _print_kind(kind: str, entries: list[Entry]) -> None:
         table.add_row(*(Text(row[number]) for number in shown))
     print_table(table)
     if any(row[1] == BY_MODE for row in rows):
-        print(f"{BY_MODE}: NAME:dram, NAME:pmem-volatile, NAME:pmem-persist, NAME:pmem-trans")
+        print(f"{BY_MODE}: {', '.join(f'NAME:{mode}' for mode in STRUCTURE_MODES)}")
     print(hint)
 
 
@@ -169,6 +184,11 @@ def _facts(kind: str, entry: Entry) -> Table:
 def _limits(option: Json) -> str:
     limits = f"{option['least']} to {option['most']}, default {option['default']}"
     return f"{option['description']} ({limits})"
+
+
+def _owner(name: str) -> str:
+    """Who has an option: all modes of a structure have the same, each mode of a queue its own."""
+    return _without_mode(name) if name.partition(":")[2] in STRUCTURE_MODES else name
 
 
 def _without_mode(name: str) -> str:

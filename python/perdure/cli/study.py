@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
     choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
-    study = studies.load(file, choices, indexes=native.indexes)
+    study = studies.load(file, choices, indexes=native.measurable)
     campaign = Campaign(study, results or Path("results") / study.name)
     progress = output.progress(quiet)
     if study.left_out:

@@ -16,7 +16,7 @@ from perdure.types import Json
 
 Entry = Json  # of `perdure list`
 
-KINDS = ("indexes", "workloads", "heaps", "options", "platforms")
+KINDS = ("indexes", "queues", "workloads", "heaps", "options", "platforms")
 CATALOGUE = PACKAGE / "catalogue.json"
 HELP = PACKAGE / "help.txt"
 FLAGS = "flags"

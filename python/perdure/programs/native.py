@@ -94,6 +94,12 @@ def indexes(kind: str = "native") -> dict[str, Entry]:
     return {entry["name"]: entry for entry in entries}
 
 
+@cache
+def measurable(kind: str = "native") -> dict[str, Entry]:
+    """The registered indexes and queues by name: what a study may name as its index."""
+    return {each["name"]: each for each in query("list", "queues", kind=kind)} | indexes(kind)
+
+
 def entry_of(listing: dict[str, Entry], flags: Mapping[str, object]) -> Entry | None:
     """The entry of the index that the flags name; of a structure without a mode, the entry of its
     default mode, which is the last."""

@@ -16,6 +16,7 @@ KIND_TITLES = {
     "integer": "8-byte integer keys",
     "bytes": "Byte-string keys",
     "slots": "8-byte integer keys, values in 128-byte slots",
+    "queue": "Queues",  # pushes and pops together
 }
 
 
@@ -209,7 +210,8 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
     ]
     if not rows:
         return None
-    order = [op for op in record.OPERATIONS if any(row["operation"] == op for row in rows)]
+    known = (*record.OPERATIONS, *record.QUEUE_OPERATIONS)
+    order = [op for op in known if any(row["operation"] == op for row in rows)]
     medium = f", pools on {media[0]}" if media else ""
     return drawn(
         f"latency-{kind}",
@@ -224,7 +226,7 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
 def _memory_figure(data: Results) -> Figure | None:
     rows = []
     for row in query.memory(data):
-        if row["class"] not in ("persistent", "in_memory"):
+        if row["class"] not in ("persistent", "in_memory") or row["key_kind"] == "queue":
             continue
         name = row["index"] if row["medium"] == "none" else f"{row['index']} · {row['medium']}"
         for where, column in (("PM", "pm"), ("DRAM", "dram")):

@@ -34,7 +34,7 @@ CREATE TABLE cell AS SELECT
   coalesce(document ->> '$.labels.medium', 'none') AS medium,
   document ->> '$.record.index' AS index,
   document ->> '$.record.index_class' AS class,
-  document ->> '$.record.key_kind' AS key_kind,
+  coalesce(document ->> '$.record.key_kind', 'queue') AS key_kind,
   (document ->> '$.record.threads')::INTEGER AS threads,
   (document ->> '$.record.records')::UBIGINT AS records,
   (document ->> '$.record.load.throughput_ops_s')::DOUBLE AS load_ops_s,

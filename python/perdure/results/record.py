@@ -26,8 +26,9 @@ QUICK_BANNER = (
     "anything is, so there are no verdicts"
 )
 GIVE = "give what `perdure bench --json` printed, or a results directory"
+# Of indexes, which mixes are made of; and of queues.
 OPERATIONS = ("lookup", "lookup_negative", "insert", "upsert", "update", "remove", "scan")
-
+QUEUE_OPERATIONS = ("push", "pop")
 
 # How many timed operations a percentile needs; with fewer it would just be the largest of them.
 SAMPLES_NEEDED = {"p50": 1, "p90": 10, "p99": 100, "p999": 1_000, "p9999": 10_000}
@@ -136,15 +137,18 @@ def is_cell(file: Path) -> bool:
 def labels_of(record: Json) -> dict[str, str]:
     """The labels of a bare run record: everything that may differ between two runs of a table."""
     configuration = record["configuration"]
-    workload = configuration.get("workload", {})
+    workload = configuration.get("workload") or {}
+    queue = configuration.get("queue")
     labels = {
         "index": record["index"],
-        "key_kind": record["key_kind"],
+        "key_kind": record["key_kind"],  # none of a queue
         "threads": str(record["threads"]),
         "heap": configuration.get("heap"),
         "target": record["target"] if record["target"] != "native" else None,
         "medium": (record["environment"] or {}).get("medium"),
-        "workload": workload.get("name") or mix_text(workload.get("mix", {})),
+        "workload": queue_text(queue)
+        if queue
+        else workload.get("name") or mix_text(workload.get("mix", {})),
     }
     return {name: str(value) for name, value in labels.items() if value}
 
@@ -155,6 +159,16 @@ def mix_text(mix: dict[str, float]) -> str:
     if len(shares) == 1:
         return shares[0][0]
     return ", ".join(f"{name} {share * 100:g} %" for name, share in shares)
+
+
+def queue_text(queue: Json) -> str:
+    """`14 producers, 14 consumers, 4096 B`: what a queue's run does, as its workload."""
+    sides = [
+        f"{queue[side]} {side[:-1] if queue[side] == 1 else side}"
+        for side in ("producers", "consumers")
+    ]
+    prefill = [f"{queue['prefill']} prefilled"] if queue["prefill"] else []
+    return ", ".join([*sides, f"{queue['payload_bytes']} B", *prefill])
 
 
 def group(runs: Iterable[Run]) -> dict[tuple[tuple[str, str], ...], list[Run]]:

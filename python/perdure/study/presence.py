@@ -18,7 +18,7 @@ from perdure.programs import target as targets
 from perdure.study.document import Document
 from perdure.study.model import Flags
 
-# What `perdure list indexes` says of a kind of target: name -> entry.
+# What `perdure list indexes` and `list queues` say of a kind of target: name -> entry.
 Listing = Callable[[str], dict[str, native.Entry]]
 
 NAMING = ("index", "mode", "option", "target", "workload")
