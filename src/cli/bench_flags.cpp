@@ -73,6 +73,9 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
   table.group("Workload (flags override the file)");
   table.add("--workload", text(), flags.workload, "a TOML file, or the name of one in workloads/");
   table.add("--records", count(), workload.records, "records loaded before the run: 10M");
+  table.add("--key-range", count(1), workload.key_range,
+            "lookups, inserts and removes take any of so many keys, loaded or not: a set's "
+            "benchmark");
   table.add("--mix", described("shares", workload::parse_mix), workload.mix,
             "lookup=0.9,insert=0.1; also lookup_negative, upsert, update, remove, scan");
   table.add("--distribution", described("text", workload::parse_distribution),

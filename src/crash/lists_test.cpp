@@ -12,7 +12,7 @@
 #include "index/registry.h"
 #include "pm/pm.h"
 
-namespace perdure::crash {
+namespace perdure::crash::of_lists {
 namespace {
 
 constexpr std::size_t pool_bytes = std::size_t{512} << 10;
@@ -194,4 +194,4 @@ TEST(Lists, GoOnWhereverAThreadStops) {
 TEST(Lists, AreSeenToWaitWhereTheyHaveALock) { expect_lock_free("list:mutexlist", false); }
 
 }  // namespace
-}  // namespace perdure::crash
+}  // namespace perdure::crash::of_lists

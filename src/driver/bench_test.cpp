@@ -161,6 +161,24 @@ class Full : public FakeIndex {
   }
 };
 
+TEST(Bench, InAKeyRangePresentAndAbsentAreAnswersLikeAnyOther) {
+  BenchConfig config = config_for<FakeIndex>();
+  config.workload.records = 500;
+  config.workload.key_range = 1000;
+  config.workload.mix = mix("lookup=0.5,insert=0.25,remove=0.25");
+  config.workload.limit_operations(20'000);
+  config.verify = true;
+  config.threads = 2;
+  const auto result = run(config);
+  ASSERT_TRUE(result.ok()) << result.error().line();
+  EXPECT_EQ(result->verification->wrong, 0U);
+  EXPECT_GE(result->verification->checked, 40'000U);
+  for (const RepetitionResult& repetition : result->repetitions) {
+    EXPECT_EQ(repetition.tally.attempted[Operation::remove], 5'000U);
+    EXPECT_EQ(repetition.tally.failed.total(), 0U);
+  }
+}
+
 TEST(Bench, RefusedInsertsAreFailuresWithAWarning) {
   BenchConfig config = config_for<Full>();
   config.workload.mix = mix("insert=1");

@@ -166,6 +166,7 @@ std::uint64_t estimated_pool_bytes(const BenchConfig& config) noexcept {
 }
 
 std::uint64_t expected_records(const BenchConfig& config) noexcept {
+  if (config.workload.key_range != 0) return config.workload.key_range;
   return config.workload.records + expected_inserts(config) / config.instances();
 }
 

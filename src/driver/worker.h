@@ -39,7 +39,8 @@ class Worker {
         clock_(clock),
         prepared_(instance, thread),
         caller_(config, *instance.index),
-        checker_(config, instance) {
+        checker_(config, instance),
+        absence_answers_(config.workload.key_range != 0) {
     if (config.latency == Latency::sampled) samples_ = std::make_unique<Samples>(config, thread);
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     select_loop(config);
@@ -206,6 +207,7 @@ class Worker {
   }
 
   void note_failure(workload::Operation operation, Outcome outcome) noexcept {
+    if (absence_answers_ && (outcome == Outcome::exists || outcome == Outcome::not_found)) return;
     ++tally.failed[operation];
     if (outcome == Outcome::out_of_space || outcome == Outcome::invalid) ++tally.refused;
   }
@@ -227,6 +229,7 @@ class Worker {
   std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
   Loop loop_ = nullptr;
   bool paced_ = true;
+  bool absence_answers_;  ///< "exists" and "not found" are no failures: keys of a range
 };
 
 }  // namespace perdure::driver

@@ -169,29 +169,30 @@ std::uint64_t OperationStream::absent_id() noexcept { return keys_.absent_id(sta
 
 OperationStream::Draw OperationStream::next() noexcept {
   Draw draw{.operation = state_.deck.deal(state_.rng), .id = 0, .value_word = 0, .scan_count = 0};
+  const bool ranged = workload_.key_range != 0;
   switch (draw.operation) {
     case Operation::lookup_negative:
       draw.id = absent_id();
       break;
     case Operation::insert:
-      draw.id = fresh_id();
+      draw.id = ranged ? ranged_id() : fresh_id();
       break;
     case Operation::upsert:
       // Into an empty index an upsert adds; an absent id must stay absent.
       draw.id = workload_.records + state_.inserted == 0 ? fresh_id() : present_id();
       break;
     case Operation::remove:
-      draw.id = removable_id();
+      draw.id = ranged ? ranged_id() : removable_id();
       break;
     case Operation::scan: {
-      draw.id = present_id();
+      draw.id = ranged ? ranged_id() : present_id();
       const ScanCount& count = workload_.scan;
       draw.scan_count =
           count.min + static_cast<std::uint32_t>(state_.rng.below(count.max - count.min + 1ULL));
       break;
     }
     default:
-      draw.id = present_id();
+      draw.id = ranged ? ranged_id() : present_id();
       break;
   }
   // Below 2^31, so that a verifier can go on counting versions from any of them.

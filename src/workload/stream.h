@@ -21,6 +21,7 @@
 //     remove takes a key already removed, and fails.
 // S6  Nothing avoids removed ids. So a lookup or update fails exactly when its key was removed
 //     before, by any thread, and not upserted since; without removes in the mix nothing fails.
+//     With a key range S3 to S6 do not hold: every id is drawn from the whole range.
 // S7  fill(), settle() and begin() never allocate.
 #pragma once
 
@@ -169,6 +170,7 @@ class OperationStream {
   [[nodiscard]] Draw next() noexcept;
   [[nodiscard]] std::uint64_t present_id() noexcept;
   [[nodiscard]] std::uint64_t fresh_id() noexcept;
+  [[nodiscard]] std::uint64_t ranged_id() noexcept { return state_.rng.below(workload_.key_range); }
   [[nodiscard]] std::uint64_t removable_id() noexcept;
   [[nodiscard]] std::uint64_t absent_id() noexcept;
   [[nodiscard]] std::uint64_t own_id(std::uint64_t k) const noexcept;

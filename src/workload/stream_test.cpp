@@ -442,5 +442,33 @@ TEST(LoadStream, LoadsEveryIdOnceOverTheThreads) {
   }
 }
 
+TEST(OperationStream, AKeyRangeIsDrawnFromAsAWholeWhateverIsLoaded) {
+  Workload workload = workload_of("lookup=0.5,insert=0.25,remove=0.25", "uniform", 64);
+  workload.key_range = 128;
+  ASSERT_TRUE(validate(workload).ok());
+  workload.limit_operations(40'000);
+  OperationStream stream(workload, {.thread = 1, .threads = 2});
+  std::map<Operation, std::map<std::uint64_t, unsigned>> drawn;
+  for (const Done& done : take(stream, workload, everything)) ++drawn[done.operation][done.id];
+  for (const Operation operation : {Operation::lookup, Operation::insert, Operation::remove}) {
+    ASSERT_EQ(drawn[operation].size(), 128U) << name_of(operation);
+    EXPECT_EQ(drawn[operation].rbegin()->first, 127U);
+  }
+  EXPECT_LT(drawn[Operation::lookup][0], 160U) << "of 78 on average";
+}
+
+TEST(Workload, AKeyRangeRefusesWhatItCannotMean) {
+  Workload workload = workload_of("lookup=0.5,insert=0.25,remove=0.25", "uniform", 64);
+  workload.key_range = 63;
+  EXPECT_EQ(validate(workload).error().where, "key_range");
+  workload.key_range = 64;
+  EXPECT_TRUE(validate(workload).ok());
+  workload.mix = parse_mix("lookup=0.5,update=0.5").value();
+  EXPECT_EQ(validate(workload).error().where, "mix");
+  workload.mix = parse_mix("lookup=1").value();
+  workload.distribution = parse_distribution("zipfian").value();
+  EXPECT_EQ(validate(workload).error().where, "keys.distribution");
+}
+
 }  // namespace
 }  // namespace perdure::workload

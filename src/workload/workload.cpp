@@ -93,6 +93,21 @@ Result<void> validate_distribution(const Distribution& distribution) {
   return {};
 }
 
+Result<void> validate_range(const Workload& workload) {
+  if (workload.key_range == 0) return {};
+  if (workload.key_range < workload.records)
+    return usage("the key range has fewer keys than are loaded", "key_range",
+                 "give at least as many as records; half of them loaded is usual");
+  if (workload.distribution.kind != Distribution::Kind::uniform)
+    return usage("a key range is uniform", "keys.distribution", "leave it out, or the key range");
+  for (const Operation operation :
+       {Operation::lookup_negative, Operation::upsert, Operation::update})
+    if (workload.mix.has(operation))
+      return usage(std::string("a key range has no ") + name_of(operation), "mix",
+                   "use lookup, insert, remove and scan");
+  return {};
+}
+
 }  // namespace
 
 const char* name_of(Distribution::Kind kind) noexcept {
@@ -117,6 +132,7 @@ Result<void> validate(const Workload& workload) {
       !adds && mix.parts_per_billion[Operation::lookup_negative] != whole_share;
   if (workload.records == 0 && needs_records && !workload.keys.from_file())
     return usage("no records to operate on", "records", "load some, or insert in the mix");
+  if (const auto range = validate_range(workload); !range) return range;
   if (workload.operations > most_operations)
     return usage("more than 2^60 operations", "operations", "use fewer, or a limit in seconds");
   if (!(workload.seconds >= 0 && workload.seconds <= longest_seconds))
@@ -242,6 +258,7 @@ nlohmann::json json_of(const Workload& workload) {
                            {"keys", key},
                            {"value_bytes", workload.value_bytes},
                            {"load_order", name_of(workload.load_order)}};
+  if (workload.key_range != 0) result["key_range"] = workload.key_range;
   const auto kind = distribution.kind;
   if (kind == Distribution::Kind::zipfian || kind == Distribution::Kind::latest)
     result["theta"] = distribution.theta;

@@ -4,6 +4,9 @@
 //   [0, records)           loaded before the run
 //   records + k*T + t      the k-th key that thread t of T inserts during the run
 //   [2^63, 2^64)           never inserted: the keys of lookup_negative
+// With a key range R, as the published benchmarks of sets have it, every lookup, insert and remove
+// takes an id of [0, R), present or not, of which [0, records) were loaded; "exists" and "not
+// found" are answers like any other then.
 #pragma once
 
 #include <cstddef>
@@ -92,6 +95,7 @@ enum class LoadOrder : std::uint8_t {
 struct Workload {
   std::string name = "custom";
   std::uint64_t records = 1'000'000;  ///< loaded before the run; at most 2^36
+  std::uint64_t key_range = 0;        ///< ids that the run takes, see above; 0: no such range
   std::uint64_t operations = 0;       ///< per repetition over all threads; 0: not limited so
   double seconds = 0;                 ///< per repetition; 0: not limited so
   std::uint64_t seed = 1;             ///< thread t draws from stream (seed, t)

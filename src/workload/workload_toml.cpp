@@ -35,7 +35,7 @@ class Reader {
     const char* name;
     Setter set;
   };
-  static const std::array<Setting, 10> top_settings;
+  static const std::array<Setting, 11> top_settings;
   static const std::array<Setting, 9> keys_settings;
   static const std::array<Setting, 1> values_settings;
   static const std::array<Setting, 1> scan_settings;
@@ -55,6 +55,9 @@ class Reader {
   // Single settings.
   Result<void> set_name(const toml::node& node) { return take_text(node, workload_.name); }
   Result<void> set_records(const toml::node& node) { return take_count(node, workload_.records); }
+  Result<void> set_key_range(const toml::node& node) {
+    return take_count(node, workload_.key_range);
+  }
   Result<void> set_operations(const toml::node& node) {
     return take_count(node, workload_.operations);
   }
@@ -102,8 +105,9 @@ class Reader {
   std::string current_;                                       // the setting being read
 };
 
-const std::array<Reader::Setting, 10> Reader::top_settings{{{"name", &Reader::set_name},
+const std::array<Reader::Setting, 11> Reader::top_settings{{{"name", &Reader::set_name},
                                                             {"records", &Reader::set_records},
+                                                            {"key_range", &Reader::set_key_range},
                                                             {"operations", &Reader::set_operations},
                                                             {"seconds", &Reader::set_seconds},
                                                             {"seed", &Reader::set_seed},
