@@ -21,7 +21,7 @@ TEST(LinkAndPersist, RecoversFromLinksWithMarks) {
 TEST(LinkAndPersist, RefusesALinkThatLeadsNowhere) {
   TestList list("list:link_and_persist");
   list.insert({10, 20});
-  const auto recovered = list.cut([&] { list.node_of(20).next.store(4096); });
+  const auto recovered = list.cut([&] { list.node_of(20).next.store(64); });
   ASSERT_FALSE(recovered);
   EXPECT_EQ(recovered.error().code, ErrorCode::corrupt);
 }

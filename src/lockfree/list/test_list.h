@@ -17,7 +17,7 @@ namespace perdure::lockfree {
 
 class TestList {
  public:
-  static constexpr std::size_t bytes = std::size_t{256} << 10;
+  static constexpr std::size_t bytes = std::size_t{512} << 10;
   static constexpr std::uint64_t nodes = 256;
 
   explicit TestList(const std::string& name)

@@ -65,7 +65,7 @@ TEST(TLog, ANodeThatIsLinkedWinsOverOneThatIsOnlyLogged) {
 TEST(TLog, RefusesALogThatNamesNoNode) {
   TestList list("list:tlog");
   list.insert({10});
-  EXPECT_FALSE(list.cut([&] { write_log(log_of(list, 7), 4096, 1, Change::insertion); }));
+  EXPECT_FALSE(list.cut([&] { write_log(log_of(list, 7), 64, 1, Change::insertion); }));
 }
 
 }  // namespace
