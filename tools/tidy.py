@@ -64,7 +64,16 @@ PYTHON_STARTS = {"__main__.py"}
 # A folder of these for each index, structure, list or queue.
 PLUGIN_LAYERS = {"index", "structure", "lockfree"}
 # Folders that hold what several of them share; they are no index themselves.
-SHARED_INDEX_FOLDERS = {"base", "common", "inner_tree", "leaf", "memory", "reference", "tree"}
+SHARED_INDEX_FOLDERS = {
+    "base",
+    "common",
+    "inner_tree",
+    "leaf",
+    "memory",
+    "reference",
+    "slots",
+    "tree",
+}
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 75
