@@ -15,33 +15,12 @@
 #include <cstring>
 #include <optional>
 
+#include "lockfree/slots/in_slots.h"
 #include "lockfree/slots/slot_store.h"
 #include "pm/pm.h"
 #include "pool/pmdk_transaction.h"
 
 namespace perdure::lockfree {
-
-/// What all of them know: where things are, and whether flushes have an effect.
-class InSlots {
- public:
-  explicit InSlots(const SlotStore& store) noexcept
-      : store_(store), flushes_(pm::persist_mode().durability == pm::Durability::adr) {}
-
-  [[nodiscard]] const SlotStore& store() const noexcept { return store_; }
-  [[nodiscard]] bool flushes() const noexcept { return flushes_; }
-  /// Of an order that visible stores have anyway where visible means durable.
-  void fence_if_flushed() const noexcept {
-    if (flushes_) pm::fence();
-  }
-  /// Streamed bytes are not visible to others before a fence, in any mode.
-  void fence_payload(bool outside, bool streamed) const noexcept {
-    if (streamed || (outside && flushes_)) pm::fence();
-  }
-
- private:
-  const SlotStore& store_;
-  const bool flushes_;
-};
 
 /// No persistence.
 struct Volatile {
@@ -66,9 +45,7 @@ class TxFree : public InSlots {
     void written(bool outside, bool streamed) const noexcept {
       durable_.fence_payload(outside, streamed);
     }
-    void publish(SlotHeader& header) const noexcept {
-      if (durable_.flushes()) pm::persist(&header, sizeof header);
-    }
+    void publish(SlotHeader& header) const noexcept { durable_.persist_header(header); }
 
    private:
     const TxFree& durable_;
@@ -76,13 +53,7 @@ class TxFree : public InSlots {
 
   // The store need not drain under eADR: the slot is given back by a locked instruction.
   void mark(std::uint64_t seq, const SlotHeader* header) const noexcept {
-    Mark& mine = store().mark(pm::thread_slot());
-    PERDURE_ASSERT(mine.seq.load() < seq);
-    mine.seq.store(seq, std::memory_order_release);
-    if (!flushes()) return;
-    pm::flush(&mine, sizeof mine);
-    if (header != nullptr) pm::flush(header, sizeof *header);
-    pm::fence();
+    persist_mark(seq, header);
   }
 };
 
@@ -174,9 +145,7 @@ class TxPmdk : public InSlots {
       transaction_->commit();
       transaction_.reset();
     }
-    void publish(SlotHeader& header) const noexcept {
-      if (durable_.flushes()) pm::persist(&header, sizeof header);
-    }
+    void publish(SlotHeader& header) const noexcept { durable_.persist_header(header); }
 
    private:
     const TxPmdk& durable_;

@@ -4,19 +4,8 @@
 namespace perdure::lockfree {
 namespace {
 
-IndexOption flush_payload_option() {
-  return {"flush_payload",
-          "payloads from 256 bytes on go past the caches under eADR, too; 0: they stay there", 1, 0,
-          1};
-}
-
-std::vector<IndexOption> persistent_options() {
-  std::vector<IndexOption> options = slot_options();
-  options.push_back(flush_payload_option());
-  return options;
-}
 std::vector<IndexOption> tx_options() {
-  std::vector<IndexOption> options = persistent_options();
+  std::vector<IndexOption> options = persistent_slot_options();
   options.push_back({"pmemobj", "through transactions of libpmemobj; 0: an undo log", 0, 0, 1});
   return options;
 }
@@ -100,7 +89,7 @@ PERDURE_REGISTER_QUEUE(ring_txfree,
                                  .mode = "txfree",
                                  .title = "ring buffer without transactions (pmidio, section 6.3)",
                                  .detectable = true,
-                                 .options = persistent_options(),
+                                 .options = persistent_slot_options(),
                                  .heaps = all_heaps,
                                  .create = create_txfree,
                                  .recover = recover_txfree,

@@ -57,8 +57,7 @@ class Ring final : public DurableQueue {
   Ring(SlotStore store, const IndexOptions& options, const FoundSlots& found)
       : store_(std::move(store)),
         durable_(made(store_)),
-        streams_(persists && (pm::persist_mode().durability != pm::Durability::eadr ||
-                              options.get("flush_payload") != 0)),
+        streams_(persists && streams_payloads(options)),
         full_(store_.shape().slots),
         free_(store_.shape().slots, persists),
         base_(found.last_seq + 1 - full_.first_ticket() - found.live.size()),

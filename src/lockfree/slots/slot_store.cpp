@@ -309,6 +309,18 @@ std::vector<IndexOption> slot_options() {
           {"payload_bytes", "the longest payload", 4096, 0, max_payload_bytes}};
 }
 
+std::vector<IndexOption> persistent_slot_options() {
+  std::vector<IndexOption> options = slot_options();
+  options.push_back({"flush_payload",
+                     "payloads from 256 bytes on go past the caches under eADR, too; 0: they stay",
+                     1, 0, 1});
+  return options;
+}
+
+bool streams_payloads(const IndexOptions& options) {
+  return pm::persist_mode().durability != pm::Durability::eadr || options.get("flush_payload") != 0;
+}
+
 SlotShape shape_of(const IndexOptions& options, bool has_logs) {
   return {options.get("slots"), options.get("payload_bytes"), has_logs};
 }

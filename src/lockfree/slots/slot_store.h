@@ -101,6 +101,10 @@ void write_payload(std::byte* to, std::string_view payload, bool past_caches) no
 
 /// The options of every bounded queue.
 [[nodiscard]] std::vector<IndexOption> slot_options();
+/// Of one in a pool, with `flush_payload`.
+[[nodiscard]] std::vector<IndexOption> persistent_slot_options();
+/// Whether payloads that are long enough go past the caches.
+[[nodiscard]] bool streams_payloads(const IndexOptions& options);
 [[nodiscard]] SlotShape shape_of(const IndexOptions& options, bool has_logs);
 
 /// Compares with what the last clean close has kept, if it has. Errors: corrupt.
