@@ -117,9 +117,9 @@ Result<SlotStore> SlotStore::create(const QueuePlace& place, const SlotOwner& ow
   pm::flush(first, shape.directory_bytes());
   pm::fence();
   blocks.publish();
-  if (Result<void> rooted =
-          create_index_root(pool, place.root_name, {.index = owner.queue},
-                            {shape.slots, shape.payload_bytes, owner.value}, directory);
+  if (Result<void> rooted = create_index_root(
+          pool, place.root_name, {.index = owner.queue},
+          {shape.slots - owner.spare, shape.payload_bytes, owner.value}, directory);
       !rooted)
     return rooted.error();
   blocks.keep();
@@ -131,7 +131,8 @@ Result<SlotStore> SlotStore::recover(const QueuePlace& place, const SlotOwner& o
   Pool& pool = *place.pool;
   const auto root = read_index_root(pool, place.root_name, {.index = owner.queue});
   if (!root) return root.error();
-  if (auto same = check_index_option(pool, "slots", root->option[0], shape.slots); !same)
+  if (auto same = check_index_option(pool, "slots", root->option[0], shape.slots - owner.spare);
+      !same)
     return same.error();
   if (auto same = check_index_option(pool, "payload_bytes", root->option[1], shape.payload_bytes);
       !same)

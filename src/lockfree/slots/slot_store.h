@@ -34,6 +34,7 @@ struct SlotOwner {
   std::string_view queue;
   std::string_view option = "variant";
   std::uint64_t value = 0;
+  std::uint64_t spare = 0;  ///< slots beyond those of the option `slots`
 };
 
 class SlotStore {
