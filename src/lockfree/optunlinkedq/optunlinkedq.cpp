@@ -81,24 +81,14 @@ std::uint32_t OptUnlinkedQ::take_slot() noexcept {
 }
 
 void OptUnlinkedQ::fill(std::uint32_t slot, std::string_view payload) noexcept {
-  SlotHeader& header = store_.header(slot);
   Node& node = node_[slot];
   node.next.store(none, std::memory_order_relaxed);
   node.len = static_cast<std::uint32_t>(payload.size());
-  header.seq.store(header.seq.load(std::memory_order_relaxed) | unfinished,
-                   std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // M1
-  header.len = node.len;
-  header.producer = 0;
-  header.number = 0;
-  if (payload.size() > inline_bytes) {
-    const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
-    write_payload(store_.payload(slot, payload.size()), payload, streams);
-    durable_.fence_payload(true, streams);
-  } else if (!payload.empty()) {
+  if (payload.size() <= inline_bytes)
     std::memcpy(node.short_payload.data(), payload.data(), payload.size());
-    std::memcpy(header.short_payload.data(), payload.data(), payload.size());
-  }
+  const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
+  durable_.fill(slot, payload, {}, streams);
+  durable_.fence_payload(payload.size() > inline_bytes, streams);
 }
 
 std::uint32_t OptUnlinkedQ::link(std::uint32_t slot) noexcept {

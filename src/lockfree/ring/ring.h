@@ -97,8 +97,6 @@ class Ring final : public DurableQueue {
   }
 
   Outcome push_tagged(std::string_view payload, PushTag tag);
-  void fill(SlotHeader& header, std::uint32_t slot, std::string_view payload, PushTag tag,
-            bool streams) noexcept;
   /// Its seq, which is finished when this returns (R1).
   [[nodiscard]] std::uint64_t finish(SlotHeader& header, std::uint64_t ticket) noexcept;
   void make_empty_durable() noexcept;
@@ -135,8 +133,7 @@ Outcome Ring<Durable>::push_tagged(std::string_view payload, PushTag tag) {
       free_.give_back(slot);
       return Outcome::out_of_space;
     }
-    header.seq.store(seq, std::memory_order_relaxed);
-    fill(header, slot, payload, tag, streams);
+    durable_->fill(slot, payload, tag, streams);
     change.written(outside, streams);
     const std::uint64_t ticket = full_.push(slot);
     std::uint64_t expected = seq;
@@ -145,20 +142,6 @@ Outcome Ring<Durable>::push_tagged(std::string_view payload, PushTag tag) {
     if (tag.number != 0) free_.pushed(tag.producer, tag.number);
   }
   return Outcome::ok;
-}
-
-template <class Durable>
-void Ring<Durable>::fill(SlotHeader& header, std::uint32_t slot, std::string_view payload,
-                         PushTag tag, bool streams) noexcept {
-  // M1: the unfinished seq stays before what follows, in the line and so in the program.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  header.len = static_cast<std::uint32_t>(payload.size());
-  header.producer = tag.producer;
-  header.number = tag.number;
-  if (payload.size() > inline_bytes)
-    write_payload(store_.payload(slot, payload.size()), payload, streams);
-  else if (!payload.empty())
-    payload.copy(reinterpret_cast<char*>(header.short_payload.data()), payload.size());
 }
 
 template <class Durable>
@@ -180,7 +163,7 @@ Outcome Ring<Durable>::pop(std::string& payload) {
   payload.assign(reinterpret_cast<const char*>(store_.payload(taken.number, header.len)),
                  header.len);
   if constexpr (!persists) {
-    free_.give_back(taken.number);
+    free_.popped(taken.number);
   } else {
     const std::uint64_t seq = finish(header, taken.ticket);
     const std::uint32_t producer = header.producer;

@@ -269,9 +269,9 @@ TEST(Ring, RecoveryWritesNothingUnlessALogIsOpen) {
 TEST(Ring, UndoesWhatWasNotCommitted) {
   TestQueue queue("ring:tx", options_of(4, 40));
   ASSERT_EQ(queue->push("a"), Outcome::ok);
+  ASSERT_EQ(queue->push("b"), Outcome::ok);
   std::string payload;
   ASSERT_EQ(queue->pop(payload), Outcome::ok);
-  ASSERT_EQ(queue->push("b"), Outcome::ok);
   const Parts parts(queue, queue.span().data());
   UndoLog& of_pop = parts.logs[200];
   of_pop.slot = pm::thread_slot();

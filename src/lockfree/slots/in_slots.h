@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "core/assert.h"
 #include "lockfree/slots/slot_store.h"
@@ -26,6 +28,22 @@ class InSlots {
   /// Streamed bytes are not visible to others before a fence, in any mode.
   void fence_payload(bool outside, bool streamed) const noexcept {
     if (streamed || (outside && flushes_)) pm::fence();
+  }
+  /// All of a slot that the caller has to itself, but for the seq, which is unfinished (M1).
+  void fill(std::uint64_t slot, std::string_view payload, PushTag tag,
+            bool streams) const noexcept {
+    SlotHeader& header = store_.header(slot);
+    header.seq.store(header.seq.load(std::memory_order_relaxed) | unfinished,
+                     std::memory_order_relaxed);
+    // The compiler must not move the stores below before the one above: a line keeps their order.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    header.len = static_cast<std::uint32_t>(payload.size());
+    header.producer = tag.producer;
+    header.number = tag.number;
+    if (payload.size() > inline_bytes)
+      write_payload(store_.payload(slot, payload.size()), payload, streams);
+    else if (!payload.empty())
+      std::memcpy(header.short_payload.data(), payload.data(), payload.size());
   }
   /// Its last store was a locked instruction, so nothing is left to do under eADR.
   void persist_header(const SlotHeader& header) const noexcept {

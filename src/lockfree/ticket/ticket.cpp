@@ -71,13 +71,7 @@ Outcome TicketRing::push(std::string_view payload) {
   SlotHeader& header = store_.header(slot);
   const bool outside = payload.size() > inline_bytes;
   const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
-  header.seq.store(header.seq.load(std::memory_order_relaxed) | unfinished,
-                   std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // M1
-  header.len = static_cast<std::uint32_t>(payload.size());
-  header.producer = 0;
-  header.number = 0;
-  if (!payload.empty()) write_payload(store_.payload(slot, payload.size()), payload, streams);
+  durable_.fill(slot, payload, {}, streams);
   durable_.fence_payload(outside, streams);
   header.seq.store(ticket + 1, std::memory_order_release);
   durable_.persist_header(header);
