@@ -22,8 +22,8 @@ constexpr std::uint64_t most_slots = 65534;
 class BoostQueue final : public DurableQueue {
  public:
   [[nodiscard]] static MadeQueue create(const QueuePlace& place) {
-    return std::unique_ptr<DurableQueue>(
-        std::make_unique<BoostQueue>(SlotStore::in_dram(shape_of(place.options, false))));
+    return std::unique_ptr<DurableQueue>(std::make_unique<BoostQueue>(
+        SlotStore::in_dram(shape_of(place.options, false), place.huge_pages)));
   }
 
   explicit BoostQueue(SlotStore store)

@@ -43,7 +43,7 @@ bool uses_pmemobj(const QueuePlace& place) { return place.options.get("pmemobj")
 bool is_pmdk(const QueuePlace& place) { return place.pool->heap_kind() == HeapKind::pmdk; }
 
 MadeQueue create_volatile(const QueuePlace& place) {
-  SlotStore store = SlotStore::in_dram(shape_of(place.options, false));
+  SlotStore store = SlotStore::in_dram(shape_of(place.options, false), place.huge_pages);
   return std::unique_ptr<DurableQueue>(
       std::make_unique<Ring<Volatile>>(std::move(store), place.options, FoundSlots{}));
 }

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "index/common/index_root.h"
 #include "index/common/publish_batch.h"
+#include "pool/mapping.h"
 
 namespace perdure::lockfree {
 namespace {
@@ -19,6 +20,13 @@ std::uint64_t checksum_of(const Directory& directory, const std::uint64_t* offse
   for (std::uint64_t i = 0; i < directory.chunks; ++i)
     sum = mix64(sum ^ offsets[i]) + 0x9e3779b97f4a7c15ULL;
   return sum;
+}
+
+/// Without marks.
+std::uint64_t bytes_in_dram(const SlotShape& shape) noexcept {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 1; i < shape.chunks(); ++i) bytes += shape.chunk_bytes(i);
+  return bytes;
 }
 
 /// Blocks that are reserved, and given back unless they are published.
@@ -65,7 +73,7 @@ void clear(std::byte* at, std::uint64_t bytes) noexcept {
 }  // namespace
 
 void SlotStore::FreeMemory::operator()(std::byte* memory) const noexcept {
-  ::operator delete[](memory, std::align_val_t{pm::media_block_bytes});
+  ::operator delete[](memory, std::align_val_t{alignment});
 }
 
 SlotStore::SlotStore(const SlotShape& shape)
@@ -206,15 +214,21 @@ void SlotStore::undo() const noexcept {
   }
 }
 
-SlotStore SlotStore::in_dram(const SlotShape& shape) {
+SlotStore SlotStore::in_dram(const SlotShape& shape, bool huge_pages) {
   SlotStore store(shape);
-  for (std::uint64_t i = 1; i < shape.chunks(); ++i) {
-    const std::uint64_t bytes = shape.chunk_bytes(i);
-    store.memory_.emplace_back(
-        static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{pm::media_block_bytes})));
-    std::memset(store.memory_.back().get(), 0, bytes);
-    store.place_chunk(i, store.memory_.back().get());
-  }
+  const std::uint64_t bytes = bytes_in_dram(shape);
+  const bool huge = huge_pages && bytes >= huge_page_size;
+  const std::size_t alignment = huge ? huge_page_size : pm::media_block_bytes;
+  auto* at = static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{alignment}));
+  store.memory_ = {at, FreeMemory{alignment}};
+  if (huge) request_huge_pages(at, bytes, Medium::anonymous);
+  std::memset(at, 0, bytes);
+  // Payloads first, because only they need the alignment.
+  const std::uint64_t first_payload = shape.chunks() - shape.payload_chunks();
+  for (std::uint64_t i = first_payload; i < shape.chunks(); at += shape.chunk_bytes(i++))
+    store.place_chunk(i, at);
+  for (std::uint64_t i = 1; i < first_payload; at += shape.chunk_bytes(i++))
+    store.place_chunk(i, at);
   return store;
 }
 
@@ -268,11 +282,9 @@ Result<void> SlotStore::check_blocks() const {
 }
 
 std::uint64_t SlotStore::dram_bytes() const noexcept {
-  std::uint64_t bytes =
+  const std::uint64_t bytes =
       headers_.size() * sizeof headers_[0] + payloads_.size() * sizeof payloads_[0];
-  if (memory_.empty()) return bytes;
-  for (std::uint64_t i = 1; i < shape_.chunks(); ++i) bytes += shape_.chunk_bytes(i);
-  return bytes;
+  return memory_ == nullptr ? bytes : bytes + bytes_in_dram(shape_);
 }
 
 namespace {

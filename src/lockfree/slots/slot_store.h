@@ -51,7 +51,7 @@ class SlotStore {
   [[nodiscard]] static Result<SlotStore> recover(const QueuePlace& place, const SlotOwner& owner,
                                                  const SlotShape& shape);
   /// Without marks.
-  [[nodiscard]] static SlotStore in_dram(const SlotShape& shape);
+  [[nodiscard]] static SlotStore in_dram(const SlotShape& shape, bool huge_pages);
 
   [[nodiscard]] const SlotShape& shape() const noexcept { return shape_; }
   [[nodiscard]] SlotHeader& header(std::uint64_t slot) const noexcept {
@@ -74,6 +74,7 @@ class SlotStore {
 
  private:
   struct FreeMemory {
+    std::size_t alignment;
     void operator()(std::byte* memory) const noexcept;
   };
 
@@ -93,7 +94,7 @@ class SlotStore {
   UndoLog* logs_ = nullptr;
   std::vector<SlotHeader*> headers_;
   std::vector<std::byte*> payloads_;
-  std::vector<std::unique_ptr<std::byte, FreeMemory>> memory_;  ///< in DRAM
+  std::unique_ptr<std::byte, FreeMemory> memory_;  ///< all of it, if it is in DRAM
 };
 
 /// Copies a payload to its place. `past_caches`: streamed, and durable after a fence; otherwise

@@ -92,7 +92,7 @@ TEST(SlotShape, FillsBlocksOfTheHeap) {
 }
 
 TEST(SlotStore, HasAPlaceOfItsOwnForEachPayload) {
-  const SlotStore store = SlotStore::in_dram({700, 3000, false});
+  const SlotStore store = SlotStore::in_dram({700, 3000, false}, true);
   std::vector<std::byte*> places;
   for (std::uint64_t slot = 0; slot < 700; ++slot) {
     places.push_back(store.payload(slot, 3000));
