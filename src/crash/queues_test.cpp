@@ -531,7 +531,8 @@ std::vector<Script> stopping_scripts() {
 }
 
 TEST(Queues, AThreadThatStopsForEverHoldsUpNoOther) {
-  for (const char* const name : {"ring:txfree", "ring:tx", "optunlinkedq"})
+  for (const char* const name :
+       {"ring:volatile", "ring:txfree", "ring:tx", "optunlinkedq", "boostqueue"})
     for (const Domain domain : {Domain::adr, Domain::eadr}) {
       use(domain);
       for (const Script& script : stopping_scripts()) {

@@ -25,7 +25,7 @@ class InSlots {
   void fence_if_flushed() const noexcept {
     if (flushes_) pm::fence();
   }
-  /// Streamed bytes are not visible to others before a fence, in any mode.
+  /// Streamed bytes may become visible after later stores, in any mode, unless a fence follows.
   void fence_payload(bool outside, bool streamed) const noexcept {
     if (streamed || (outside && flushes_)) pm::fence();
   }
