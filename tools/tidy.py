@@ -72,6 +72,7 @@ SHARED_INDEX_FOLDERS = {
     "list",
     "memory",
     "reference",
+    "slots",
     "tree",
 }
 
