@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "crash/crash_state.h"
@@ -21,6 +22,14 @@ struct FirstCut {
   bool closed = false;             ///< the pool was closed instead
 };
 
+/// A thread that was stopped for ever at one of its steps, while the others went on.
+struct Stopped {
+  std::uint8_t thread = 0;
+  const void* at = nullptr;     ///< code: the step that it has not done
+  std::uint8_t waiting = 0;     ///< of a run that hangs: the thread that waits for it
+  const void* waits = nullptr;  ///< code
+};
+
 /// A crash-free run, as it was recorded.
 struct Recorded {
   std::vector<std::byte> before;  ///< the pool when the trace began
@@ -35,6 +44,8 @@ struct Recorded {
   /// original one, so that both are asked the same; empty: its own.
   std::vector<std::uint32_t> numbers{};
   bool hung = false;
+  std::uint64_t capacity = ~std::uint64_t{0};   ///< of a queue
+  std::optional<Stopped> stopped{};             ///< a thread that the schedule has stopped for ever
   std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
   std::uint32_t recovers_from = ~0U;            ///< event: the recovery begins, after that cut
   std::uint32_t recovers_to = 0;                ///< event: it has ended

@@ -274,6 +274,7 @@ class Recording {
     Recorded& run = recorded();
     std::vector<std::byte> explained;
     if (is_foreign()) explained = applied(prologue_.trace, run.before);
+    if (instance_) run.capacity = instance_->capacity();
     Recorder::Run main;
     if (!prologue_.hung && run.answers[0].wrong.empty())
       main = together(is_foreign() ? explained.data() : nullptr);
@@ -296,7 +297,8 @@ class Recording {
   }
 
   void look_at_live() {
-    Live live = ask_live(*instance_, recorded(), vocabulary_, what_.schedule.software);
+    Live live =
+        ask_live(what_.subject, *instance_, recorded(), vocabulary_, what_.schedule.software);
     verdict_.work += live.steps;
     verdict_.violation = std::move(live.violation);
     if (live.hung) let_go();

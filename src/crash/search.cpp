@@ -16,7 +16,9 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
                    .keys = plan.keys,
                    .preload = plan.preload,
                    .seed = seed,
-                   .ordered = plan.subject.info->ordered};
+                   .ordered = plan.subject.ordered(),
+                   .replaces = plan.subject.replaces(),
+                   .queue = plan.subject.is_queue()};
   made.reuse = plan.reuse || seed % 4 == 3;
   if (plan.reuse || (plan.long_programs && (seed % 4 == 1 || seed % 4 == 2))) {
     made.operations = made.operations * 5 / 2;

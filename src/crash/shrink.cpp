@@ -29,8 +29,12 @@ std::optional<Operation> culprit_of(const Verdict& verdict) {
 /// Explores cases with a bounded effort and accepts one in which the same oracle objects.
 class Trial {
  public:
-  Trial(const Violation& violation, Workspace& workspace, Deadline end)
-      : oracle_(violation.oracle), deep_(is_deep(violation)), workspace_(workspace), end_(end) {}
+  Trial(const Case& what, const Violation& violation, Workspace& workspace, Deadline end)
+      : oracle_(violation.oracle),
+        is_queue_(what.subject.is_queue()),
+        deep_(is_deep(violation)),
+        workspace_(workspace),
+        end_(end) {}
 
   /// From now on states before this operation are passed over.
   void begin_at(std::optional<Operation> culprit) { culprit_ = culprit; }
@@ -107,9 +111,15 @@ class Trial {
     if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
       tried.violation = Probe(bounded, workspace_, stop_at, true).judge_all(tried.run, deep_);
     if (steps != nullptr) *steps = tried.steps;
-    if (!tried.violation || tried.violation->oracle != oracle_) return false;
+    if (!tried.violation || !is_of_the_same(tried.violation->oracle)) return false;
     verdict = std::move(tried);
     return true;
+  }
+
+  /// Of a queue, what the continued workload shows a smaller case may show at once.
+  [[nodiscard]] bool is_of_the_same(Oracle oracle) const {
+    const bool at_once = is_queue_ && oracle_ == Oracle::continued;
+    return oracle == oracle_ || (at_once && oracle == Oracle::linearizability);
   }
 
   /// False where the operation is not called.
@@ -129,6 +139,7 @@ class Trial {
   }
 
   Oracle oracle_;
+  bool is_queue_;
   bool deep_;
   Workspace& workspace_;
   Deadline end_;
@@ -233,7 +244,7 @@ void drop_lines(const Case& best, Verdict& verdict, Workspace& workspace, double
 Case shrink(const Case& failed, Verdict& verdict, Workspace& workspace, double seconds) {
   Case best = failed;
   if (!verdict.violation) return best;
-  Trial trial(*verdict.violation, workspace, deadline_after(seconds));
+  Trial trial(best, *verdict.violation, workspace, deadline_after(seconds));
   // The state that was found, without exploring; it may be of a large program.
   const Violation found = *verdict.violation;
   Verdict first = try_state(best, workspace, found.event, found.lines);
