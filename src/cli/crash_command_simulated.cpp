@@ -83,6 +83,12 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
   text += print("  programs %llu, runs (schedules) %llu\n",
                 static_cast<unsigned long long>(summary.programs),
                 static_cast<unsigned long long>(summary.runs));
+  if (summary.stops > 0)
+    text += print("  runs with a thread that is stopped for ever %llu\n",
+                  static_cast<unsigned long long>(summary.stops));
+  if (c.given_up > 0)
+    text += print("  runs given up, as too many orders of their operations are possible, %llu\n",
+                  static_cast<unsigned long long>(c.given_up));
   text += print("  crash points %llu, of these explored exhaustively %.1f %%, sampled %llu\n",
                 static_cast<unsigned long long>(c.points), share,
                 static_cast<unsigned long long>(c.sampled));
@@ -116,6 +122,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
       {"seed", plan.seed},
       {"programs", summary.programs},
       {"runs", summary.runs},
+      {"stopped_runs", summary.stops},
       {"coverage", crash::json_of(summary.coverage)},
       {"seconds", summary.seconds},
       {"states_per_second", states_per_second(summary)},

@@ -9,6 +9,7 @@
 
 #include "crash/crash_state.h"
 #include "crash/layout.h"
+#include "crash/schedule.h"
 #include "crash/trace.h"
 #include "crash/workload.h"
 
@@ -20,14 +21,6 @@ struct FirstCut {
   std::uint32_t event = 0;         ///< of it: the cut is just before it
   std::vector<LineState> lines{};  ///< that differ from the newest content
   bool closed = false;             ///< the pool was closed instead
-};
-
-/// A thread that was stopped for ever at one of its steps, while the others went on.
-struct Stopped {
-  std::uint8_t thread = 0;
-  const void* at = nullptr;     ///< code: the step that it has not done
-  std::uint8_t waiting = 0;     ///< of a run that hangs: the thread that waits for it
-  const void* waits = nullptr;  ///< code
 };
 
 /// A crash-free run, as it was recorded.

@@ -130,6 +130,7 @@ class Recorder final : public platform::Observer {
     Trace trace;
     Steps steps;
     bool hung = false;
+    std::optional<Stopped> stopped;
     std::set<Site> sites;
     std::uint32_t last_group = 0;
     std::optional<std::size_t> mutated_from;  ///< where the trace first differs from a sound one
@@ -164,10 +165,17 @@ class Recorder final : public platform::Observer {
   [[nodiscard]] std::size_t thread_slot() noexcept override;
 
  private:
-  /// A place where another thread may take over.
-  void meet();
+  /// A place where another thread may take over. `hook`: what called the observer, if that is
+  /// known.
+  void meet(const void* hook);
+  /// The running thread has come to its last step.
+  void stop(const void* hook);
+  [[noreturn]] void give_up_run(const void* hook);
+  /// It may go on.
+  [[nodiscard]] bool is_alive(unsigned thread) const;
   void hand_over(unsigned to);
-  /// The thread that runs when `after` ends or waits: the highest priority, or the next number.
+  /// The thread that runs when `after` ends or waits: the highest priority, or the next number; or
+  /// `nobody`.
   [[nodiscard]] unsigned next_alive(unsigned after) const;
   /// Gives the thread the lowest priority.
   void demote(unsigned thread);

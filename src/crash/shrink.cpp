@@ -47,6 +47,7 @@ class Trial {
   /// them.
   [[nodiscard]] bool fails_somehow(Case& what, Verdict& verdict) {
     if (fails(what, verdict)) return true;
+    if (oracle_ == Oracle::progress) return fails_under_another_stop(what, verdict);
     if (what.cut != 0 && fails_after_another_cut(what, verdict)) return true;
     if (what.program.threads == 1) return false;
     constexpr unsigned most_schedules = 200;
@@ -79,6 +80,29 @@ class Trial {
   void try_all_states() { needs_all_ = true; }
 
  private:
+  /// The undisturbed run but for one stop, at each of its steps.
+  [[nodiscard]] bool fails_under_another_stop(Case& what, Verdict& verdict) {
+    constexpr std::uint64_t most_stops = 400;
+    const Deadline stop_at = deadline_after(1);
+    Case candidate = what;
+    for (std::uint8_t first = 0; first < what.program.threads; ++first) {
+      candidate.schedule = {.first = first, .software = what.schedule.software};
+      const Verdict undisturbed = record(candidate, workspace_);
+      if (undisturbed.violation) return false;
+      const Schedule schedule = candidate.schedule;
+      const std::uint64_t steps = std::min(undisturbed.steps.count, most_stops);
+      for (std::uint64_t step = 1; step <= steps; ++step) {
+        const auto left = stop_at - std::chrono::steady_clock::now();
+        if (left.count() <= 0) return false;
+        candidate.schedule = with_stop(schedule, step);
+        if (!fails_until(candidate, verdict, left)) continue;
+        what = candidate;
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
   [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
     constexpr unsigned most_cuts = 24;
@@ -108,7 +132,8 @@ class Trial {
       bounded.bounds.lazy = 0;
       bounded.bounds.recrash_states = std::min(what.bounds.recrash_states, 4U);
     }
-    if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
+    const bool explores = oracle_ != Oracle::progress;
+    if (explores && !tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
       tried.violation = Probe(bounded, workspace_, stop_at, true).judge_all(tried.run, deep_);
     if (steps != nullptr) *steps = tried.steps;
     if (!tried.violation || !is_of_the_same(tried.violation->oracle)) return false;

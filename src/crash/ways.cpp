@@ -34,6 +34,15 @@ void bound(const Way& way, Plan& plan) {
   const bool large = way.large_trees || way.room || way.large_pool || way.dense ||
                      way.shape != Shape::mixed || way.nodes == Nodes::fallback;
   if (way.cut) plan.cuts = large ? 1 : 2;
+  if (plan.subject.is_queue() && way.threads > 1) {
+    // What one operation does is soon explored; what another one sees of it takes many schedules.
+    plan.schedules = 8;
+    plan.bounds.product = std::min<std::uint64_t>(plan.bounds.product, 32);
+    plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);
+    plan.bounds.deep_every = std::max(plan.bounds.deep_every, 8U);
+    plan.bounds.recrash_states = std::min(plan.bounds.recrash_states, 16U);
+    return;
+  }
   if (way == Way{.threads = way.threads, .long_programs = true}) return;
   plan.schedules = large ? 2 : 3;
   plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);

@@ -13,6 +13,7 @@
 //     pushes that were cut off. In DRAM the numbers begin anew without them: seq = base + number.
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "crash/toys/queue_toy.h"
 
@@ -44,15 +45,13 @@ class SlotRing final : public QueueToy {
     std::uint64_t newest = 0;
     for (const Mark& mark : root_.mark) newest = std::max(newest, mark.seq.load(relaxed));
     const std::uint64_t popped = newest;
-    std::array<std::uint64_t, slots> live;  // the oldest first
-    std::uint64_t count = 0;
+    std::vector<std::uint64_t> live;  // the oldest first
     for (std::uint64_t i = 0; i < slots; ++i)
-      if (seq_of(i) > popped) live[count++] = i;
-    std::sort(live.begin(), live.begin() + count,
-              [&](std::uint64_t a, std::uint64_t b) { return seq_of(a) < seq_of(b); });
-    if (has(QueueDefect::holes))  // R4
-      for (std::uint64_t i = 0; i < count; ++i)
-        if (seq_of(live[i]) != popped + 1 + i) count = i;
+      if (seq_of(i) > popped) live.push_back(i);
+    std::ranges::sort(live, {}, [&](std::uint64_t place) { return seq_of(place); });
+    std::uint64_t count = live.size();
+    for (std::uint64_t i = 0; has(QueueDefect::holes) && i < count; ++i)  // R4
+      if (seq_of(live[i]) != popped + 1 + i) count = i;
     if (count > 0) newest = seq_of(live[count - 1]);
     base_ = newest - count;
     std::uint64_t free = (std::uint64_t{1} << slots) - 1;
