@@ -5,6 +5,19 @@
 #include "core/assert.h"
 
 namespace perdure::crash {
+namespace {
+
+/// The first ones.
+std::string show_all(std::span<const Contents> all, unsigned producers) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i)
+    text += (i == 0 ? "" : " or ") + show_queue(all[i], producers);
+  if (all.size() > most) text += " or " + std::to_string(all.size() - most) + " other contents";
+  return text;
+}
+
+}  // namespace
 
 QueueStates::QueueStates(QueueRules rules) : rules_(rules) {
   states_.front().last.assign(rules.producers, 0);
@@ -100,9 +113,10 @@ void QueueStates::cut() {
   sort_states();
 }
 
-std::vector<Contents> QueueStates::contents() const {
+std::vector<Contents> QueueStates::contents(const Operation* before) const {
   std::vector<Contents> all;
   for (const State& state : states_) {
+    if (before != nullptr && state.effect[before->thread] != none) continue;
     Contents& one = all.emplace_back(rules_.producers, 0);
     if (rules_.detectable) std::ranges::copy(state.last, one.begin());
     one.insert(one.end(), state.payloads.begin(), state.payloads.end());
@@ -142,7 +156,8 @@ std::string QueueHistory::ret(std::uint32_t operation) {
     if (what.action == Action::pop && answer.outcome == Outcome::ok)
       text += answer.stamp == bad_stamp ? " with a torn payload"
                                         : " with payload " + std::to_string(answer.stamp);
-    return text + ", which no order of the operations explains: the queue held " + show_allowed();
+    return text + ", which no order of the operations explains: the queue held " +
+           show_all(states_.contents(&what), states_.rules().producers);
   }
   settle();
   return {};
@@ -167,20 +182,10 @@ bool QueueHistory::allows(const Contents& found) const {
   return gave_up() || std::ranges::binary_search(allowed_, found);
 }
 
-std::string QueueHistory::show_allowed() const {
-  constexpr std::size_t most = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(allowed_.size(), most); ++i)
-    text += (i == 0 ? "" : " or ") + show_queue(allowed_[i], states_.rules().producers);
-  if (allowed_.size() > most)
-    text += " or " + std::to_string(allowed_.size() - most) + " other contents";
-  return text;
-}
-
 std::string QueueHistory::objection(const Contents& found, const MayBeTorn&) const {
   if (allows(found)) return {};
   return "the queue holds " + show_queue(found, states_.rules().producers) +
-         "; allowed: " + show_allowed();
+         "; allowed: " + show_all(allowed_, states_.rules().producers);
 }
 
 std::string QueueHistory::objection_to_payloads(const Contents& found) const {
@@ -191,7 +196,7 @@ std::string QueueHistory::objection_to_payloads(const Contents& found) const {
                        });
   return allowed ? std::string()
                  : "the queue holds " + show_queue(found, states_.rules().producers) +
-                       "; allowed: " + show_allowed();
+                       "; allowed: " + show_all(allowed_, states_.rules().producers);
 }
 
 std::string show_queue(const Contents& contents, unsigned producers) {

@@ -45,8 +45,9 @@ class QueueStates {
   [[nodiscard]] bool ret(const Operation& operation, const Answer& answer);
   void cut();
 
-  /// All contents, ascending, each once.
-  [[nodiscard]] std::vector<Contents> contents() const;
+  /// All contents, ascending, each once; with `before`, those in which this operation, which is
+  /// under way, has done nothing.
+  [[nodiscard]] std::vector<Contents> contents(const Operation* before = nullptr) const;
   [[nodiscard]] const QueueRules& rules() const noexcept { return rules_; }
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
   /// Payloads in the state that holds most.
@@ -101,7 +102,6 @@ class QueueHistory final : public Specification {
 
  private:
   void settle();
-  [[nodiscard]] std::string show_allowed() const;
 
   const std::vector<Operation>& operations_;
   const std::vector<Answer>& answers_;

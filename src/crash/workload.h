@@ -56,7 +56,7 @@ struct Answer {
     std::uint16_t key;
     std::uint64_t stamp;
   };
-  std::vector<Found> found;  ///< a scan's
+  std::vector<Found> found{};  ///< a scan's
   std::string wrong{};       ///< what no order explains: an unknown key or value
 };
 
