@@ -14,10 +14,6 @@ std::uint64_t load_bytes(const std::byte* from, unsigned size) noexcept {
   return value;
 }
 
-/// Without a call or return, while one thread is stopped: far above what an operation takes beside
-/// a few others.
-constexpr std::uint64_t most_steps_beside_stopped = 50'000;
-
 /// Bytes from `at` to the end of its word, at most `left`.
 unsigned piece_of(std::uint64_t at, std::size_t left) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(left, word_bytes - at % word_bytes));
@@ -239,7 +235,8 @@ void Recorder::meet(const void* hook) {
   constexpr std::uint64_t most_quiet = 1U << 30;  // a loop without any pause or store
   quiet_met_ = quiet_loads() == 0 ? quiet_met_ + quiet_given_ : 0;
   hush_loads();
-  const std::uint64_t most = run_.stopped ? most_steps_beside_stopped : options_.most_steps;
+  const std::uint64_t most =
+      run_.stopped ? options_.most_steps_beside_stopped : options_.most_steps;
   if (++run_.steps.count - steps_told_ > most || quiet_met_ > most_quiet) give_up_run(hook);
   if ((exposed_ >> fibers_.running() & 1) != 0) run_.steps.exposed.push_back(run_.steps.count);
   const auto& preemptions = options_.schedule.preemptions;

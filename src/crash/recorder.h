@@ -114,6 +114,12 @@ struct Site {
   constexpr std::uint64_t few = 64;
   return std::uint64_t{4'000'000} * (keys < few ? 1 : keys / few);
 }
+/// The same beside a thread that has stopped, where others wait in vain in many runs: 50'000 with
+/// few keys, far above what an operation takes beside a few others.
+[[nodiscard]] constexpr std::uint64_t most_steps_beside_stopped(std::uint64_t keys) noexcept {
+  constexpr std::uint64_t part = 80;
+  return most_steps_for(keys) / part;
+}
 
 class Recorder final : public platform::Observer {
  public:
@@ -121,6 +127,7 @@ class Recorder final : public platform::Observer {
     unsigned threads = 1;
     Schedule schedule;
     std::uint64_t most_steps = most_steps_for(0);  ///< more without a call or return: the run hangs
+    std::uint64_t most_steps_beside_stopped = crash::most_steps_beside_stopped(0);
     Mutation mutation;
     /// Where the pool's bytes are as they were, if code without hooks writes to it, too.
     const std::byte* before = nullptr;

@@ -280,6 +280,7 @@ class Recording {
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,
                        .schedule = what_.schedule,
+                       .most_steps_beside_stopped = most_steps_beside_stopped(what_.program.keys),
                        .mutation = what_.mutation,
                        .before = explained,
                        .last_group = prologue_.last_group});

@@ -57,7 +57,7 @@ struct Answer {
     std::uint64_t stamp;
   };
   std::vector<Found> found{};  ///< a scan's
-  std::string wrong{};       ///< what no order explains: an unknown key or value
+  std::string wrong{};         ///< what no order explains: an unknown key or value
 };
 
 struct Program {
