@@ -1,6 +1,7 @@
 // The search: programs made from seeds, each under several schedules, within a budget.
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "crash/clock.h"
 #include "crash/growth.h"
@@ -149,7 +150,11 @@ void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, con
     what.schedule.pauses = draw_pauses(draws.pauses);
     return one(what, place);
   };
-  static constexpr Near turns[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
+  static constexpr Near among_locks[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
+  // Without locks the updated words are where operations take effect.
+  static constexpr Near without[] = {Near::locks, Near::flushes, Near::locks, Near::locks};
+  const bool lock_free = plan.subject.progress() == perdure::Progress::lock_free;
+  const std::span<const Near, 4> turns = lock_free ? without : among_locks;
   for (unsigned i = 0; i < of_each && !is_over(); ++i) {
     const auto depth = static_cast<unsigned>(2 + draws.schedules.below(plan.depth - 1));
     // In a crowd, threads meet beside changes of structure, wherever these have flushed.

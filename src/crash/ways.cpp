@@ -36,7 +36,7 @@ void bound(const Way& way, Plan& plan) {
   if (way.cut) plan.cuts = large ? 1 : 2;
   if (plan.subject.is_queue() && way.threads > 1) {
     // What one operation does is soon explored; what another one sees of it takes many schedules.
-    plan.schedules = 8;
+    plan.schedules = 12;
     plan.bounds.product = std::min<std::uint64_t>(plan.bounds.product, 32);
     plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);
     plan.bounds.deep_every = std::max(plan.bounds.deep_every, 8U);
@@ -173,7 +173,8 @@ Plan Planner::plan_in(const Way& way) {
     if (!chosen.preload) changed.preload = 0;  // it would take most of the chunks that are needed
   }
   // Work on a pool takes time in proportion to its size, and small programs leave it empty.
-  const bool small = way.cut && way.shape == Shape::mixed && !way.large_trees;
+  const bool small =
+      (way.cut || plan_.subject.is_queue()) && way.shape == Shape::mixed && !way.large_trees;
   if (small && way.nodes == Nodes::small && changed.subject.heap == HeapKind::slab && !chosen.pool)
     changed.subject.pool_bytes =
         std::min(plan_.subject.pool_bytes,
