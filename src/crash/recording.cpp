@@ -48,13 +48,15 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
 
 /// Of a run that hangs beside a thread that was stopped.
 Violation waits_for_stopped(const Recorded& run, const Vocabulary& vocabulary) {
-  Violation violation{.oracle = Oracle::progress,
-                      .what = {},
-                      .event = static_cast<std::uint32_t>(run.trace.size()),
-                      .fails_without_loss = true};
+  constexpr std::uint32_t shown = 256;  // events after the last call or return: they go round
+  const auto end = static_cast<std::uint32_t>(run.trace.size());
+  Violation violation{
+      .oracle = Oracle::progress, .what = {}, .event = end, .fails_without_loss = true};
   std::array<std::string, 8> in;
-  for (const Event& event : run.trace) {
+  for (std::uint32_t i = 0; i < end; ++i) {
+    const Event& event = run.trace[i];
     if (!is_call_or_return(event)) continue;
+    violation.event = std::min(end, i + shown);
     if (event.kind == Event::Kind::ret) std::erase(violation.open, event.at);
     if (event.kind == Event::Kind::call) violation.open.push_back(event.at);
   }

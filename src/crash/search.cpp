@@ -194,14 +194,14 @@ void Search::all_schedules(Case what, const Place& place) {
   const Steps steps = one(what, place);
   if (plan.threads == 1) return;
   what.only_threads = !plan.transactions;
+  const bool is_mutant = what.mutation.kind != Mutation::Kind::none;
+  if (plan.subject.progress() == perdure::Progress::lock_free && !is_mutant)
+    some_stops(what, steps, place);
   // A mutant may be wrong only beside another thread's change that is interrupted.
   std::vector<Steps> places{steps};
   if (!steps.exposed.empty()) places.emplace_back(steps).exposed.clear();
   for (const Steps& at : places)
     some_schedules(what, at, plan.schedules / static_cast<unsigned>(places.size()), place);
-  const bool is_mutant = what.mutation.kind != Mutation::Kind::none;
-  if (plan.subject.progress() == perdure::Progress::lock_free && !is_mutant)
-    some_stops(what, steps, place);
 }
 
 double Search::program(const Plan& plan, Workspace& workspace, std::uint64_t seed) {
