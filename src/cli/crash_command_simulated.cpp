@@ -65,7 +65,7 @@ double recoveries_per_second(const crash::Summary& summary) {
 
 std::string threads_text(const crash::Plan& plan) {
   const bool some_more = !plan.chosen.threads && plan.subject.heap == HeapKind::slab;
-  if (some_more) return "1, 2 and 6 threads";
+  if (some_more) return plan.subject.is_queue() ? "1, 2 and 3 threads" : "1, 2 and 6 threads";
   return std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads");
 }
 
@@ -73,14 +73,22 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
   const crash::Coverage& c = summary.coverage;
   const double share =
       c.points == 0 ? 0 : 100.0 * static_cast<double>(c.exhausted) / static_cast<double>(c.points);
-  std::string text = plan.subject.info->full_name() + ", " + crash::name_of(plan.domain) + ", " +
-                     perdure::name_of(plan.key_kind) + " keys, " +
-                     perdure::name_of(plan.subject.heap) + " heap, " +
-                     (plan.transactions ? "transactions, " : "") + threads_text(plan) + ", seed " +
-                     std::to_string(plan.seed) + "\n";
+  std::string text =
+      plan.subject.full_name() + ", " + crash::name_of(plan.domain) + ", " +
+      (plan.subject.is_queue() ? std::string()
+                               : perdure::name_of(plan.key_kind) + std::string(" keys, ")) +
+      perdure::name_of(plan.subject.heap) + " heap, " +
+      (plan.transactions ? "transactions, " : "") + threads_text(plan) + ", seed " +
+      std::to_string(plan.seed) + "\n";
   text += print("  programs %llu, runs (schedules) %llu\n",
                 static_cast<unsigned long long>(summary.programs),
                 static_cast<unsigned long long>(summary.runs));
+  if (summary.stops > 0)
+    text += print("  runs with a thread that is stopped for ever %llu\n",
+                  static_cast<unsigned long long>(summary.stops));
+  if (c.given_up > 0)
+    text += print("  runs given up, as too many orders of their operations are possible, %llu\n",
+                  static_cast<unsigned long long>(c.given_up));
   text += print("  crash points %llu, of these explored exhaustively %.1f %%, sampled %llu\n",
                 static_cast<unsigned long long>(c.points), share,
                 static_cast<unsigned long long>(c.sampled));
@@ -105,15 +113,16 @@ std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary
 
 Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
   Json json = {
-      {"index", plan.subject.info->full_name()},
+      {"index", plan.subject.full_name()},
       {"domain", crash::name_of(plan.domain)},
-      {"key_kind", perdure::name_of(plan.key_kind)},
+      {"key_kind", plan.subject.is_queue() ? Json(nullptr) : Json(perdure::name_of(plan.key_kind))},
       {"heap", perdure::name_of(plan.subject.heap)},
       {"transactions", plan.transactions},
       {"threads", plan.threads},
       {"seed", plan.seed},
       {"programs", summary.programs},
       {"runs", summary.runs},
+      {"stopped_runs", summary.stops},
       {"coverage", crash::json_of(summary.coverage)},
       {"seconds", summary.seconds},
       {"states_per_second", states_per_second(summary)},
@@ -136,7 +145,7 @@ int found_violation(const CrashFlags& flags, const crash::Plan& plan, crash::Sum
     verdict.violation = violation;
   }
   const crash::Explanation why = crash::explain(small, verdict, bench, places, 15);
-  const std::string path = flags.out.empty() ? "crash-" + plan.subject.info->full_name() + "-" +
+  const std::string path = flags.out.empty() ? "crash-" + plan.subject.full_name() + "-" +
                                                    crash::name_of(plan.domain) + "-" +
                                                    std::to_string(plan.seed) + ".json"
                                              : flags.out;
@@ -228,7 +237,7 @@ int mutate(const CrashFlags& flags, crash::Plan plan) {
                 all, killed, relevant - killed, equivalent,
                 relevant == 0 ? 100.0 : 100.0 * killed / relevant);
   if (flags.json)
-    return print_result(Json{{"index", plan.subject.info->full_name()},
+    return print_result(Json{{"index", plan.subject.full_name()},
                              {"mutants", list},
                              {"killed", killed},
                              {"survived", relevant - killed},

@@ -16,7 +16,8 @@ constexpr auto most_states = std::numeric_limits<std::uint64_t>::max();
 void declare_subject(FlagTable& table, CrashFlags& flags) {
   using crash::Domain;
   crash::Plan& plan = flags.plan;
-  table.add("--index", text(), flags.index, "a persistent index, or toy:DEFECT[:repaired]");
+  table.add("--index", text(), flags.index,
+            "a persistent index or queue, or toy:DEFECT[:repaired]");
   table.add_repeated("--option", text("options"), flags.options,
                      "name=value, an option of the index (small nodes)");
   table.add("--heap", one_of(std::array{HeapKind::slab, HeapKind::pmdk}), plan.subject.heap,
@@ -64,8 +65,8 @@ void declare_results(FlagTable& table, CrashFlags& flags) {
 }
 
 Result<void> choose_options(const CrashFlags& flags, crash::Plan& plan) {
-  plan.subject.options = crash::small_options(*plan.subject.info);
-  const auto checked = IndexRegistry::options(*plan.subject.info, flags.options);
+  plan.subject.options = crash::small_options(plan.subject.declared());
+  const auto checked = plan.subject.parse(flags.options);
   if (!checked) return checked.error();
   for (const std::string& pair : flags.options) {
     const std::string option = pair.substr(0, pair.find('='));
@@ -79,6 +80,10 @@ Result<void> choose_options(const CrashFlags& flags, crash::Plan& plan) {
 }
 
 Result<void> choose_kind(const CrashFlags& flags, const std::string& name, crash::Plan& plan) {
+  if (plan.subject.is_queue()) {
+    if (!flags.table.given("--key-kind")) return {};
+    return usage("'" + name + "' is a queue and has no keys", "--key-kind", "leave it out");
+  }
   const IndexInfo& index = *plan.subject.info;
   if (!flags.table.given("--key-kind") && !index.recovers(plan.key_kind))
     plan.key_kind = KeyKind::slots;
@@ -89,7 +94,8 @@ Result<void> choose_kind(const CrashFlags& flags, const std::string& name, crash
 
 /// The heap and the size of the pool.
 void choose_heap(crash::Plan& plan) {
-  if (plan.subject.info->heaps == std::vector{HeapKind::pmdk}) plan.subject.heap = HeapKind::pmdk;
+  if (std::ranges::equal(plan.subject.heaps(), std::array{HeapKind::pmdk}))
+    plan.subject.heap = HeapKind::pmdk;
   if (plan.subject.heap != HeapKind::pmdk) return;
   // To open a pool of libpmemobj takes milliseconds: fewer states of a point or a recovery.
   plan.subject.pool_bytes = Pool::min_pool_bytes;
@@ -132,7 +138,8 @@ Result<crash::Plan> plan_of(const CrashFlags& flags) {
   if (name.empty()) return usage("no index is given", "--index", "give one, see `list indexes`");
   const auto found = crash::find_subject(name);
   if (!found) return found.error();
-  plan.subject.info = *found;
+  plan.subject.info = found->info;
+  plan.subject.queue = found->queue;
   if (auto chosen = choose_kind(flags, name, plan); !chosen) return chosen.error();
   choose_heap(plan);
   if (auto chosen = choose_options(flags, plan); !chosen) return chosen.error();

@@ -37,10 +37,10 @@ namespace {
 std::string show_block(const Subject& subject, const Heap::Extent& block) {
   std::string text =
       std::to_string(block.bytes) + " bytes at pool offset " + std::to_string(block.offset);
-  if (subject.info->media == nullptr) return text;
+  const std::vector<MediaStruct> structures = subject.media();
+  if (structures.empty()) return text;
   const Blocks blocks{{static_cast<LineNumber>(block.offset / line_bytes), block}};
-  const std::string name =
-      Layout(subject.info->media(subject.options), blocks).name_of(block.offset);
+  const std::string name = Layout(structures, blocks).name_of(block.offset);
   return name.empty() ? text : text + " (" + name.substr(0, name.find('@')) + ")";
 }
 

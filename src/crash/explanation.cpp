@@ -154,6 +154,8 @@ class Explainer {
   [[nodiscard]] Explanation explain() {
     const Violation& violation = *verdict_.violation;
     if (auto blocks = explain_blocks(verdict_, names_)) return *blocks;
+    if (violation.oracle == Oracle::progress && verdict_.run.stopped)
+      return explain_wait(*verdict_.run.stopped);
     if (is_of_run(verdict_))
       return {Kind::no_cut,
               "the run itself is wrong, without any cut: no flush or fence mends that"};
@@ -171,6 +173,16 @@ class Explainer {
   }
 
  private:
+  [[nodiscard]] Explanation explain_wait(const Stopped& stopped) {
+    names_.places().prepare({stopped.at, stopped.waits});
+    return {Kind::waits,
+            "thread " + std::to_string(stopped.thread) + " never does its step at " +
+                names_.places().of(stopped.at).show() + ", and thread " +
+                std::to_string(stopped.waiting) + " waits at " +
+                names_.places().of(stopped.waits).show() +
+                ": the structure is called lock-free, so nobody may have to wait for another"};
+  }
+
   [[nodiscard]] Events lost_lines() { return lost_in(verdict_.violation->lines); }
 
   [[nodiscard]] Explanation explain(const Recorded& run, std::uint32_t event, const Events& lost) {
@@ -328,8 +340,8 @@ class Explainer {
 
 const char* name_of(Explanation::Kind kind) noexcept {
   static constexpr const char* names[] = {
-      "none",          "no_cut",   "fixes", "too_late",   "other_thread", "torn",  "too_early",
-      "several_steps", "recovery", "lock",  "lost_block", "freed_block",  "answer"};
+      "none",          "no_cut",   "fixes", "too_late",   "other_thread", "torn",   "too_early",
+      "several_steps", "recovery", "lock",  "lost_block", "freed_block",  "answer", "waits"};
   return names[static_cast<std::size_t>(kind)];
 }
 

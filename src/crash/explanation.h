@@ -27,6 +27,7 @@ struct Explanation {
     lost_block,     ///< a leak
     freed_block,    ///< a block that is freed and in use
     answer,         ///< the operation returned what the pool does not hold
+    waits,          ///< a thread waits for one that has stopped
   };
   Kind kind = Kind::none;
   std::string text;

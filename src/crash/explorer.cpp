@@ -41,6 +41,7 @@ void Coverage::add(const Coverage& other) {
   alike += other.alike;
   deep += other.deep;
   recovery_cuts += other.recovery_cuts;
+  given_up += other.given_up;
 }
 
 Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& image, Watch& watch,
@@ -58,8 +59,7 @@ Explorer::Explorer(const Subject& subject, const Vocabulary& vocabulary, Image& 
 void Explorer::begin(const Recorded& run, unsigned threads) {
   run_ = &run;
   replay_.emplace(run, image_, TraceReplay::Rules{domain_, threads, bounds_.reorder});
-  history_.emplace(run.operations, run.answers, vocabulary_.keys(),
-                   [this](std::uint16_t key) { return vocabulary_.show(key); });
+  history_ = specify(subject_, vocabulary_, run);
   created_ = creating_ = false;
   now_ = 0;
   window_end_ = 0;
@@ -98,6 +98,9 @@ std::optional<Violation> Explorer::explore(const Recorded& run, unsigned threads
     }
     if (event == run.trace.size() || coverage_.states >= bounds_.states) break;
     if (Found found = step(event)) return found;
+    if (!history_->gave_up()) continue;
+    ++coverage_.given_up;
+    return std::nullopt;
   }
   if (run.hung)
     return violated_live(Oracle::time_out, "the run itself hangs: a thread waits for ever");
@@ -143,9 +146,7 @@ void Explorer::open_window(std::uint32_t begin) {
   std::set<std::uint16_t> asked;
   const auto ask_for = [&](std::uint32_t number) {
     const Operation& operation = run_->operations[number];
-    if (operation.action != Action::create && operation.action != Action::scan &&
-        operation.action != Action::load)
-      asked.insert(operation.key);
+    if (has_key(operation.action)) asked.insert(operation.key);
   };
   for (const std::uint32_t open : history_->open()) ask_for(open);
   std::uint32_t event = begin;
@@ -339,8 +340,8 @@ std::optional<Violation> Explorer::judge_one(const Recorded& run, unsigned threa
   begin(run, threads);
   // Every key that a window may have looked up.
   questions_.clear();
-  for (std::uint16_t key = 0; bounds_.lookups && key < vocabulary_.keys(); ++key)
-    questions_.push_back(key);
+  const bool lookups = bounds_.lookups && !subject_.is_queue();
+  for (std::uint16_t key = 0; lookups && key < vocabulary_.keys(); ++key) questions_.push_back(key);
   for (std::uint32_t i = 0; i < event && i < run.trace.size(); ++i) {
     now_ = i;
     if (Found found = step(i)) return found;

@@ -22,11 +22,10 @@
 #include <vector>
 
 #include "crash/block_history.h"
-#include "crash/history.h"
 #include "crash/image.h"
 #include "crash/known.h"
 #include "crash/layout.h"
-#include "crash/map_model.h"
+#include "crash/model.h"
 #include "crash/oracle.h"
 #include "crash/recorded.h"
 #include "crash/recorder.h"
@@ -80,6 +79,7 @@ struct Coverage {
   std::uint64_t alike = 0;          ///< of states and cuts: differ from another in what is not read
   std::uint64_t deep = 0;           ///< with continued workload and leak check
   std::uint64_t recovery_cuts = 0;  ///< states of a second cut
+  std::uint64_t given_up = 0;       ///< runs: too many orders of the operations are possible
   void add(const Coverage& other);
 };
 
@@ -124,6 +124,7 @@ class Explorer {
   void open_window(std::uint32_t event);
   [[nodiscard]] bool is_late() const { return deadline_passed_ && deadline_passed_(); }
   [[nodiscard]] Found judge(bool deep);
+  [[nodiscard]] Found judge_once(bool deep);
   /// Not deep. Nothing is judged if `known` holds an equal state whose outcome is allowed here.
   [[nodiscard]] Found judge_unless(Known& known);
   [[nodiscard]] bool is_allowed(const Known::Outcome& outcome) const;
@@ -131,9 +132,13 @@ class Explorer {
   [[nodiscard]] bool may_be_known() const;
   /// Of the state judged last, which passed.
   [[nodiscard]] Known::Outcome outcome() const;
+  /// How `recovered` ended was told; it cannot be destroyed.
+  [[nodiscard]] Found ended(Ending ending, Recovered& recovered);
   void ask(Recovered& recovered, Oracle& oracle, std::string& what, bool deep);
   [[nodiscard]] bool may_tear(Tearing what, std::optional<std::uint16_t> key = {}) const;
   [[nodiscard]] std::string compare(Instance& instance);
+  [[nodiscard]] std::string compare_with_expected(Instance& instance);
+  [[nodiscard]] std::unique_ptr<Model> expected_of(const Instance& instance) const;
   [[nodiscard]] std::string go_on(Instance& instance, std::uint64_t seed);
   [[nodiscard]] std::string reopen();
   /// The same state once more, with who reserved which block noted, if it was about blocks.
@@ -164,18 +169,18 @@ class Explorer {
   const Recorded* run_ = nullptr;
   std::function<bool()> deadline_passed_;
   std::optional<TraceReplay> replay_;
-  std::optional<History> history_;
-  bool created_ = false;  ///< the index's creation has returned
+  std::unique_ptr<Specification> history_;
+  bool created_ = false;  ///< the structure's creation has returned
   bool creating_ = false;
   std::uint32_t now_ = 0;
   std::unordered_set<std::uint64_t> seen_;
   Known known_;                           ///< of this window
   std::uint32_t window_end_ = 0;          ///< event: the window's last point is before it
   std::vector<std::uint16_t> questions_;  ///< keys that oracles look up: those in flight, at least
-  std::vector<std::uint64_t> stamps_;
-  bool absent_ = false;               ///< the state judged last holds no index
+  Contents found_;
+  bool absent_ = false;               ///< the state judged last holds no structure
   bool closed_ = false;               ///< it says that the pool was closed
-  std::optional<MapModel> expected_;  ///< after the continued workload
+  std::unique_ptr<Model> expected_;   ///< after the continued workload
   std::vector<Continued> continued_;  ///< of the state judged last
   bool names_blocks_ = false;
   std::uint64_t live_blocks_ = 0;  ///< after the continued workload

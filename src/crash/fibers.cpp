@@ -56,8 +56,9 @@ struct Fibers::Entry {
     bool more = false;
     for (const Fiber& fiber : fibers.fiber_) more = more || !fiber.ended;
     Entry leave{&fibers, me};
-    if (more) {
-      fibers.running_ = (*fibers.next_)();
+    const unsigned next = more ? (*fibers.next_)() : nobody;
+    if (next != nobody) {
+      fibers.running_ = next;
       PERDURE_ASSERT(!fibers.fiber_[fibers.running_].ended);
       context::jump_fcontext(fibers.fiber_[fibers.running_].context, &leave);
     } else {

@@ -18,8 +18,11 @@ class Fibers {
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
+  static constexpr unsigned nobody = ~0U;
+
   /// Runs `job(i)` on `count` fibers, beginning with `first`; when one has ended, `next()` names
-  /// the next one. Returns when all have ended, or when one has called `abandon`.
+  /// the next one, or `nobody`: the others are abandoned. Returns when all have ended, or when one
+  /// has called `abandon`.
   void run(unsigned count, unsigned first, const std::function<void(unsigned)>& job,
            const std::function<unsigned()>& next);
 

@@ -42,7 +42,8 @@ Program draw_growth(const Plan& plan, std::uint64_t seed, Workspace& workspace,
                       .keys = plan.keys,
                       .preload = plan.keys,
                       .seed = seed,
-                      .ordered = plan.subject.info->ordered};
+                      .ordered = plan.subject.ordered(),
+                      .replaces = plan.subject.replaces()};
   Case what{plan.subject, generate(filling), {}, plan.domain, plan.bounds, {}};
   // Ascending, descending, or in any order.
   const std::uint64_t order = rng.below(4);
@@ -58,7 +59,7 @@ Program draw_growth(const Plan& plan, std::uint64_t seed, Workspace& workspace,
     const std::size_t before = rng.below(4) + (plan.threads - 1) * rng.below(6);
     first = growth[drawn] - std::min(growth[drawn], before);
   }
-  return around(what.program, first, plan.operations, plan.threads);
+  return around(what.program, first, plan.operations, plan.threads, plan.subject.replaces());
 }
 
 }  // namespace perdure::crash

@@ -78,7 +78,8 @@ std::string HeapOracle::ask_blocks(const BlockHistory* noted) {
   instance_.reset();
   std::string ended = guarded([&] {
     Recovered recovered = recover(what_.subject, vocabulary_, workspace_.live());
-    problem = recovered.absent ? "the index is gone" : recovered.problem;
+    problem = recovered.absent ? std::string("the ") + what_.subject.noun() + " is gone"
+                               : recovered.problem;
     instance_ = std::move(recovered.instance);
     if (!instance_) return;
     if (instance_->is_recovering()) instance_->quiesce();
@@ -132,35 +133,35 @@ std::string HeapOracle::ask_slots() {
 }
 
 std::string HeapOracle::go_on(bool& refused) {
-  std::vector<std::uint64_t> stamps;
+  Contents found;
   std::string wrong;
-  std::string ended = guarded([&] { wrong = instance_->contents(stamps); });
+  std::string ended = guarded([&] { wrong = instance_->contents(found); });
   if (!ended.empty() || !wrong.empty()) return "to read all records " + ended + wrong;
-  MapModel map(vocabulary_, std::move(stamps));
+  const auto model = model_of(what_.subject, vocabulary_, *instance_, std::move(found));
   Rng rng(what_.program.universe, 13);
   for (unsigned number = 0; number < operations_after_a_run;) {
     const unsigned end = number + operations_at_a_time;
     ended = guarded([&] {
       for (; number < end && wrong.empty(); ++number)
-        wrong = go_on_with(draw_operation(rng, vocabulary_.keys(), number), map, refused);
+        wrong = go_on_with(model->draw(rng, number), *model, refused);
     });
     if (!ended.empty()) return show(continued_.back().operation, vocabulary_) + " " + ended;
     if (!wrong.empty()) return wrong;
   }
   ended = guarded([&] {
     instance_->quiesce();
-    wrong = instance_->contents(stamps);
+    wrong = instance_->contents(found);
   });
   if (!ended.empty()) return "to wait for what is retired, or to read all records, " + ended;
-  return wrong.empty() ? map.compare(stamps) : wrong;
+  return wrong.empty() ? model->compare(found) : wrong;
 }
 
-std::string HeapOracle::go_on_with(const Operation& operation, MapModel& map, bool& refused) {
+std::string HeapOracle::go_on_with(const Operation& operation, Model& model, bool& refused) {
   if (continued_.size() == operations_kept) continued_.erase(continued_.begin());
   continued_.push_back({operation, {}});
   const Answer& answer = continued_.back().answer = instance_->perform(operation);
   refused = refused || answer.outcome == Outcome::out_of_space;
-  return map.take(operation, answer);
+  return model.take(operation, answer);
 }
 
 HeapOracle::Room HeapOracle::room_of_a_new_one() {
@@ -175,8 +176,10 @@ HeapOracle::Room HeapOracle::room_of_a_new_one() {
     room.empty_bytes = instance->usage().live_bytes;
     room.all = true;
     for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key) {
-      const Answer answer = instance->perform(
-          {.action = Action::insert, .key = key, .stamp = std::uint64_t{key} + 1});
+      const Answer answer =
+          instance->perform({.action = what_.subject.is_queue() ? Action::push : Action::insert,
+                             .key = key,
+                             .stamp = std::uint64_t{key} + 1});
       const bool added = answer.outcome == Outcome::ok;
       room.records += added ? 1 : 0;
       room.all = room.all && added;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "crash/case.h"
-#include "crash/map_model.h"
+#include "crash/model.h"
 
 namespace perdure::crash {
 
@@ -27,7 +27,7 @@ class HeapOracle {
   [[nodiscard]] std::string ask_blocks(const BlockHistory* noted);
   [[nodiscard]] std::string ask_slots();
   [[nodiscard]] std::string go_on(bool& refused);
-  [[nodiscard]] std::string go_on_with(const Operation& operation, MapModel& map, bool& refused);
+  [[nodiscard]] std::string go_on_with(const Operation& operation, Model& model, bool& refused);
   [[nodiscard]] bool is_asked_for_slots() const;
   /// What the keys take in a pool that holds nothing else, each added once.
   struct Room {

@@ -73,6 +73,9 @@ bool History::effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& 
       return ok ? value == answer.stamp : !present && outcome == Outcome::not_found;
     case Action::scan:
       return value == scanned(answer, key);
+    case Action::push:
+    case Action::pop:
+      return false;  // of queues: QueueHistory
     case Action::load:
       if (outcome == Outcome::invalid) return true;
       if (present) return false;
@@ -197,6 +200,30 @@ void History::settle(std::uint16_t key) {
 
 std::span<const std::uint64_t> History::allowed(std::uint16_t key) const {
   return keys_[key].allowed;
+}
+
+bool History::allows(const Contents& found) const {
+  for (std::uint16_t key = 0; key < keys(); ++key)
+    if (!allows(key, found[key])) return false;
+  return true;
+}
+
+std::string History::objection(const Contents& found, const MayBeTorn& may_be_torn) const {
+  for (std::uint16_t key = 0; key < keys(); ++key)
+    if (!allows(key, found[key]) && !(found[key] == bad_stamp && may_be_torn(key)))
+      return told(key, found[key]);
+  return {};
+}
+
+std::string History::told(std::uint16_t key, std::uint64_t stamp) const {
+  std::string text = name(key) + " ";
+  text += stamp == absent      ? "is absent"
+          : stamp == bad_stamp ? "holds a torn value"
+                               : "holds stamp " + std::to_string(stamp);
+  text += "; allowed:";
+  for (const std::uint64_t one : allowed(key))
+    text += one == absent ? " absent" : " " + std::to_string(one);
+  return text;
 }
 
 bool History::allows_above(std::uint16_t key, std::uint64_t stamp) const {

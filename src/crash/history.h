@@ -13,11 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "crash/specification.h"
 #include "crash/workload.h"
 
 namespace perdure::crash {
 
-class History {
+class History final : public Specification {
  public:
   /// `operations` and their answers by number, as the trace's calls and returns name them. `show`
   /// names keys in texts; without it they go by their numbers.
@@ -25,26 +26,25 @@ class History {
   History(const std::vector<Operation>& operations, const std::vector<Answer>& answers,
           std::uint16_t keys, Show show = {});
 
-  void call(std::uint32_t operation);
-  /// Empty, or why no order of the operations explains the answer.
-  [[nodiscard]] std::string ret(std::uint32_t operation);
-
-  /// The power is cut here, and another process goes on: operations in flight have taken effect, or
-  /// never will.
-  void cut();
+  void call(std::uint32_t operation) override;
+  [[nodiscard]] std::string ret(std::uint32_t operation) override;
+  void cut() override;
+  [[nodiscard]] bool allows(const Contents& found) const override;
+  [[nodiscard]] std::string objection(const Contents& found,
+                                      const MayBeTorn& may_be_torn) const override;
 
   /// The stamps the key may hold now, or `absent`; never empty.
   [[nodiscard]] std::span<const std::uint64_t> allowed(std::uint16_t key) const;
   [[nodiscard]] bool allows(std::uint16_t key, std::uint64_t stamp) const {
     return lowest_[key] == stamp || allows_above(key, stamp);
   }
-  /// Digest of what is allowed for all keys.
-  [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
-  /// Operations called and not returned.
-  [[nodiscard]] const std::vector<std::uint32_t>& open() const noexcept { return open_; }
+  [[nodiscard]] std::uint64_t digest() const noexcept override { return digest_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& open() const noexcept override { return open_; }
   [[nodiscard]] std::uint16_t keys() const noexcept {
     return static_cast<std::uint16_t>(keys_.size());
   }
+  /// "key 17 holds stamp 4; allowed: absent 5".
+  [[nodiscard]] std::string told(std::uint16_t key, std::uint64_t stamp) const;
 
  private:
   struct State {

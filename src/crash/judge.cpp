@@ -2,10 +2,18 @@
 #include <algorithm>
 
 #include "crash/explorer.h"
+#include "crash/history.h"
 
 namespace perdure::crash {
 
+// To see what a queue holds empties it, so the continued workload begins in the same state again.
 Explorer::Found Explorer::judge(bool deep) {
+  if (deep && subject_.is_queue())
+    if (Found found = judge_once(false)) return found;
+  return judge_once(deep);
+}
+
+Explorer::Found Explorer::judge_once(bool deep) {
   Recovered recovered;
   Oracle oracle = Oracle::recovery;
   std::string what;
@@ -29,22 +37,24 @@ Explorer::Found Explorer::judge(bool deep) {
   });
   watch_.record(false);
   image_.undo();
-  if (ending != Ending::returned) {
-    static_cast<void>(recovered.instance.release());  // it cannot be destroyed: see Watch::run
-    if (const std::byte* const copy = watch_.copy()) {
-      static_cast<void>(watch_.run([&] { close_copy(copy); }));
-      watch_.unmapped(copy);
-    }
-    if (ending == Ending::out_of_steps)
-      return violated(Oracle::time_out, "recovery, or the first use after it, does not end");
-    return violated(Oracle::recovery,
-                    std::string("recovery, or the first use after it, ") + name_of(ending));
-  }
+  if (ending != Ending::returned) return ended(ending, recovered);
   if (block_fault_ != BlockFault::none && !names_blocks_) return judge_naming_blocks();
   if (!what.empty()) return violated(oracle, std::move(what));
   if (!deep) return std::nullopt;
   ++coverage_.deep;
   return cut_recovery();
+}
+
+Explorer::Found Explorer::ended(Ending ending, Recovered& recovered) {
+  static_cast<void>(recovered.instance.release());  // see Watch::run
+  if (const std::byte* const copy = watch_.copy()) {
+    static_cast<void>(watch_.run([&] { close_copy(copy); }));
+    watch_.unmapped(copy);
+  }
+  if (ending == Ending::out_of_steps)
+    return violated(Oracle::time_out, "recovery, or the first use after it, does not end");
+  return violated(Oracle::recovery,
+                  std::string("recovery, or the first use after it, ") + name_of(ending));
 }
 
 Explorer::Found Explorer::judge_naming_blocks() {
@@ -61,19 +71,17 @@ bool Explorer::is_in_use() const { return now_ >= run_->in_use_from; }
 bool Explorer::is_allowed(const Known::Outcome& outcome) const {
   if (outcome.closed && is_in_use()) return false;
   if (outcome.absent) return !created_;
-  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
-    if (!history_->allows(key, outcome.stamps[key])) return false;
-  return true;
+  return history_->allows(outcome.found);
 }
 
 // Code without hooks does not show what it reads, and whether a value may be torn depends on more
 // than the contents.
 bool Explorer::may_be_known() const {
-  return subject_.heap == HeapKind::slab && subject_.info->tearing == Tearing::nothing;
+  return subject_.heap == HeapKind::slab && subject_.tearing() == Tearing::nothing;
 }
 
 Known::Outcome Explorer::outcome() const {
-  return {absent_, closed_, absent_ ? std::vector<std::uint64_t>{} : stamps_};
+  return {absent_, closed_, absent_ ? Contents{} : found_};
 }
 
 Explorer::Found Explorer::judge_unless(Known& known) {
@@ -106,11 +114,13 @@ void Explorer::ask(Recovered& recovered, Oracle& oracle, std::string& what, bool
     return;
   }
   if (recovered.absent) {
-    if (created_) failed(Oracle::linearizability, "the index is gone");
+    if (created_)
+      failed(Oracle::linearizability, std::string("the ") + subject_.noun() + " is gone");
     return;
   }
   Instance& instance = *recovered.instance;
-  if (failed(Oracle::linearizability, compare(instance))) {
+  const bool compares = !(deep && subject_.is_queue());  // see `judge`
+  if (compares && failed(Oracle::linearizability, compare(instance))) {
     if (may_tear(Tearing::structure)) what.clear();
     return;
   }
@@ -129,7 +139,7 @@ void Explorer::ask(Recovered& recovered, Oracle& oracle, std::string& what, bool
 /// True where the subject's failure contract lets the operation under way (`key`: one that replaces
 /// that key's value) leave something half done.
 bool Explorer::may_tear(Tearing what, std::optional<std::uint16_t> key) const {
-  if (subject_.info->tearing < what) return false;
+  if (subject_.tearing() < what) return false;
   return std::ranges::any_of(history_->open(), [&](std::uint32_t open) {
     const Operation& operation = run_->operations[open];
     const bool replaces = operation.action == Action::update || operation.action == Action::upsert;
@@ -139,65 +149,76 @@ bool Explorer::may_tear(Tearing what, std::optional<std::uint16_t> key) const {
 }
 
 std::string Explorer::compare(Instance& instance) {
-  if (std::string wrong = instance.contents(stamps_); !wrong.empty()) return wrong;
-  const auto told = [&](std::uint16_t key, std::uint64_t stamp) {
-    std::string text = "key " + vocabulary_.show(key) + " ";
-    text += stamp == absent      ? "is absent"
-            : stamp == bad_stamp ? "holds a torn value"
-                                 : "holds stamp " + std::to_string(stamp);
-    text += "; allowed:";
-    for (const std::uint64_t allowed : history_->allowed(key))
-      text += allowed == absent ? " absent" : " " + std::to_string(allowed);
-    return text;
-  };
-  for (std::uint16_t key = 0; key < vocabulary_.keys(); ++key)
-    if (!history_->allows(key, stamps_[key]) &&
-        !(stamps_[key] == bad_stamp && may_tear(Tearing::values, key)))
-      return told(key, stamps_[key]);
+  if (std::string wrong = instance.contents(found_); !wrong.empty()) return wrong;
+  const auto may_be_torn = [this](std::uint16_t key) { return may_tear(Tearing::values, key); };
+  if (std::string wrong = history_->objection(found_, may_be_torn); !wrong.empty()) return wrong;
+  if (subject_.is_queue()) return {};
+  const auto& keys = static_cast<const History&>(*history_);
   for (const std::uint16_t key : questions_) {
     const std::uint64_t found = instance.lookup(key);
-    if (found != stamps_[key]) return "by lookup, " + told(key, found);
+    if (found != found_[key]) return "by lookup, " + keys.told(key, found);
   }
-  return instance.count_wrongly(stamps_);
+  return instance.count_wrongly(found_);
 }
 
-// A short workload on the recovered index, against a map. `stamps_` holds what it starts from.
+/// What the continued workload starts from.
+std::unique_ptr<Model> Explorer::expected_of(const Instance& instance) const {
+  if (!subject_.is_queue()) return model_of(subject_, vocabulary_, instance, found_);
+  QueueStates states = static_cast<const QueueHistory&>(*history_).states();
+  states.cut();
+  return std::make_unique<QueueModel>(std::move(states));
+}
+
+// A short workload on the recovered structure, against a model. `found_` holds what an index starts
+// from.
 std::string Explorer::go_on(Instance& instance, std::uint64_t seed) {
   Rng rng(seed, 5);
-  expected_.emplace(vocabulary_, stamps_);
+  expected_ = expected_of(instance);
   if (names_blocks_) block_history_.note(instance, std::nullopt);
   for (unsigned i = 0; i < bounds_.continued; ++i) {
-    const Operation operation = draw_operation(rng, vocabulary_.keys(), i);
+    const Operation operation = expected_->draw(rng, i);
     continued_.push_back({operation, {}});
     const Answer& answer = continued_.back().answer = instance.perform(operation);
     if (names_blocks_) block_history_.note(instance, i);
     if (std::string wrong = expected_->take(operation, answer); !wrong.empty())
       return "after recovery: " + wrong;
   }
-  std::string wrong = instance.contents(stamps_);
-  if (wrong.empty()) wrong = expected_->compare(stamps_);
-  if (wrong.empty()) wrong = instance.count_wrongly(stamps_);
+  if (subject_.is_queue()) return {};  // `reopen` looks at what it holds
+  const std::string wrong = compare_with_expected(instance);
   return wrong.empty() ? wrong : "after recovery and a few operations: " + wrong;
+}
+
+std::string Explorer::compare_with_expected(Instance& instance) {
+  std::string wrong = instance.contents(found_);
+  if (wrong.empty()) wrong = expected_->compare(found_);
+  if (wrong.empty()) wrong = instance.count_wrongly(found_);
+  return wrong;
 }
 
 // Recovers once more, without a power cut, what the continued workload left.
 std::string Explorer::reopen() {
   Recovered again = recover(subject_, vocabulary_, image_.memory());
   if (!again.problem.empty()) return "the next recovery fails: " + again.problem;
-  if (again.absent) return "the index is gone at the next recovery";
-  std::string wrong = again.instance->contents(stamps_);
-  if (wrong.empty()) wrong = expected_->compare(stamps_);
-  if (wrong.empty()) wrong = again.instance->count_wrongly(stamps_);
-  if (!wrong.empty()) return "at the next recovery: " + wrong;
+  if (again.absent) return std::string("the ") + subject_.noun() + " is gone at the next recovery";
+  std::uint64_t reached = 0;
+  std::vector<Heap::Extent> extents;
+  const auto look_at_heap = [&] {
+    reached = again.instance->usage().live_blocks;
+    if (names_blocks_) extents = again.instance->live_extents();
+  };
+  if (subject_.is_queue()) look_at_heap();  // to see what a queue holds empties it
+  if (const std::string wrong = compare_with_expected(*again.instance); !wrong.empty())
+    return "at the next recovery: " + wrong;
   if (again.instance->is_recovering()) again.instance->quiesce();
-  const std::uint64_t reached = again.instance->usage().live_blocks;
+  if (!subject_.is_queue()) look_at_heap();
   block_fault_ = fault_of(live_blocks_, reached);
   if (block_fault_ != BlockFault::none && names_blocks_)
-    blocks_ = differing_blocks(live_extents_, again.instance->live_extents());
+    blocks_ = differing_blocks(live_extents_, extents);
   for (FaultyBlock& faulty : blocks_) faulty.reserved_by = block_history_.of(faulty.block.offset);
   return tell_difference(subject_, live_blocks_, reached, blocks_, [&](std::uint32_t number) {
     const Operation& by = continued_[number].operation;
-    return std::string(name_of(by.action)) + " of key " + vocabulary_.show(by.key);
+    return std::string(name_of(by.action)) +
+           (has_key(by.action) ? " of key " + vocabulary_.show(by.key) : "");
   });
 }
 

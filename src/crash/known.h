@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "crash/image.h"
+#include "crash/specification.h"
 #include "crash/trace.h"
 #include "crash/watch.h"
 
@@ -31,11 +32,11 @@ namespace perdure::crash {
 
 class Known {
  public:
-  /// What a state was recovered to: the keys' stamps, or no index at all.
+  /// What a state was recovered to.
   struct Outcome {
-    bool absent = false;
+    bool absent = false;  ///< no structure at all
     bool closed = false;  ///< the pool says that it was
-    std::vector<std::uint64_t> stamps;
+    Contents found;
   };
   using Varying = std::map<LineNumber, Bytes>;
   /// What the event stores to varies.

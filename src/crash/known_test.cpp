@@ -33,12 +33,12 @@ class KnownTest : public testing::Test {
     known_.follow(watch_);
     EXPECT_EQ(watch_.run(what), Ending::returned);
     known_.unfollow(watch_);
-    known_.learn({.stamps = {stamp}});
+    known_.learn({.found = {stamp}});
   }
   /// Of the image's state; 0: not known.
   [[nodiscard]] std::uint64_t stamp() const {
     const Known::Outcome* const found = known_.find();
-    return found == nullptr ? 0 : found->stamps.at(0);
+    return found == nullptr ? 0 : found->found.at(0);
   }
 
   Image image_{image_bytes};

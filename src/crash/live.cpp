@@ -1,19 +1,22 @@
 #include "crash/live.h"
 
+#include "crash/history.h"
+
 namespace perdure::crash {
 namespace {
 
-/// The states that the run's operations may have left; none where an answer was wrong, which
-/// another oracle reports.
-std::optional<History> history_of(const Recorded& run, std::uint16_t keys) {
-  std::optional<History> history(std::in_place, run.operations, run.answers, keys);
+/// The states that the run's operations may have left; null where an answer was wrong, which
+/// another oracle reports, or where there are too many.
+std::unique_ptr<Specification> history_of(const Subject& subject, const Recorded& run,
+                                          const Vocabulary& vocabulary) {
+  auto history = specify(subject, vocabulary, run);
   for (std::uint32_t i = 0; i < run.trace.size(); ++i) {
     const Event& event = run.trace[i];
     if (i == run.recovers_from) history->cut();
     if (event.kind == Event::Kind::call) history->call(event.at);
-    if (event.kind == Event::Kind::ret && !history->ret(event.at).empty()) return std::nullopt;
+    if (event.kind == Event::Kind::ret && !history->ret(event.at).empty()) return nullptr;
   }
-  return history;
+  return history->gave_up() ? nullptr : std::move(history);
 }
 
 std::string told(std::uint64_t stamp) {
@@ -24,7 +27,7 @@ std::string told(std::uint64_t stamp) {
 
 /// Empty, or what is wrong.
 std::string look_up_all(Instance& instance, const History& history, const Vocabulary& vocabulary) {
-  std::vector<std::uint64_t> stamps(vocabulary.keys());
+  Contents stamps(vocabulary.keys());
   for (std::uint16_t key = 0; key < vocabulary.keys(); ++key) {
     stamps[key] = instance.lookup(key);
     if (history.allows(key, stamps[key])) continue;
@@ -33,7 +36,7 @@ std::string look_up_all(Instance& instance, const History& history, const Vocabu
     for (const std::uint64_t allowed : history.allowed(key)) text += " " + told(allowed);
     return text;
   }
-  std::vector<std::uint64_t> scanned;
+  Contents scanned;
   if (std::string wrong = instance.contents(scanned); !wrong.empty()) return wrong;
   for (std::uint16_t key = 0; key < vocabulary.keys(); ++key)
     if (stamps[key] != scanned[key])
@@ -42,12 +45,19 @@ std::string look_up_all(Instance& instance, const History& history, const Vocabu
   return {};
 }
 
+/// Empty, or what is wrong. The queue is empty afterwards.
+std::string pop_all(Instance& instance, const QueueHistory& history) {
+  Contents found;
+  std::string wrong = instance.contents(found);
+  return wrong.empty() ? history.objection_to_payloads(found) : wrong;
+}
+
 }  // namespace
 
-Live ask_live(Instance& instance, const Recorded& run, const Vocabulary& vocabulary,
-              std::uint8_t software) {
+Live ask_live(const Subject& subject, Instance& instance, const Recorded& run,
+              const Vocabulary& vocabulary, std::uint8_t software) {
   const std::span<std::byte> memory = instance.memory();
-  const std::optional<History> history = history_of(run, vocabulary.keys());
+  const auto history = history_of(subject, run, vocabulary);
   if (!history) return {};
   std::string wrong;
   Recorder recorder(memory.data(), memory.size(),
@@ -56,7 +66,9 @@ Live ask_live(Instance& instance, const Recorded& run, const Vocabulary& vocabul
                      .most_steps = most_steps_for(vocabulary.keys()),
                      .mutation = {}});
   const Recorder::Run asked = recorder.run([&](unsigned) {
-    wrong = look_up_all(instance, *history, vocabulary);
+    wrong = subject.is_queue()
+                ? pop_all(instance, static_cast<const QueueHistory&>(*history))
+                : look_up_all(instance, static_cast<const History&>(*history), vocabulary);
     if (!wrong.empty()) return;
     instance.quiesce();
     wrong = instance.check();

@@ -15,9 +15,9 @@ struct Live {
   std::uint64_t steps = 0;
 };
 
-/// Looks up every key, scans, and checks the invariants; all operations have returned. `software`
-/// is that of the run's schedule. Its stores are in no trace.
-[[nodiscard]] Live ask_live(Instance& instance, const Recorded& run, const Vocabulary& vocabulary,
-                            std::uint8_t software);
+/// Looks up every key and scans, or pops all payloads, and checks the invariants; all operations
+/// have returned. `software` is that of the run's schedule. Its stores are in no trace.
+[[nodiscard]] Live ask_live(const Subject& subject, Instance& instance, const Recorded& run,
+                            const Vocabulary& vocabulary, std::uint8_t software);
 
 }  // namespace perdure::crash

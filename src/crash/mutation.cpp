@@ -190,7 +190,7 @@ class Sound {
 std::vector<Way> ways_for(const Plan& plan, const Sound& sound, const Site& site) {
   std::vector<Way> ways;
   const auto add = [&](unsigned threads) {
-    for (const Share& each : ways_of(threads, plan.subject.heap)) {
+    for (const Share& each : ways_of(threads, plan.subject)) {
       const bool full = each.way.room && threads != plan.threads;
       // What these change is no flush's or fence's.
       const bool other = each.way.shape == Shape::crowded || each.way.nodes == Nodes::least;
@@ -200,7 +200,8 @@ std::vector<Way> ways_for(const Plan& plan, const Sound& sound, const Site& site
   add(plan.threads);
   if (plan.threads == 1) add(2);
   const unsigned many = std::max(6U, plan.threads);
-  if (plan.subject.heap == HeapKind::slab && sound.meets(site, plan.threads, false))
+  if (plan.subject.heap == HeapKind::slab && !plan.subject.is_queue() &&
+      sound.meets(site, plan.threads, false))
     ways.push_back(large_pool_way(many).way);
   return ways;
 }

@@ -12,11 +12,6 @@ std::string stamp_text(std::uint64_t stamp) {
   return stamp == absent ? "nothing" : "value " + std::to_string(stamp);
 }
 
-std::vector<MediaStruct> structures_of(const Case& what) {
-  const IndexInfo& info = *what.subject.info;
-  return info.media == nullptr ? std::vector<MediaStruct>{} : info.media(what.subject.options);
-}
-
 /// "lock" as a part of its own of a name, not in "block".
 bool says_lock(const std::string& name) {
   for (std::size_t at = name.find("lock"); at != std::string::npos; at = name.find("lock", at + 1))
@@ -38,6 +33,8 @@ std::string show(const Operation& operation, const Vocabulary& vocabulary) {
   if (operation.action == Action::load)
     return text + " " + std::to_string(operation.count) + " keys from " + vocabulary.show(0) +
            " on";
+  if (operation.action == Action::pop) return text;
+  if (operation.action == Action::push) return text + " payload " + std::to_string(operation.stamp);
   text += " key " + vocabulary.show(operation.key);
   if (operation.action == Action::scan) return text + ", " + std::to_string(operation.count);
   if (operation.action != Action::lookup && operation.action != Action::remove)
@@ -50,6 +47,8 @@ std::string show(const Operation& operation, const Answer& answer) {
   std::string text = perdure::name_of(answer.outcome);
   if (operation.action == Action::lookup && answer.outcome == Outcome::ok)
     text += ", " + stamp_text(answer.stamp);
+  if (operation.action == Action::pop && answer.outcome == Outcome::ok)
+    text += answer.stamp == bad_stamp ? ", a torn payload" : ", " + std::to_string(answer.stamp);
   if (operation.action == Action::scan) text = std::to_string(answer.found.size()) + " records";
   return text;
 }
@@ -57,7 +56,7 @@ std::string show(const Operation& operation, const Answer& answer) {
 Names::Names(const Case& what, const Recorded& run, Places& places)
     : places_(places),
       vocabulary_(what.program),
-      structures_(structures_of(what)),
+      structures_(what.subject.media()),
       layout_(structures_, run.blocks) {
   places.prepare(run.trace);
 }

@@ -15,6 +15,7 @@ enum class Oracle : std::uint8_t {
   answers,          ///< the run's operations return what some order of them allows
   live,             ///< the instance after its run, without a power cut
   heap,             ///< its blocks, then
+  progress,         ///< of a lock-free structure, although one thread has stopped for ever
   time_out,         ///< run and recovery end
   recovery,         ///< the pool can be opened again
   linearizability,  ///< every returned operation is there, those in flight are there or not
@@ -35,6 +36,7 @@ inline constexpr std::array oracles{
     OracleInfo{Oracle::answers, "answers of the run itself", true},
     OracleInfo{Oracle::live, "the live instance", true},
     OracleInfo{Oracle::heap, "the heap of the run itself", true},
+    OracleInfo{Oracle::progress, "progress", true},
     OracleInfo{Oracle::time_out, "time-out"},
     OracleInfo{Oracle::recovery, "recovery"},
     OracleInfo{Oracle::linearizability, "durable linearizability"},

@@ -158,6 +158,7 @@ Recorded Probe::recovery_of(const Recorded& run, const Violation& violation, std
   made.operations = run.operations;
   made.answers = run.answers;
   made.blocks = run.blocks;
+  made.capacity = run.capacity;
   // What was called and what has returned says what is allowed.
   std::copy_if(run.trace.begin(), run.trace.begin() + violation.event,
                std::back_inserter(made.trace), is_call_or_return);

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "crash/crash_state.h"
 #include "crash/layout.h"
+#include "crash/schedule.h"
 #include "crash/trace.h"
 #include "crash/workload.h"
 
@@ -35,6 +37,8 @@ struct Recorded {
   /// original one, so that both are asked the same; empty: its own.
   std::vector<std::uint32_t> numbers{};
   bool hung = false;
+  std::uint64_t capacity = ~std::uint64_t{0};   ///< of a queue
+  std::optional<Stopped> stopped{};             ///< a thread that the schedule has stopped for ever
   std::shared_ptr<const FirstCut> first_cut{};  ///< or null: the run begins with an empty pool
   std::uint32_t recovers_from = ~0U;            ///< event: the recovery begins, after that cut
   std::uint32_t recovers_to = 0;                ///< event: it has ended

@@ -176,7 +176,7 @@ Recorder::Run Recorder::run(const std::function<void(unsigned)>& job) {
       },
       [&] {
         const unsigned next = next_alive(fibers_.running());
-        source_.add(Event::Kind::run, next, 0, 0, nullptr);
+        if (next != Fibers::nobody) source_.add(Event::Kind::run, next, 0, 0, nullptr);
         return next;
       });
   install(before);
@@ -199,14 +199,18 @@ void Recorder::returned(std::uint32_t operation) {
   steps_told_ = run_.steps.count;
 }
 
+bool Recorder::is_alive(unsigned thread) const {
+  return !fibers_.ended(thread) && !(run_.stopped && run_.stopped->thread == thread);
+}
+
 unsigned Recorder::next_alive(unsigned after) const {
   for (const std::uint8_t candidate : order_)
-    if (!fibers_.ended(candidate)) return candidate;
+    if (is_alive(candidate)) return candidate;
   for (unsigned i = 1; i <= fibers_.count(); ++i) {
     const unsigned candidate = (after + i) % fibers_.count();
-    if (!fibers_.ended(candidate)) return candidate;
+    if (is_alive(candidate)) return candidate;
   }
-  return after;
+  return Fibers::nobody;
 }
 
 void Recorder::demote(unsigned thread) {
@@ -220,7 +224,7 @@ void Recorder::hand_over(unsigned to) {
   fibers_.switch_to(to);
 }
 
-void Recorder::meet() {
+void Recorder::meet(const void* hook) {
   source_.settle();
   if (!fibers_.inside()) return;
   if (elision_.active()) {
@@ -231,10 +235,9 @@ void Recorder::meet() {
   constexpr std::uint64_t most_quiet = 1U << 30;  // a loop without any pause or store
   quiet_met_ = quiet_loads() == 0 ? quiet_met_ + quiet_given_ : 0;
   hush_loads();
-  if (++run_.steps.count - steps_told_ > options_.most_steps || quiet_met_ > most_quiet) {
-    run_.hung = true;
-    fibers_.abandon();
-  }
+  const std::uint64_t most =
+      run_.stopped ? options_.most_steps_beside_stopped : options_.most_steps;
+  if (++run_.steps.count - steps_told_ > most || quiet_met_ > most_quiet) give_up_run(hook);
   if ((exposed_ >> fibers_.running() & 1) != 0) run_.steps.exposed.push_back(run_.steps.count);
   const auto& preemptions = options_.schedule.preemptions;
   while (next_preemption_ < preemptions.size() &&
@@ -244,12 +247,33 @@ void Recorder::meet() {
       preemptions[next_preemption_].step != run_.steps.count)
     return;
   const unsigned to = preemptions[next_preemption_++].thread;
-  if (to == Preemption::demote) {
+  if (to == Preemption::stop) {
+    stop(hook);
+  } else if (to == Preemption::demote) {
     demote(fibers_.running());
     hand_over(next_alive(fibers_.running()));
-  } else if (to < fibers_.count() && !fibers_.ended(to)) {
+  } else if (to < fibers_.count() && is_alive(to)) {
     hand_over(to);
   }
+}
+
+void Recorder::give_up_run(const void* hook) {
+  run_.hung = true;
+  if (run_.stopped) {
+    run_.stopped->waiting = static_cast<std::uint8_t>(fibers_.running());
+    run_.stopped->waits = callers_.of(hook);
+  }
+  fibers_.abandon();
+}
+
+void Recorder::stop(const void* hook) {
+  const unsigned thread = fibers_.running();
+  if (run_.stopped) return;
+  run_.stopped = Stopped{.thread = static_cast<std::uint8_t>(thread), .at = callers_.of(hook)};
+  steps_told_ = run_.steps.count;
+  const unsigned next = next_alive(thread);
+  if (next == Fibers::nobody) fibers_.abandon();
+  hand_over(next);
 }
 
 void Recorder::raise_floors(Event::Kind kind, const void* pc) {
@@ -293,7 +317,7 @@ void Recorder::leave_out(const Event& event) {
 
 void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
   const void* const pc = callers_.of(hook);
-  meet();
+  meet(hook);
   if (elision_.active()) elision_.remember(address, bytes);
   if (source_.holds(address))
     source_.begin_store(fibers_.running(), address, bytes, pc, EventSource::Access::plain);
@@ -302,7 +326,7 @@ void Recorder::write(const void* address, std::size_t bytes, const void* hook) {
 void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const void* hook) {
   const bool told = kind == Atomic::update || (kind == Atomic::store && source_.holds(address));
   const void* const pc = told ? callers_.of(hook) : hook;
-  meet();
+  meet(hook);
   if (options_.threads > 1 && fibers_.inside() && kind != Atomic::load) note_lock(address, kind);
   if (elision_.active() && kind != Atomic::load)
     elision_.remember(address, bytes);
@@ -315,7 +339,7 @@ void Recorder::atomic(const void* address, std::size_t bytes, Atomic kind, const
 void Recorder::flush(const void* line, Flush kind, const void* hook) {
   forbid_transaction();
   const void* const pc = callers_.of(hook);
-  meet();
+  meet(hook);
   if (!source_.holds(line)) return;
   meet_site({pc, false});
   auto at = static_cast<std::uint32_t>(source_.offset_of(line) / line_bytes * line_bytes);
@@ -344,7 +368,7 @@ void Recorder::flush(const void* line, Flush kind, const void* hook) {
 void Recorder::fence(const void* hook) {
   forbid_transaction();
   const void* const pc = callers_.of(hook);
-  meet();
+  meet(hook);
   const Mutation& mutation = options_.mutation;
   const auto thread = static_cast<std::uint8_t>(fibers_.running());
   meet_site({pc, true});
@@ -365,13 +389,13 @@ void Recorder::fence(const void* hook) {
 void Recorder::stream(const void* address, std::size_t bytes, const void* hook) {
   forbid_transaction();
   const void* const pc = callers_.of(hook);
-  meet();
+  meet(hook);
   if (source_.holds(address)) source_.begin_stream(fibers_.running(), address, bytes, pc);
 }
 
-void Recorder::pause(const void*) {
+void Recorder::pause(const void* hook) {
   forbid_transaction();
-  meet();
+  meet(hook);
   if (!fibers_.inside()) return;
   std::uint16_t& pauses = pauses_[fibers_.running()];
   if (++pauses < options_.schedule.pauses) return;
@@ -395,7 +419,7 @@ void Recorder::foreign_fence(const void* pc) {
 // An abort takes back stores to any memory, so all must be seen.
 std::uint32_t Recorder::transaction_begin(std::byte* frame, const std::byte* caller_frame) {
   if (!fibers_.inside()) return Elision::aborted_for_good;
-  meet();
+  meet(nullptr);
   if (!elision_.active()) {
     if ((options_.schedule.software >> fibers_.running() & 1) != 0)
       return Elision::aborted_for_good;

@@ -114,6 +114,12 @@ struct Site {
   constexpr std::uint64_t few = 64;
   return std::uint64_t{4'000'000} * (keys < few ? 1 : keys / few);
 }
+/// The same beside a thread that has stopped, where others wait in vain in many runs: 50'000 with
+/// few keys, far above what an operation takes beside a few others.
+[[nodiscard]] constexpr std::uint64_t most_steps_beside_stopped(std::uint64_t keys) noexcept {
+  constexpr std::uint64_t part = 80;
+  return most_steps_for(keys) / part;
+}
 
 class Recorder final : public platform::Observer {
  public:
@@ -121,6 +127,7 @@ class Recorder final : public platform::Observer {
     unsigned threads = 1;
     Schedule schedule;
     std::uint64_t most_steps = most_steps_for(0);  ///< more without a call or return: the run hangs
+    std::uint64_t most_steps_beside_stopped = crash::most_steps_beside_stopped(0);
     Mutation mutation;
     /// Where the pool's bytes are as they were, if code without hooks writes to it, too.
     const std::byte* before = nullptr;
@@ -130,6 +137,7 @@ class Recorder final : public platform::Observer {
     Trace trace;
     Steps steps;
     bool hung = false;
+    std::optional<Stopped> stopped;
     std::set<Site> sites;
     std::uint32_t last_group = 0;
     std::optional<std::size_t> mutated_from;  ///< where the trace first differs from a sound one
@@ -164,10 +172,17 @@ class Recorder final : public platform::Observer {
   [[nodiscard]] std::size_t thread_slot() noexcept override;
 
  private:
-  /// A place where another thread may take over.
-  void meet();
+  /// A place where another thread may take over. `hook`: what called the observer, if that is
+  /// known.
+  void meet(const void* hook);
+  /// The running thread has come to its last step.
+  void stop(const void* hook);
+  [[noreturn]] void give_up_run(const void* hook);
+  /// It may go on.
+  [[nodiscard]] bool is_alive(unsigned thread) const;
   void hand_over(unsigned to);
-  /// The thread that runs when `after` ends or waits: the highest priority, or the next number.
+  /// The thread that runs when `after` ends or waits: the highest priority, or the next number; or
+  /// `nobody`.
   [[nodiscard]] unsigned next_alive(unsigned after) const;
   /// Gives the thread the lowest priority.
   void demote(unsigned thread);

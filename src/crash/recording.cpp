@@ -1,5 +1,6 @@
 // Recording: runs a case's program without a cut, or on after its first one, and writes the trace.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -9,6 +10,7 @@
 #include "crash/deviation.h"
 #include "crash/heap_oracle.h"
 #include "crash/live.h"
+#include "crash/names.h"
 #include "pm/pm.h"
 
 namespace perdure::crash {
@@ -42,6 +44,29 @@ std::optional<Violation> unseen_change(const Recorded& run, std::span<const std:
                            " of the pool is not what the run's hooks tell",
                    .event = static_cast<std::uint32_t>(run.trace.size()),
                    .fails_without_loss = true};
+}
+
+/// Of a run that hangs beside a thread that was stopped.
+Violation waits_for_stopped(const Recorded& run, const Vocabulary& vocabulary) {
+  constexpr std::uint32_t shown = 256;  // events after the last call or return: they go round
+  const auto end = static_cast<std::uint32_t>(run.trace.size());
+  Violation violation{
+      .oracle = Oracle::progress, .what = {}, .event = end, .fails_without_loss = true};
+  std::array<std::string, 8> in;
+  for (std::uint32_t i = 0; i < end; ++i) {
+    const Event& event = run.trace[i];
+    if (!is_call_or_return(event)) continue;
+    violation.event = std::min(end, i + shown);
+    if (event.kind == Event::Kind::ret) std::erase(violation.open, event.at);
+    if (event.kind == Event::Kind::call) violation.open.push_back(event.at);
+  }
+  for (const std::uint32_t open : violation.open)
+    in[run.operations[open].thread] = " in " + show(run.operations[open], vocabulary);
+  const Stopped& stopped = *run.stopped;
+  violation.what = "thread " + std::to_string(stopped.thread) + " is stopped for ever" +
+                   in[stopped.thread] + ", and thread " + std::to_string(stopped.waiting) +
+                   " does not end" + in[stopped.waiting];
+  return violation;
 }
 
 /// The blocks that the stores of `trace` went to.
@@ -257,6 +282,7 @@ class Recording {
     Recorder recorder(memory_.data(), memory_.size(),
                       {.threads = threads,
                        .schedule = what_.schedule,
+                       .most_steps_beside_stopped = most_steps_beside_stopped(what_.program.keys),
                        .mutation = what_.mutation,
                        .before = explained,
                        .last_group = prologue_.last_group});
@@ -274,21 +300,22 @@ class Recording {
     Recorded& run = recorded();
     std::vector<std::byte> explained;
     if (is_foreign()) explained = applied(prologue_.trace, run.before);
+    if (instance_) run.capacity = instance_->capacity();
     Recorder::Run main;
     if (!prologue_.hung && run.answers[0].wrong.empty())
       main = together(is_foreign() ? explained.data() : nullptr);
     run.hung = prologue_.hung || main.hung;
+    run.stopped = main.stopped;
     for (const Trace* const part : {&prologue_.trace, &main.trace})
       if (instance_) note_blocks(*part, *instance_, run.blocks);
-    if (run.hung) {
-      let_go();  // locks are held for ever
-    }
+    if (run.hung || run.stopped) let_go();  // locks may be held for ever
     join(what_, prologue_, main, recovers_from_, run);
     verdict_.work += prologue_.steps.count + main.steps.count;
     verdict_.steps = main.steps;
     verdict_.sites = std::move(prologue_.sites);
     verdict_.sites.insert(main.sites.begin(), main.sites.end());
     verdict_.trace_digest = digest(run.trace);
+    if (run.hung && run.stopped) verdict_.violation = waits_for_stopped(run, vocabulary_);
     // A mutant's stores are the original's, which was asked.
     if (run.hung || what_.mutation.kind != Mutation::Kind::none) return;
     if (!is_foreign()) verdict_.violation = unseen_change(run, memory_);
@@ -296,7 +323,8 @@ class Recording {
   }
 
   void look_at_live() {
-    Live live = ask_live(*instance_, recorded(), vocabulary_, what_.schedule.software);
+    Live live =
+        ask_live(what_.subject, *instance_, recorded(), vocabulary_, what_.schedule.software);
     verdict_.work += live.steps;
     verdict_.violation = std::move(live.violation);
     if (live.hung) let_go();

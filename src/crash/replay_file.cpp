@@ -7,11 +7,8 @@
 namespace perdure::crash {
 namespace {
 
-constexpr const char* actions[] = {"create", "insert", "upsert", "update",
-                                   "remove", "lookup", "scan",   "load"};
-
 Json json_of(const Operation& operation) {
-  return {{"action", actions[static_cast<std::size_t>(operation.action)]},
+  return {{"action", name_of(operation.action)},
           {"thread", operation.thread},
           {"key", operation.key},
           {"count", operation.count},
@@ -84,7 +81,7 @@ class Reader {
 Operation read_operation(const Json& from, const Program& program, std::string& wrong) {
   Reader reader(from, "operation.", wrong);
   Operation operation;
-  operation.action = static_cast<Action>(reader.one_of("action", actions));
+  operation.action = static_cast<Action>(reader.one_of("action", action_names));
   if (operation.action == Action::create && wrong.empty()) wrong = "an operation 'create'";
   operation.thread = static_cast<std::uint8_t>(reader.number("thread", 0, program.threads - 1));
   operation.key =
@@ -158,7 +155,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
     for (const LineState& line : verdict.violation->lines)
       lines.push_back({{"line", line.line}, {"choice", line.choice}, {"choices", line.choices}});
   return {{"version", replay_version},
-          {"index", what.subject.info->full_name()},
+          {"index", what.subject.full_name()},
           {"options", options},
           {"heap", perdure::name_of(what.subject.heap)},
           {"pool_bytes", what.subject.pool_bytes},
@@ -201,14 +198,14 @@ Result<Replay> read_replay(const std::string& text, const std::string& where) {
   Replay replay;
   const auto found = find_subject(reader.text("index"));
   if (!found) return found.error();
-  replay.what.subject.info = *found;
+  replay.what.subject = *found;
   std::vector<std::string> pairs;
   for (const auto& [name, value] : reader.object("options").items()) {
     if (!value.is_number_unsigned())
       return Error{ErrorCode::bad_input, "option '" + name + "' is no whole number", where, remedy};
     pairs.push_back(name + "=" + std::to_string(value.get<std::uint64_t>()));
   }
-  auto options = IndexRegistry::options(**found, pairs);
+  auto options = found->parse(pairs);
   if (!options) return options.error();
   replay.what.subject.options = *options;
   read_case(reader, version, replay.what, wrong);

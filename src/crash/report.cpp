@@ -263,7 +263,8 @@ Json json_of(const Coverage& coverage) {
   return {{"crash_points", coverage.points},     {"exhausted_points", coverage.exhausted},
           {"sampled_points", coverage.sampled},  {"states", coverage.states},
           {"repeated_states", coverage.repeats}, {"alike_states", coverage.alike},
-          {"deep_states", coverage.deep},        {"recovery_cuts", coverage.recovery_cuts}};
+          {"deep_states", coverage.deep},        {"recovery_cuts", coverage.recovery_cuts},
+          {"given_up_runs", coverage.given_up}};
 }
 
 }  // namespace perdure::crash

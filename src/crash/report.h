@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 // Replay files: a case and the cut of its violation.
 
-inline constexpr unsigned replay_version = 4;
+inline constexpr unsigned replay_version = 5;
 
 struct Replay {
   Case what;

@@ -22,10 +22,20 @@ namespace perdure::crash {
 struct Preemption {
   /// In place of a thread: the running one gets the lowest priority, and the highest runs.
   static constexpr std::uint8_t demote = 0xff;
+  /// The running thread is stopped for ever before this step, and the highest priority runs.
+  static constexpr std::uint8_t stop = 0xfe;
 
   std::uint64_t step;   ///< meetings of the run so far: atomic accesses, stores, flushes, fences
   std::uint8_t thread;  ///< that runs next
   friend bool operator==(const Preemption&, const Preemption&) = default;
+};
+
+/// A thread that a schedule has stopped for ever.
+struct Stopped {
+  std::uint8_t thread = 0;
+  const void* at = nullptr;     ///< code: the step that it has not done
+  std::uint8_t waiting = 0;     ///< of a run that hangs: the thread that does not end
+  const void* waits = nullptr;  ///< code: where it was last
 };
 
 struct Schedule {
@@ -86,6 +96,17 @@ enum class Near : std::uint8_t { anything, flushes, locks };
   }
   std::sort(schedule.preemptions.begin(), schedule.preemptions.end(),
             [](const Preemption& a, const Preemption& b) { return a.step < b.step; });
+  return schedule;
+}
+
+/// `schedule` with whoever runs at `step` stopped for ever there.
+[[nodiscard]] inline Schedule with_stop(Schedule schedule, std::uint64_t step) {
+  const auto at = std::find_if(schedule.preemptions.begin(), schedule.preemptions.end(),
+                               [step](const Preemption& each) { return each.step >= step; });
+  if (at != schedule.preemptions.end() && at->step == step)
+    at->thread = Preemption::stop;
+  else
+    schedule.preemptions.insert(at, {step, Preemption::stop});
   return schedule;
 }
 

@@ -18,7 +18,8 @@ using Runs = std::vector<unsigned>;
 Runs runs_of(const Schedule& schedule, Steps* steps = nullptr) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   Case what;
-  what.subject = {*find_subject("toy:missing_flush:repaired"), {}, std::size_t{256} << 10};
+  what.subject = *find_subject("toy:missing_flush:repaired");
+  what.subject.pool_bytes = std::size_t{256} << 10;
   what.program.threads = 3;
   what.schedule = schedule;
   for (std::uint8_t i = 0; i < 6; ++i)

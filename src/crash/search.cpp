@@ -1,6 +1,7 @@
 // The search: programs made from seeds, each under several schedules, within a budget.
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "crash/clock.h"
 #include "crash/growth.h"
@@ -16,7 +17,9 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
                    .keys = plan.keys,
                    .preload = plan.preload,
                    .seed = seed,
-                   .ordered = plan.subject.info->ordered};
+                   .ordered = plan.subject.ordered(),
+                   .replaces = plan.subject.replaces(),
+                   .queue = plan.subject.is_queue()};
   made.reuse = plan.reuse || seed % 4 == 3;
   if (plan.reuse || (plan.long_programs && (seed % 4 == 1 || seed % 4 == 2))) {
     made.operations = made.operations * 5 / 2;
@@ -24,6 +27,9 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   }
   if (seed % 8 == 0) made.preload = 0;
   made.load = seed % 8 == 4;
+  // Beside few operations others meet an empty queue, and a full one, more often.
+  if (plan.subject.is_queue() && plan.threads > 1 && !plan.chosen.operations && seed % 2 == 0)
+    made.operations = plan.operations / (seed % 4 == 0 ? 4 : 2);
   made.crowded = plan.shape == Shape::crowded;
   return made;
 }
@@ -100,6 +106,7 @@ class Search {
     Rng schedules;
     Rng paths;   ///< elided or not
     Rng pauses;  ///< of threads that wait
+    Rng stops;   ///< of threads for ever
   };
   struct Place {
     const Plan& plan;
@@ -108,6 +115,7 @@ class Search {
   };
   Steps one(Case what, const Place& place);
   void some_schedules(Case what, const Steps& steps, unsigned of_each, const Place& place);
+  void some_stops(Case what, const Steps& steps, const Place& place);
   void all_schedules(Case what, const Place& place);
 
   double seconds_;
@@ -142,7 +150,11 @@ void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, con
     what.schedule.pauses = draw_pauses(draws.pauses);
     return one(what, place);
   };
-  static constexpr Near turns[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
+  static constexpr Near among_locks[] = {Near::flushes, Near::locks, Near::flushes, Near::anything};
+  // Without locks the updated words are where operations take effect.
+  static constexpr Near without[] = {Near::locks, Near::flushes, Near::locks, Near::locks};
+  const bool lock_free = plan.subject.progress() == perdure::Progress::lock_free;
+  const std::span<const Near, 4> turns = lock_free ? without : among_locks;
   for (unsigned i = 0; i < of_each && !is_over(); ++i) {
     const auto depth = static_cast<unsigned>(2 + draws.schedules.below(plan.depth - 1));
     // In a crowd, threads meet beside changes of structure, wherever these have flushed.
@@ -157,12 +169,34 @@ void Search::some_schedules(Case what, const Steps& steps, unsigned of_each, con
   }
 }
 
+// Each thread at each of its steps, or as many of these as there is time for, evenly spread: once
+// with nothing else disturbed, once among other switches.
+void Search::some_stops(Case what, const Steps& steps, const Place& place) {
+  constexpr std::uint64_t stops = 8;
+  constexpr unsigned points = 2;  // states are explored under other schedules
+  what.bounds.points = points;
+  Rng& rng = place.draws.stops;
+  const std::uint64_t apart = std::max<std::uint64_t>(1, steps.count / stops);
+  for (std::uint64_t step = 1; step <= steps.count && !is_over(); step += apart)
+    for (const bool disturbed : {false, true}) {
+      Schedule schedule{.first = static_cast<std::uint8_t>(rng.below(place.plan.threads))};
+      if (disturbed) schedule = draw_schedule(steps, place.plan.threads, 2, Near::anything, rng);
+      what.schedule = with_stop(std::move(schedule), step + rng.below(apart));
+      one(what, place);
+      ++summary_.stops;
+      if (is_over()) return;
+    }
+}
+
 void Search::all_schedules(Case what, const Place& place) {
   const Plan& plan = place.plan;
   what.schedule.software = software_threads(plan, place.draws.paths);
   const Steps steps = one(what, place);
   if (plan.threads == 1) return;
   what.only_threads = !plan.transactions;
+  const bool is_mutant = what.mutation.kind != Mutation::Kind::none;
+  if (plan.subject.progress() == perdure::Progress::lock_free && !is_mutant)
+    some_stops(what, steps, place);
   // A mutant may be wrong only beside another thread's change that is interrupted.
   std::vector<Steps> places{steps};
   if (!steps.exposed.empty()) places.emplace_back(steps).exposed.clear();
@@ -181,7 +215,7 @@ double Search::program(const Plan& plan, Workspace& workspace, std::uint64_t see
     what.program = generate(program_plan(plan, seed));
   }
   ++summary_.programs;
-  Draws draws{Rng(seed, 6), Rng(seed, 8), Rng(seed, 15)};
+  Draws draws{Rng(seed, 6), Rng(seed, 8), Rng(seed, 15), Rng(seed, 19)};
   const Place place{plan, workspace, draws};
   if (plan.cuts == 0) all_schedules(what, place);
   for (unsigned cut = 1; cut <= plan.cuts && !is_over(); ++cut) {

@@ -60,6 +60,7 @@ struct Summary {
   Coverage coverage;
   std::uint64_t programs = 0;
   std::uint64_t runs = 0;
+  std::uint64_t stops = 0;  ///< of these runs: with a thread that is stopped for ever
   std::uint64_t events = 0;
   std::uint64_t trace_digest = 0;  ///< of all runs
   double seconds = 0;

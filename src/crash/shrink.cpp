@@ -29,8 +29,12 @@ std::optional<Operation> culprit_of(const Verdict& verdict) {
 /// Explores cases with a bounded effort and accepts one in which the same oracle objects.
 class Trial {
  public:
-  Trial(const Violation& violation, Workspace& workspace, Deadline end)
-      : oracle_(violation.oracle), deep_(is_deep(violation)), workspace_(workspace), end_(end) {}
+  Trial(const Case& what, const Violation& violation, Workspace& workspace, Deadline end)
+      : oracle_(violation.oracle),
+        is_queue_(what.subject.is_queue()),
+        deep_(is_deep(violation)),
+        workspace_(workspace),
+        end_(end) {}
 
   /// From now on states before this operation are passed over.
   void begin_at(std::optional<Operation> culprit) { culprit_ = culprit; }
@@ -43,6 +47,7 @@ class Trial {
   /// them.
   [[nodiscard]] bool fails_somehow(Case& what, Verdict& verdict) {
     if (fails(what, verdict)) return true;
+    if (oracle_ == Oracle::progress) return fails_under_another_stop(what, verdict);
     if (what.cut != 0 && fails_after_another_cut(what, verdict)) return true;
     if (what.program.threads == 1) return false;
     constexpr unsigned most_schedules = 200;
@@ -75,6 +80,29 @@ class Trial {
   void try_all_states() { needs_all_ = true; }
 
  private:
+  /// The undisturbed run but for one stop, at each of its steps.
+  [[nodiscard]] bool fails_under_another_stop(Case& what, Verdict& verdict) {
+    constexpr std::uint64_t most_stops = 400;
+    const Deadline stop_at = deadline_after(1);
+    Case candidate = what;
+    for (std::uint8_t first = 0; first < what.program.threads; ++first) {
+      candidate.schedule = {.first = first, .software = what.schedule.software};
+      const Verdict undisturbed = record(candidate, workspace_);
+      if (undisturbed.violation) return false;
+      const Schedule schedule = candidate.schedule;
+      const std::uint64_t steps = std::min(undisturbed.steps.count, most_stops);
+      for (std::uint64_t step = 1; step <= steps; ++step) {
+        const auto left = stop_at - std::chrono::steady_clock::now();
+        if (left.count() <= 0) return false;
+        candidate.schedule = with_stop(schedule, step);
+        if (!fails_until(candidate, verdict, left)) continue;
+        what = candidate;
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// The first cut is drawn from the program, so what is left out of it moves the cut elsewhere.
   [[nodiscard]] bool fails_after_another_cut(Case& what, Verdict& verdict) {
     constexpr unsigned most_cuts = 24;
@@ -104,12 +132,19 @@ class Trial {
       bounded.bounds.lazy = 0;
       bounded.bounds.recrash_states = std::min(what.bounds.recrash_states, 4U);
     }
-    if (!tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
+    const bool explores = oracle_ != Oracle::progress;
+    if (explores && !tried.violation && !tried.run.trace.empty() && starts_at_culprit(tried.run))
       tried.violation = Probe(bounded, workspace_, stop_at, true).judge_all(tried.run, deep_);
     if (steps != nullptr) *steps = tried.steps;
-    if (!tried.violation || tried.violation->oracle != oracle_) return false;
+    if (!tried.violation || !is_of_the_same(tried.violation->oracle)) return false;
     verdict = std::move(tried);
     return true;
+  }
+
+  /// Of a queue, what the continued workload shows a smaller case may show at once.
+  [[nodiscard]] bool is_of_the_same(Oracle oracle) const {
+    const bool at_once = is_queue_ && oracle_ == Oracle::continued;
+    return oracle == oracle_ || (at_once && oracle == Oracle::linearizability);
   }
 
   /// False where the operation is not called.
@@ -129,6 +164,7 @@ class Trial {
   }
 
   Oracle oracle_;
+  bool is_queue_;
   bool deep_;
   Workspace& workspace_;
   Deadline end_;
@@ -233,7 +269,7 @@ void drop_lines(const Case& best, Verdict& verdict, Workspace& workspace, double
 Case shrink(const Case& failed, Verdict& verdict, Workspace& workspace, double seconds) {
   Case best = failed;
   if (!verdict.violation) return best;
-  Trial trial(*verdict.violation, workspace, deadline_after(seconds));
+  Trial trial(best, *verdict.violation, workspace, deadline_after(seconds));
   // The state that was found, without exploring; it may be of a large program.
   const Violation found = *verdict.violation;
   Verdict first = try_state(best, workspace, found.event, found.lines);

@@ -1,9 +1,8 @@
 #include "crash/subject.h"
 
 #include <algorithm>
-#include <set>
 
-#include "crash/toys/toys.h"
+#include "crash/pooled_instance.h"
 #include "pool/slab_heap.h"
 
 namespace perdure::crash {
@@ -25,7 +24,10 @@ struct Vocabulary::Both {
 };
 
 Vocabulary::Vocabulary(const Program& program)
-    : kind_(program.key_kind), keys_(program.keys), both_(std::make_unique<Both>()) {
+    : kind_(program.key_kind),
+      keys_(program.keys),
+      threads_(program.threads),
+      both_(std::make_unique<Both>()) {
   if (kind_ == KeyKind::integer)
     both_->integers.emplace(program);
   else if (kind_ == KeyKind::bytes)
@@ -43,56 +45,13 @@ std::string Vocabulary::show(std::uint16_t key) const {
 
 namespace {
 
-constexpr std::uint64_t small_node = 4;
-constexpr std::uint64_t most_of_a_table = 64;
-
-std::vector<Heap::Extent> live_blocks(const Pool& pool) {
-  const Heap& heap = pool.heap();
-  std::vector<Heap::Extent> live;
-  constexpr std::uint64_t smallest = size_classes::smallest_step;
-  for (std::uint64_t at = 0; at < pool.bytes();) {
-    const Heap::Extent block = heap.block_at(at);
-    if (block.offset == at && heap.is_live(at)) live.push_back(block);
-    at = block.bytes == 0 ? at + smallest : block.offset + block.bytes;
-  }
-  return live;
-}
-
-/// A quarter of the pool is free, and of every size that lives there, and of twice the largest,
-/// many blocks could be had: more than any one change of structure takes.
-bool has_plenty(const Pool& pool) {
-  constexpr std::uint64_t many = 16;
-  const Heap& heap = pool.heap();
-  const HeapUsage usage = heap.usage();
-  if (usage.free_bytes() < usage.capacity_bytes / 4) return false;
-  std::set<std::uint64_t> sizes;
-  for (const Heap::Extent& block : live_blocks(pool)) sizes.insert(block.bytes);
-  if (sizes.empty()) return false;
-  sizes.insert(std::min<std::uint64_t>(2 * *sizes.rbegin(), Heap::max_block_bytes));
-  return std::ranges::all_of(sizes,
-                             [&](std::uint64_t bytes) { return heap.room_for(bytes) >= many; });
-}
-
-/// Empty, or what the heap says against a refusal; it had refused `before` calls when the operation
-/// began. An index may remember for a while that the heap was full.
-std::string refused_without_reason(const Pool& pool, std::uint64_t before, bool is_new) {
-  const std::uint64_t refusals = pool.heap().refusals();
-  if (refusals != 0 && (refusals != before || !has_plenty(pool))) return {};
-  const HeapUsage usage = pool.heap().usage();
-  const std::string room = std::to_string(usage.free_bytes()) + " of " +
-                           std::to_string(usage.capacity_bytes) + " bytes are free";
-  if (refusals != 0) return " without asking the heap, which has room: " + room;
-  return std::string(", although the heap has refused nobody since the pool was ") +
-         (is_new ? "created" : "opened") + " (" + room + ")";
-}
-
 template <class Keys>
-class IndexInstance final : public Instance {
+class IndexInstance final : public PooledInstance {
  public:
   IndexInstance(const Subject& subject, const Universe<Keys>& universe, std::uint16_t keys,
                 std::unique_ptr<Pool> pool)
-      : subject_(subject), universe_(universe), keys_(keys), pool_(std::move(pool)) {
-    place_.pool = pool_.get();
+      : PooledInstance(std::move(pool)), subject_(subject), universe_(universe), keys_(keys) {
+    place_.pool = &this->pool();
     place_.options = subject.options;
     place_.threads = 1;
     place_.huge_pages = false;
@@ -107,7 +66,7 @@ class IndexInstance final : public Instance {
   }
 
   [[nodiscard]] Answer perform(const Operation& operation) override {
-    const std::uint64_t refusals = pool_->heap().refusals();
+    const std::uint64_t refusals = this->pool().heap().refusals();
     Answer answer = answer_to(operation);
     if (answer.outcome == Outcome::out_of_space && answer.wrong.empty())
       answer.wrong = refused_wrongly(operation, refusals);
@@ -145,6 +104,10 @@ class IndexInstance final : public Instance {
       case Action::load:
         load(operation, answer);
         break;
+      case Action::push:
+      case Action::pop:
+        answer.wrong = std::string("an index has no ") + name_of(operation.action);
+        break;
       case Action::scan: {
         typename Keys::Scan out;
         index_->scan(key, operation.count, out);
@@ -171,7 +134,7 @@ class IndexInstance final : public Instance {
 
   // Asked when every key was found to be what it may be, so no key is at fault: only the count is.
   [[nodiscard]] std::string count_wrongly(std::span<const std::uint64_t> stamps) const override {
-    if (is_recovering()) return {};  // a count would end a recovery beside the operations
+    if (this->is_recovering()) return {};  // a count would end a recovery beside the operations
     const auto present = static_cast<std::uint64_t>(
         std::ranges::count_if(stamps, [](std::uint64_t stamp) { return stamp != absent; }));
     const std::uint64_t counted = index_->size();
@@ -200,20 +163,8 @@ class IndexInstance final : public Instance {
   void quiesce() override { index_->quiesce(); }
   void close() override {
     index_.reset();
-    static_cast<void>(pool_->close());  // errors are of files
+    static_cast<void>(this->pool().close());  // errors are of files
   }
-  [[nodiscard]] HeapUsage usage() const override { return pool_->heap().usage(); }
-  [[nodiscard]] std::vector<Heap::Extent> live_extents() const override {
-    return live_blocks(*pool_);
-  }
-  [[nodiscard]] bool is_recovering() const override { return pool_->is_recovering(); }
-  [[nodiscard]] std::span<std::byte> memory() const override {
-    return {pool_->base(), pool_->bytes()};
-  }
-  [[nodiscard]] Heap::Extent block_at(std::uint64_t offset) const override {
-    return pool_->heap().block_at(offset);
-  }
-  [[nodiscard]] bool ready() const { return pool_->ready(); }
 
  private:
   void create(Answer& answer) {
@@ -272,7 +223,7 @@ class IndexInstance final : public Instance {
       return who + " came to out_of_space, and it adds nothing";
     const std::uint64_t most = index_->most_records();
     if (most != ~std::uint64_t{0} && index_->size() + most_threads >= most) return {};
-    const std::string why = refused_without_reason(*pool_, refusals_before, is_new_);
+    const std::string why = this->refused_without_reason(refusals_before, is_new_);
     return why.empty() ? why : who + " came to out_of_space" + why;
   }
 
@@ -286,7 +237,6 @@ class IndexInstance final : public Instance {
   const Subject& subject_;
   const Universe<Keys>& universe_;
   std::uint16_t keys_;
-  std::unique_ptr<Pool> pool_;
   IndexPlace place_;
   std::unique_ptr<OrderedIndex<Keys>> index_;
   bool is_new_ = false;
@@ -300,12 +250,7 @@ Recovered recover_as(const Subject& subject, const Universe<Keys>& universe, std
   const bool was_closed = pool->was_clean();
   auto instance = std::make_unique<IndexInstance<Keys>>(subject, universe, keys, std::move(pool));
   const Result<void> recovered = instance->recover();
-  if (!recovered && recovered.error().code == ErrorCode::not_found)
-    return {.instance = nullptr, .absent = true};
-  if (!recovered) return {.instance = nullptr, .problem = recovered.error().what};
-  if (!instance->ready())
-    return {.instance = nullptr, .problem = "the pool is not ready after its root was recovered"};
-  return {.instance = std::move(instance), .was_closed = was_closed};
+  return recovered_to(recovered, std::move(instance), was_closed);
 }
 
 Result<std::unique_ptr<Pool>> open_copy(const Memory& memory) {
@@ -324,6 +269,8 @@ Result<std::unique_ptr<Instance>> start_new(const Subject& subject, const Vocabu
                   ? open_copy(memory)
                   : Pool::create_in(memory.span(), subject.options.pool_parts());
   if (!pool) return pool.error();
+  if (subject.queue != nullptr)
+    return make_queue_instance(subject, vocabulary, std::move(pool).value());
   const auto& both = vocabulary.both();
   const std::uint16_t keys = vocabulary.keys();
   if (vocabulary.kind() == KeyKind::integer)
@@ -354,6 +301,8 @@ Recovered recover(const Subject& subject, const Vocabulary& vocabulary, const Me
   auto pool = subject.heap == HeapKind::pmdk ? open_copy(memory) : Pool::open_in(memory.span());
   if (!pool)
     return {.instance = nullptr, .problem = "the pool does not open: " + pool.error().what};
+  if (subject.queue != nullptr)
+    return recover_queue_instance(subject, vocabulary, std::move(pool).value());
   const auto& both = vocabulary.both();
   const std::uint16_t keys = vocabulary.keys();
   if (vocabulary.kind() == KeyKind::integer)
@@ -361,37 +310,6 @@ Recovered recover(const Subject& subject, const Vocabulary& vocabulary, const Me
   if (vocabulary.kind() == KeyKind::slots)
     return recover_as(subject, both.of<SlotKeys>(), keys, std::move(pool).value());
   return recover_as(subject, both.of<ByteKeys>(), keys, std::move(pool).value());
-}
-
-Result<const IndexInfo*> find_subject(const std::string& name) {
-  for (const IndexInfo& toy : toys())
-    if (toy.name == name) return &toy;
-  if (name.starts_with("toy:")) {
-    std::string names;
-    for (const IndexInfo& toy : toys().first(defects))
-      names += (names.empty() ? "" : ", ") + toy.name;
-    return Error{ErrorCode::usage, "there is no '" + name + "'", "--index", "give one of " + names};
-  }
-  auto found = IndexRegistry::find(name);
-  if (!found) return found;
-  if ((*found)->index_class != IndexClass::persistent)
-    return Error{ErrorCode::usage, "'" + name + "' is not persistent: it has nothing to recover",
-                 "--index", "give a persistent index, see `list indexes`"};
-  return found;
-}
-
-bool is_about_nodes(const IndexOption& option) {
-  return option.name.ends_with("entries") || option.name.ends_with("buckets");
-}
-
-IndexOptions small_options(const IndexInfo& info) {
-  IndexOptions options;
-  for (const IndexOption& option : info.options) {
-    const std::uint64_t wanted =
-        is_about_nodes(option) ? small_node : std::min(option.fallback, most_of_a_table);
-    options.set(option.name, std::clamp(wanted, option.least, option.most));
-  }
-  return options;
 }
 
 }  // namespace perdure::crash

@@ -1,4 +1,5 @@
-// Subject: the index under exploration, alive on a pool image: created, operated, recovered, asked.
+// Subject: the index or queue under exploration, alive on a pool image: created, operated,
+// recovered, asked.
 #pragma once
 
 #include <memory>
@@ -8,19 +9,38 @@
 #include <vector>
 
 #include "crash/image.h"
+#include "crash/specification.h"
 #include "crash/workload.h"
 #include "index/registry.h"
+#include "lockfree/base/queue_registry.h"
 
 namespace perdure::crash {
 
 struct Subject {
-  const IndexInfo* info = nullptr;
+  const IndexInfo* info = nullptr;  ///< of an index; of a queue null
   IndexOptions options{};
   std::size_t pool_bytes = std::size_t{1} << 20;
-  HeapKind heap = HeapKind::slab;  ///< slab or pmdk
+  HeapKind heap = HeapKind::slab;    ///< slab or pmdk
+  const QueueInfo* queue = nullptr;  ///< of a queue; of an index null
+
+  [[nodiscard]] bool is_queue() const noexcept { return queue != nullptr; }
+  /// "index" or "queue".
+  [[nodiscard]] const char* noun() const noexcept { return is_queue() ? "queue" : "index"; }
+  [[nodiscard]] std::string full_name() const;
+  [[nodiscard]] std::span<const IndexOption> declared() const;  ///< options
+  /// Errors: usage.
+  [[nodiscard]] Result<IndexOptions> parse(std::span<const std::string> pairs) const;
+  [[nodiscard]] std::vector<MediaStruct> media() const;  ///< empty: shown as bytes
+  [[nodiscard]] std::span<const HeapKind> heaps() const;
+  [[nodiscard]] Tearing tearing() const { return is_queue() ? Tearing::nothing : info->tearing; }
+  [[nodiscard]] perdure::Progress progress() const {
+    return is_queue() ? queue->progress : info->progress;
+  }
+  [[nodiscard]] bool replaces() const { return is_queue() || info->replaces; }
+  [[nodiscard]] bool ordered() const { return is_queue() || info->ordered; }
 };
 
-/// An index on a pool in memory of ours, spoken to in key numbers and stamps.
+/// A structure on a pool in memory of ours, spoken to in key numbers and stamps.
 class Instance {
  public:
   virtual ~Instance() = default;
@@ -31,11 +51,15 @@ class Instance {
   /// `wrong` tells of an answer that no history explains, and of a refusal for which the heap gave
   /// no reason.
   [[nodiscard]] virtual Answer perform(const Operation& operation) = 0;
-  /// Every key's stamp (`absent` where there is none) by scan, or by lookups where the index has no
-  /// order. Empty, or what is wrong with the answer in itself: an unknown key, a torn value.
-  [[nodiscard]] virtual std::string contents(std::vector<std::uint64_t>& stamps) = 0;
-  /// One key by lookup.
+  /// Index: every key's stamp (`absent` where there is none) by scan, or by lookups where the index
+  /// has no order. Queue: what it says of its producers and, popped one by one, all payloads; it is
+  /// empty afterwards. Empty, or what is wrong with the answer in itself: an unknown key, a torn
+  /// value.
+  [[nodiscard]] virtual std::string contents(Contents& found) = 0;
+  /// One key of an index by lookup.
   [[nodiscard]] virtual std::uint64_t lookup(std::uint16_t key) = 0;
+  /// Payloads that a queue can hold.
+  [[nodiscard]] virtual std::uint64_t capacity() const { return ~std::uint64_t{0}; }
   /// Empty, or the invariant that does not hold.
   [[nodiscard]] virtual std::string check() const = 0;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
@@ -65,14 +89,17 @@ class Vocabulary {
   [[nodiscard]] std::string show(std::uint16_t key) const;
   [[nodiscard]] KeyKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::uint16_t keys() const noexcept { return keys_; }
+  /// The producers of a queue.
+  [[nodiscard]] unsigned threads() const noexcept { return threads_; }
 
  private:
   KeyKind kind_;
   std::uint16_t keys_;
+  unsigned threads_;
   std::unique_ptr<Both> both_;
 };
 
-/// A new pool without an index: `Action::create` makes that. slab: it is made in `memory`; pmdk:
+/// A new pool without a structure: `Action::create` makes that. slab: it is made in `memory`; pmdk:
 /// `memory` holds one from `make_pmdk_pool`, and stays as it is.
 [[nodiscard]] Result<std::unique_ptr<Instance>> start_new(const Subject& subject,
                                                           const Vocabulary& vocabulary,
@@ -85,11 +112,11 @@ class Vocabulary {
 
 struct Recovered {
   std::unique_ptr<Instance> instance;
-  bool absent = false;  ///< the pool is sound and holds no such index
+  bool absent = false;  ///< the pool is sound and holds no such structure
   std::string problem{};
   bool was_closed = false;  ///< the pool says so
 };
-/// Opens the pool and recovers the index, with one thread. pmdk: on a copy of `memory`.
+/// Opens the pool and recovers the structure, with one thread. pmdk: on a copy of `memory`.
 [[nodiscard]] Recovered recover(const Subject& subject, const Vocabulary& vocabulary,
                                 const Memory& memory);
 
@@ -99,13 +126,16 @@ struct Recovered {
 /// Closes a copy that code which was stopped has left open.
 void close_copy(const std::byte* base);
 
-/// A registered index that recovers, or a toy ("toy:missing_flush", "toy:missing_flush:repaired").
-/// Errors: usage.
-[[nodiscard]] Result<const IndexInfo*> find_subject(const std::string& name);
+/// A registered index or queue that recovers, or a toy ("toy:missing_flush",
+/// "toy:missing_flush:repaired"), with options that are not chosen yet. Errors: usage.
+[[nodiscard]] Result<Subject> find_subject(const std::string& name);
 
 /// An option that says how much a node holds.
 [[nodiscard]] bool is_about_nodes(const IndexOption& option);
 /// A small value of every option that is about size, so that few keys make many nodes.
-[[nodiscard]] IndexOptions small_options(const IndexInfo& info);
+[[nodiscard]] IndexOptions small_options(std::span<const IndexOption> declared);
+[[nodiscard]] inline IndexOptions small_options(const IndexInfo& info) {
+  return small_options(info.options);
+}
 
 }  // namespace perdure::crash

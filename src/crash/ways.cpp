@@ -34,6 +34,15 @@ void bound(const Way& way, Plan& plan) {
   const bool large = way.large_trees || way.room || way.large_pool || way.dense ||
                      way.shape != Shape::mixed || way.nodes == Nodes::fallback;
   if (way.cut) plan.cuts = large ? 1 : 2;
+  if (plan.subject.is_queue() && way.threads > 1) {
+    // What one operation does is soon explored; what another one sees of it takes many schedules.
+    plan.schedules = 12;
+    plan.bounds.product = std::min<std::uint64_t>(plan.bounds.product, 32);
+    plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);
+    plan.bounds.deep_every = std::max(plan.bounds.deep_every, 8U);
+    plan.bounds.recrash_states = std::min(plan.bounds.recrash_states, 16U);
+    return;
+  }
   if (way == Way{.threads = way.threads, .long_programs = true}) return;
   plan.schedules = large ? 2 : 3;
   plan.bounds.lazy = std::min<std::uint64_t>(plan.bounds.lazy, 64);
@@ -84,13 +93,37 @@ std::vector<Share> ways_of(unsigned threads, HeapKind heap) {
   return ways;
 }
 
+namespace {
+
+// A queue has no keys and no nodes that split: what differs is how much it holds, and what was cut
+// before.
+std::vector<Share> ways_of_a_queue(unsigned threads) {
+  const unsigned t = threads;
+  std::vector<Share> ways{
+      {{.threads = t}, 0},
+      {{.threads = t, .long_programs = true}, 12},
+      {{.threads = t, .long_programs = true, .cut = true}, 8},
+      {{.threads = t, .nodes = Nodes::least}, 2},
+      {{.threads = t, .cut = true, .nodes = Nodes::least}, 2},
+      {{.threads = t, .nodes = Nodes::fallback}, 2},
+  };
+  if (threads == 1) ways.push_back({{.threads = t, .room = 0}, 1});
+  return ways;
+}
+
+}  // namespace
+
+std::vector<Share> ways_of(unsigned threads, const Subject& subject) {
+  return subject.is_queue() ? ways_of_a_queue(threads) : ways_of(threads, subject.heap);
+}
+
 Share large_pool_way(unsigned many) { return {{.threads = many, .large_pool = true}, 1}; }
 
 const Subject& Planner::with_nodes(Nodes nodes) {
   const auto [at, is_new] = subjects_.try_emplace(nodes, plan_.subject);
   Subject& subject = at->second;
   if (!is_new || nodes == Nodes::small) return subject;
-  for (const IndexOption& option : subject.info->options) {
+  for (const IndexOption& option : subject.declared()) {
     if (has_chosen(plan_, option.name)) continue;
     const bool size = is_about_nodes(option);
     if (nodes == Nodes::fallback) subject.options.set(option.name, option.fallback);
@@ -140,7 +173,8 @@ Plan Planner::plan_in(const Way& way) {
     if (!chosen.preload) changed.preload = 0;  // it would take most of the chunks that are needed
   }
   // Work on a pool takes time in proportion to its size, and small programs leave it empty.
-  const bool small = way.cut && way.shape == Shape::mixed && !way.large_trees;
+  const bool small =
+      (way.cut || plan_.subject.is_queue()) && way.shape == Shape::mixed && !way.large_trees;
   if (small && way.nodes == Nodes::small && changed.subject.heap == HeapKind::slab && !chosen.pool)
     changed.subject.pool_bytes =
         std::min(plan_.subject.pool_bytes,
@@ -154,14 +188,18 @@ Plan Planner::plan_in(const Way& way) {
 }
 
 std::vector<Planner::Planned> Planner::all() {
-  const HeapKind heap = plan_.subject.heap;
-  std::vector<Share> shares = ways_of(plan_.threads, heap);
-  if (!plan_.chosen.threads && plan_.threads == 1 && heap == HeapKind::slab) {
+  const Subject& subject = plan_.subject;
+  const bool slab = subject.heap == HeapKind::slab;
+  std::vector<Share> shares = ways_of(plan_.threads, subject);
+  if (!plan_.chosen.threads && plan_.threads == 1 && slab) {
     constexpr unsigned many = 6;
+    constexpr unsigned many_of_a_queue = 3;
     for (Share& share : shares) share.share *= 2;
-    for (const Share& share : ways_of(2, heap)) shares.push_back(share);
-    shares.push_back(large_pool_way(many));
-  } else if (plan_.threads > 1 && heap == HeapKind::slab) {
+    for (const Share& share : ways_of(2, subject)) shares.push_back(share);
+    if (!subject.is_queue()) shares.push_back(large_pool_way(many));
+    if (subject.is_queue())
+      for (const Share& share : ways_of(many_of_a_queue, subject)) shares.push_back(share);
+  } else if (plan_.threads > 1 && slab && !subject.is_queue()) {
     shares.push_back(large_pool_way(plan_.threads));
   }
   std::vector<Planned> planned;

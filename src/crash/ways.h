@@ -46,6 +46,8 @@ struct Share {
 
 /// All ways of this many threads on this heap, the cheapest first.
 [[nodiscard]] std::vector<Share> ways_of(unsigned threads, HeapKind heap);
+/// Those of an index or of a queue.
+[[nodiscard]] std::vector<Share> ways_of(unsigned threads, const Subject& subject);
 /// Those of `many` threads in a large pool.
 [[nodiscard]] Share large_pool_way(unsigned many);
 

@@ -42,9 +42,7 @@ int place_of(const std::vector<Key>& keys, const Wanted& wanted, std::size_t gue
 }  // namespace
 
 const char* name_of(Action action) noexcept {
-  static constexpr const char* names[] = {"create", "insert", "upsert", "update",
-                                          "remove", "lookup", "scan",   "load"};
-  return names[static_cast<std::size_t>(action)];
+  return action_names[static_cast<std::size_t>(action)];
 }
 
 namespace {
@@ -103,9 +101,31 @@ Program generate_crowd(const ProgramPlan& plan) {
   return program;
 }
 
+/// Pushes and pops by all threads, in stretches that fill the queue, empty it, or do neither.
+Program generate_for_queue(const ProgramPlan& plan) {
+  static constexpr std::uint64_t pushes_of_hundred[] = {80, 30, 50, 45};
+  Rng rng(plan.seed, 1);
+  Program program{plan.key_kind, plan.threads, plan.keys, plan.seed, {}, {}};
+  std::uint64_t stamp = 0;
+  // Of few payloads any number, so that the queue is empty, full, or in between.
+  const std::uint64_t most = rng.below(2) == 0 ? 1 : plan.preload / 2;
+  for (std::uint64_t left = rng.below(most + 1); left > 0; --left)
+    program.preload.push_back({Action::push, 0, 0, 0, ++stamp});
+  const unsigned stretch = std::max(1U, plan.operations / 3);
+  std::uint64_t pushes = 0;
+  for (unsigned i = 0; i < plan.operations; ++i) {
+    if (i % stretch == 0) pushes = pushes_of_hundred[rng.below(std::size(pushes_of_hundred))];
+    const auto thread = static_cast<std::uint8_t>(rng.below(plan.threads));
+    const Action action = rng.below(100) < pushes ? Action::push : Action::pop;
+    program.operations.push_back({action, thread, 0, 0, ++stamp});
+  }
+  return program;
+}
+
 }  // namespace
 
-Program around(const Program& program, std::size_t first, std::size_t count, unsigned threads) {
+Program around(const Program& program, std::size_t first, std::size_t count, unsigned threads,
+               bool replaces) {
   Rng rng(program.universe, 13);
   Program made = program;
   made.threads = threads;
@@ -120,6 +140,7 @@ Program around(const Program& program, std::size_t first, std::size_t count, uns
     static constexpr Action others[] = {Action::upsert, Action::update, Action::remove,
                                         Action::lookup};
     operation.action = others[rng.below(std::size(others))];
+    if (!replaces) operation.action = without_replacing(operation.action);
     operation.thread = static_cast<std::uint8_t>(rng.below(threads));
     // One that was inserted, most often lately.
     const std::size_t back = rng.below(rng.below(2) == 0 ? 4 : i + 1);
@@ -131,6 +152,7 @@ Program around(const Program& program, std::size_t first, std::size_t count, uns
 }
 
 Program generate(const ProgramPlan& plan) {
+  if (plan.queue) return generate_for_queue(plan);
   if (plan.crowded) return generate_crowd(plan);
   Rng rng(plan.seed, 1);
   Program program;
@@ -177,6 +199,7 @@ Program generate(const ProgramPlan& plan) {
     for (; kind + 1 < style->share.size() && draw >= style->share[kind]; ++kind)
       draw -= style->share[kind];
     operation.action = static_cast<Action>(kind + 1);
+    if (!plan.replaces) operation.action = without_replacing(operation.action);
     if (operation.action == Action::scan && !plan.ordered) operation.action = Action::lookup;
     // At one key: a reader beside a writer.
     if (meeting && rng.below(3) == 0)
@@ -312,6 +335,33 @@ std::uint64_t stamp_in(std::string_view value) {
     stamp = stamp * 10 + static_cast<std::uint64_t>(c - '0');
   }
   return text_of(stamp) == value ? stamp : bad_stamp;
+}
+
+namespace {
+constexpr std::uint64_t empty_stamp = 3;  // of the one payload without a byte
+}  // namespace
+
+std::string payload_of(std::uint64_t stamp, std::size_t most_bytes) {
+  constexpr std::uint64_t seldom = 8;
+  if (stamp == empty_stamp) return {};
+  std::string payload = std::to_string(stamp) + ':';
+  Rng rng(stamp, 4);
+  const std::uint64_t drawn = rng.below(seldom);
+  std::uint64_t length = rng.below(drawn == 0 ? 300 : drawn < seldom / 2 ? 100 : 30);
+  for (; length > 0 && payload.size() < most_bytes; --length)
+    payload += static_cast<char>('a' + rng.below(26));
+  return payload;
+}
+
+std::uint64_t stamp_in_payload(std::string_view payload, std::size_t most_bytes) {
+  if (payload.empty()) return empty_stamp;
+  std::uint64_t stamp = 0;
+  for (const char c : payload) {
+    if (c == ':') break;
+    if (c < '0' || c > '9') return bad_stamp;
+    stamp = stamp * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return payload_of(stamp, most_bytes) == payload ? stamp : bad_stamp;
 }
 
 std::string Universe<ByteKeys>::show(std::uint16_t number) const {

@@ -14,9 +14,29 @@
 
 namespace perdure::crash {
 
-/// `load`: bulk load of the first `count` keys, key k with the value `stamp` + k.
-enum class Action : std::uint8_t { create, insert, upsert, update, remove, lookup, scan, load };
+/// `load`: bulk load of the first `count` keys, key k with the value `stamp` + k. `push`, `pop`: of
+/// queues, which do nothing else; the payload follows from the stamp, and the thread is its
+/// producer.
+enum class Action : std::uint8_t {
+  create,
+  insert,
+  upsert,
+  update,
+  remove,
+  lookup,
+  scan,
+  load,
+  push,
+  pop
+};
+inline constexpr const char* action_names[] = {"create", "insert", "upsert", "update", "remove",
+                                               "lookup", "scan",   "load",   "push",   "pop"};
 [[nodiscard]] const char* name_of(Action action) noexcept;
+
+/// It is about one key.
+[[nodiscard]] constexpr bool has_key(Action action) noexcept {
+  return action >= Action::insert && action <= Action::lookup;
+}
 
 struct Operation {
   Action action = Action::lookup;
@@ -31,13 +51,13 @@ struct Operation {
 struct Answer {
   bool returned = false;
   Outcome outcome = Outcome::ok;
-  std::uint64_t stamp = 0;  ///< a lookup's
+  std::uint64_t stamp = 0;  ///< a lookup's or pop's
   struct Found {
     std::uint16_t key;
     std::uint64_t stamp;
   };
-  std::vector<Found> found;  ///< a scan's
-  std::string wrong{};       ///< what no order explains: an unknown key or value
+  std::vector<Found> found{};  ///< a scan's
+  std::string wrong{};         ///< what no order explains: an unknown key or value
 };
 
 struct Program {
@@ -60,6 +80,8 @@ struct ProgramPlan {
   bool crowded = false;  ///< all insert at one place, in order, into what is full of other keys
   std::uint64_t seed = 1;
   bool ordered = true;
+  bool replaces = true;  ///< else no operation changes the value of a key that is there
+  bool queue = false;    ///< pushes and pops
 };
 
 /// Operations that change style from seed to seed: growing, shrinking, one hot neighbourhood that
@@ -68,9 +90,14 @@ struct ProgramPlan {
 
 /// `program`, one thread's, with `first` of its operations as preload and the next `count` ones as
 /// operations of all `threads`, some others among them: what happens at one of them happens beside
-/// those.
+/// those. `replaces`: as of ProgramPlan.
 [[nodiscard]] Program around(const Program& program, std::size_t first, std::size_t count,
-                             unsigned threads);
+                             unsigned threads, bool replaces = true);
+
+/// `action`, or an insertion in place of what replaces values.
+[[nodiscard]] constexpr Action without_replacing(Action action) noexcept {
+  return action == Action::upsert || action == Action::update ? Action::insert : action;
+}
 
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};
 inline constexpr std::uint64_t bad_stamp = absent - 1;
@@ -79,6 +106,11 @@ inline constexpr std::uint64_t bad_stamp = absent - 1;
 /// recognised, and the stamp of such a value.
 [[nodiscard]] std::string text_of(std::uint64_t stamp);
 [[nodiscard]] std::uint64_t stamp_in(std::string_view value);
+
+/// A payload of a queue that takes `most_bytes` (16 or more), and the stamp of such a payload. One
+/// stamp in a program has an empty payload; some are longer than a line, and some than four.
+[[nodiscard]] std::string payload_of(std::uint64_t stamp, std::size_t most_bytes);
+[[nodiscard]] std::uint64_t stamp_in_payload(std::string_view payload, std::size_t most_bytes);
 
 /// In quotes, with what is not printable as "\\x00".
 [[nodiscard]] std::string show_bytes(std::string_view bytes);

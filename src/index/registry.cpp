@@ -173,6 +173,10 @@ const char* name_of(KeyKind kind) noexcept {
   return "?";
 }
 
+const char* name_of(Progress progress) noexcept {
+  return progress == Progress::lock_free ? "lock-free" : "blocking";
+}
+
 const char* name_of(Tearing tearing) noexcept {
   switch (tearing) {
     case Tearing::nothing:

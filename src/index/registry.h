@@ -107,6 +107,14 @@ enum class Tearing : std::uint8_t {
 };
 [[nodiscard]] const char* name_of(Tearing tearing) noexcept;
 
+/// Whether an operation may have to wait for another thread.
+enum class Progress : std::uint8_t {
+  lock_free,  ///< never: others finish although a thread has stopped at any of its steps
+  blocking,   ///< for one that holds a lock, or has taken a number and not used it yet
+};
+/// "lock-free", "blocking".
+[[nodiscard]] const char* name_of(Progress progress) noexcept;
+
 /// One of the ways a structure can keep its nodes, as `--mode` on the command line.
 struct IndexMode {
   std::string name;  ///< "pmem-trans"
@@ -135,9 +143,10 @@ struct IndexInfo {
   std::string mode{};  ///< "pmem-trans" for a structure, filled in by the registry
   std::string title;   ///< "FPTree (Oukid et al., SIGMOD 2016)"
   IndexClass index_class = IndexClass::persistent;
-  bool ordered = true;       ///< scans work
-  bool replaces = true;      ///< offers upsert and update
-  bool needs_eadr = false;   ///< flushes nothing, so it cannot be durable under adr
+  bool ordered = true;      ///< scans work
+  bool replaces = true;     ///< offers upsert and update
+  bool needs_eadr = false;  ///< flushes nothing, so it cannot be durable under adr
+  Progress progress = Progress::blocking;
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
   bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
   std::vector<IndexOption> options{};

@@ -34,7 +34,8 @@ class DurableQueue {
   DurableQueue& operator=(const DurableQueue&) = delete;
 
   /// Appends a payload, which may be empty. ok | out_of_space: the queue is full (it may also be
-  /// said while a pop that has begun has not returned) | invalid: longer than `payload_bytes`.
+  /// said while another operation has begun and not returned) | invalid: longer than
+  /// `payload_bytes`.
   virtual Outcome push(std::string_view payload) = 0;
   /// The same for a producer that may ask `last_push`. No two threads push for one producer at the
   /// same time. A queue that keeps no tags pushes without.

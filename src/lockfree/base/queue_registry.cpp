@@ -37,10 +37,6 @@ Result<QueuePlace> completed_queue(const QueueInfo& info, const QueuePlace& plac
 
 }  // namespace
 
-const char* name_of(Progress progress) noexcept {
-  return progress == Progress::lock_free ? "lock-free" : "blocking";
-}
-
 bool QueueInfo::works_on(HeapKind heap) const noexcept {
   if (heaps.empty()) return heap == HeapKind::slab || heap == HeapKind::dram;
   return std::ranges::find(heaps, heap) != heaps.end();

@@ -25,14 +25,6 @@ struct QueuePlace {
 
 using MadeQueue = Result<std::unique_ptr<DurableQueue>>;
 
-/// Whether an operation may have to wait for another thread.
-enum class Progress : std::uint8_t {
-  lock_free,  ///< never: others finish although a thread has stopped at any of its steps
-  blocking,   ///< for one that holds a lock, or has taken a number and not used it yet
-};
-/// "lock-free", "blocking".
-[[nodiscard]] const char* name_of(Progress progress) noexcept;
-
 struct QueueInfo {
   std::string name;    ///< "ring"
   std::string mode{};  ///< "txfree"; empty where there is but one

@@ -19,6 +19,7 @@ PERDURE_REGISTER_INDEX(list_logfree,
 
                            .replaces = false,
                            .needs_eadr = true,
+                           .progress = Progress::lock_free,
                            .options = {nodes_option()},
                            .create_integer = HarrisList<LogFreeTraits>::create,
                            .recover_integer = HarrisList<LogFreeTraits>::recover,
