@@ -197,19 +197,21 @@ def crash(stage: Stage) -> None:
     """crash states of every registered index: adr and eadr, 1 and 2 threads"""
     folder = stage.build("release", "-DCMAKE_BUILD_TYPE=Release", targets=["perdure-sim"])
     program = folder / "src" / "cli" / "perdure-sim"
-    listing = subprocess.run(
-        [str(program), "list", "indexes", "--json"], capture_output=True, text=True, check=False
-    )
-    if listing.returncode != 0:
-        stage.fail("perdure-sim list indexes --json failed")
-        return
-    commands = [
-        command
-        for index in json.loads(listing.stdout)
-        if index["index_class"] == "persistent" and index["recovers"]
-        if not stage.pattern or re.search(stage.pattern, index["name"])
-        for command in explorations(program, index)
-    ]
+    commands = []
+    for what, commands_of in (("indexes", explorations), ("queues", queue_explorations)):
+        listing = subprocess.run(
+            [str(program), "list", what, "--json"], capture_output=True, text=True, check=False
+        )
+        if listing.returncode != 0:
+            stage.fail(f"perdure-sim list {what} --json failed")
+            return
+        commands += [
+            command
+            for each in json.loads(listing.stdout)
+            if each["index_class"] == "persistent" and each["recovers"]
+            if not stage.pattern or re.search(stage.pattern, each["name"])
+            for command in commands_of(program, each)
+        ]
     if stage.seed is not None and not stage.pattern:
         drawn = [each for each in commands if is_drawn(stage.seed, Path(each[-1]).stem)]
         say(
@@ -233,15 +235,32 @@ def explorations(program: Path, index: dict[str, Any]) -> Iterator[list[str]]:
 
     # A structure has one lock, under which nothing happens at once.
     counts = ("1",) if index["key_kinds"] == ["slots"] else ("1", "2")
-    for kind, domain, threads in product(index["key_kinds"], ("adr", "eadr"), counts):
+    domains = ("eadr",) if index["needs_eadr"] else ("adr", "eadr")
+    for kind, domain, threads in product(index["key_kinds"], domains, counts):
         yield command(kind, f"{domain}-{threads}", "--domain", domain, "--threads", threads)
     if index["heaps"] and "slab" not in index["heaps"]:
         return
+    durability = ("--domain", domains[0])
     for kind in index["key_kinds"]:  # one thread, two, and six in a large pool
-        yield command(kind, "ways", seconds=2 * CRASH_SECONDS)
+        yield command(kind, "ways", *durability, seconds=2 * CRASH_SECONDS)
+    if any(option["name"] == "nodes" for option in index["options"]):
+        return  # a slab of its own, whatever room the pool has
     for kind, room in product(index["key_kinds"], ("0", "3")):  # in pools that run full
         sizes = ("--keys", "3000", "--preload", "3000", "--ops", "60")
-        yield command(kind, f"room-{room}", "--room", room, *sizes)
+        yield command(kind, f"room-{room}", *durability, "--room", room, *sizes)
+
+
+def queue_explorations(program: Path, queue: dict[str, Any]) -> Iterator[list[str]]:
+    """The same of a queue, with a producer and a consumer at least."""
+    name = queue["name"]
+    if queue["heaps"] and "slab" not in queue["heaps"]:
+        return
+    for domain, threads in product(("adr", "eadr"), ("2", "3")):
+        yield [
+            *(str(program), "crash", "--index", name, "--domain", domain, "--threads", threads),
+            *("--quiet", "--budget", str(CRASH_SECONDS)),
+            *("--out", str(BUILD / "log" / f"crash-{name}-{domain}-{threads}.json")),
+        ]
 
 
 def index_tests() -> list[str]:
