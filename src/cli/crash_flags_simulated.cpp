@@ -142,6 +142,9 @@ Result<crash::Plan> plan_of(const CrashFlags& flags) {
   plan.subject.queue = found->queue;
   if (auto chosen = choose_kind(flags, name, plan); !chosen) return chosen.error();
   choose_heap(plan);
+  if (plan.subject.is_queue() && !plan.subject.queue->works_on(plan.subject.heap))
+    return Error{ErrorCode::unsupported, "'" + name + "' needs a pool with another heap", "--heap",
+                 "give --heap slab"};
   if (auto chosen = choose_options(flags, plan); !chosen) return chosen.error();
   if (auto chosen = choose_sizes(flags, plan); !chosen) return chosen.error();
   return plan;

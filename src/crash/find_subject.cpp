@@ -40,7 +40,13 @@ Result<Subject> find_subject(const std::string& name) {
     return Subject{.queue = *queue};
   }
   const auto found = IndexRegistry::find(name);
-  if (!found) return found.error();
+  if (!found) {
+    Error error = found.error();
+    std::vector<std::string> queues;
+    for (const QueueInfo& info : QueueRegistry::all()) queues.push_back(info.full_name());
+    error.remedy = suggestion(name, queues, error.remedy);
+    return error;
+  }
   if ((*found)->index_class != IndexClass::persistent) return is_not_persistent(name);
   return Subject{.info = *found};
 }
