@@ -42,11 +42,11 @@ Result<void> resolve_memory(BenchFlags& flags) {
 Result<void> check_place(const BenchFlags& flags) {
   const BenchConfig& config = flags.config;
   if (config.uses_path() && config.pool_path.empty() && !config.scratch_pool)
-    return usage(
-        config.index.full_name() + " needs a place for its " + (config.queue ? "payloads" : "records"),
-        "--pool",
-        config.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
-                           : "name a directory that does not exist yet");
+    return usage(config.index.full_name() + " needs a place for its " +
+                     (config.queue ? "payloads" : "records"),
+                 "--pool",
+                 config.uses_pool() ? "give --pool /dev/shm/perdure.pool, or --heap dram"
+                                    : "name a directory that does not exist yet");
   if (!config.reuse) return {};
   if (config.force)
     return usage("replaces what --reuse would open", "--force", "give one of the two");

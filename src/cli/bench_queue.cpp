@@ -47,7 +47,9 @@ Error unknown(const std::string& name) {
 
 /// The first flag that was given and is for indexes only.
 std::optional<std::string> flag_of_indexes(const BenchFlags& flags) {
-  if (const auto flag = flags.table.first_given("Workload (flags override the file)")) return flag;
+  // The seed, the last flag of its group, draws which operations are timed.
+  const auto first = flags.table.first_given("Workload (flags override the file)");
+  if (first && *first != "--seed") return first;
   for (const char* const flag :
        {"--threads", "--lock", "--rate", "--arrivals", "--bulk-load", "--answers"})
     if (flags.table.given(flag)) return flag;

@@ -148,8 +148,10 @@ const FlagTable::Flag& FlagTable::find(std::string_view name) const {
 bool FlagTable::given(std::string_view name) const { return find(name).option->count() != 0; }
 
 std::string FlagTable::written(std::string_view name) const {
-  const auto& texts = find(name).option->results();
-  return std::string(name) + (texts.empty() ? "" : " " + texts.front());
+  const Flag& flag = find(name);
+  const auto& texts = flag.option->results();
+  const bool has_value = !texts.empty() && flag.kind != "switch";
+  return std::string(name) + (has_value ? " " + texts.front() : "");
 }
 
 std::optional<std::string> FlagTable::first_given(std::string_view group) const {

@@ -54,10 +54,12 @@ TEST_F(Cli, BadInputOfAQueueIsOneLine) {
 TEST_F(Cli, AQueueIsMeasuredVerifiedAndChecked) {
   const Finished finished =
       run("bench --index queue:mutex --producers 2 --consumers 3 --payload 300 --prefill 10 "
-          "--operations 5k --repetitions 2 --verify --check --json --export-histograms --quiet");
+          "--seed 7 --operations 5k --repetitions 2 --verify --check --json --export-histograms "
+          "--quiet");
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto record = nlohmann::json::parse(finished.out);
   EXPECT_EQ(record["threads"], 5);
+  EXPECT_EQ(record["seed"], 7);
   EXPECT_TRUE(record["key_kind"].is_null());
   EXPECT_EQ(record["verification"]["wrong"], 0);
   EXPECT_GE(record["verification"]["checked"], 10'000);

@@ -37,7 +37,7 @@ Result<void> MeasuredQueue::make() {
 }
 
 Result<void> MeasuredQueue::check_fit() const {
-  const auto refuse = [this](std::string what, const std::string& where, std::string remedy) {
+  const auto refuse = [](std::string what, const std::string& where, std::string remedy) {
     return Error{ErrorCode::usage, std::move(what), where, std::move(remedy)};
   };
   const std::string name = config_.index.full_name();
