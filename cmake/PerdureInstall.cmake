@@ -33,6 +33,9 @@ install(FILES src/index/index.h src/index/media_layout.h src/index/registry.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index" COMPONENT library)
 install(FILES src/index/common/with_room.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/index/common" COMPONENT library)
+install(FILES src/lockfree/base/durable_queue.h src/lockfree/base/durable_set.h
+  src/lockfree/base/queue_registry.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/lockfree/base" COMPONENT library)
 
 install(EXPORT perdureTargets NAMESPACE perdure:: DESTINATION "${perdure_package_folder}"
   COMPONENT library)
