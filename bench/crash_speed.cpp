@@ -54,6 +54,7 @@ std::vector<const IndexInfo*> chosen(int argc, char** argv) {
   std::vector<const IndexInfo*> indexes;
   for (const IndexInfo& info : IndexRegistry::all()) {
     if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
+    if (!info.replaces) continue;  // its operations are those of a tree
     if (argc <= 2 || std::find(argv + 2, argv + argc, info.name) != argv + argc)
       indexes.push_back(&info);
   }

@@ -62,6 +62,7 @@ Json json_of(const IndexInfo& info) {
           {"locks", std::move(locks)},
           {"ordered", info.ordered},
           {"replaces", info.replaces},
+          {"is_linear", info.is_linear},
           {"needs_eadr", info.needs_eadr},
           {"progress", name_of(info.progress)},
           {"verifiable", info.verifiable},

@@ -247,6 +247,7 @@ TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
     if (!info.recovers(KeyKind::integer) || info.index_class != IndexClass::persistent) continue;
     for (const unsigned threads : {1U, 2U}) {
       Plan plan = plan_for(info, threads, ~std::uint64_t{0});
+      if (info.needs_eadr) plan.domain = Domain::eadr;
       plan.seconds = 3;
       const Summary summary = run(plan, workspace);
       EXPECT_GT(summary.coverage.states, 0U) << info.name;

@@ -145,6 +145,7 @@ struct IndexInfo {
   IndexClass index_class = IndexClass::persistent;
   bool ordered = true;      ///< scans work
   bool replaces = true;     ///< offers upsert and update
+  bool is_linear = false;   ///< a search takes a step a record: for small sets
   bool needs_eadr = false;  ///< flushes nothing, so it cannot be durable under adr
   Progress progress = Progress::blocking;
   bool verifiable = true;    ///< keeps what it is given; false only for `null`

@@ -28,6 +28,7 @@ FOLDER = ROOT / "build" / "release" / "src" / "cli"
 SIM = Path(os.environ.get("PERDURE_SIM") or FOLDER / "perdure-sim")
 NATIVE = FOLDER / "perdure-native"
 PLATFORM = "optane100-8280l-2s"
+EADR_PLATFORM = "optane100-8280l-2s-eadr"
 THREADS = (1, 7, 40)
 MIX = "lookup=0.4,insert=0.2,update=0.15,remove=0.1,lookup_negative=0.05,scan=0.1"
 UNORDERED_MIX = MIX.replace("lookup=0.4", "lookup=0.5").replace(",scan=0.1", "")
@@ -52,7 +53,7 @@ def bench(index: str, threads: int, *more: str, **changed: Any) -> str:
     """One small benchmark's standard output; the test fails when it does not succeed."""
     flags = ("--index", index, "--threads", str(threads), *SMALL, *more)
     mix = () if "--mix" in more else ("--mix", mix_of(index))
-    target = () if "--target" in more else ("--target", f"sim:{PLATFORM}")
+    target = () if "--target" in more else ("--target", f"sim:{platform_of(index)}")
     done = sim("bench", *flags, *mix, *target, **changed)
     assert done.returncode == 0, f"{index}, {threads} threads: {done.stderr}"
     return str(done.stdout)
@@ -66,9 +67,25 @@ def indexes() -> list[dict[str, Any]]:
     return [index for index in json.loads(listed.stdout) if "sim" in index["targets"]]
 
 
-def mix_of(name: str) -> str:
+def info_of(name: str) -> dict[str, Any]:
     (index,) = (index for index in indexes() if index["name"] == name)
-    return MIX if index["ordered"] else UNORDERED_MIX
+    return index
+
+
+def mix_of(name: str) -> str:
+    mix = MIX if info_of(name)["ordered"] else UNORDERED_MIX
+    if info_of(name)["replaces"]:
+        return mix
+    return mix.replace(",update=0.15", "").replace("insert=0.2", "insert=0.35")
+
+
+def durability_of(name: str) -> tuple[str, ...]:
+    """The flags of a native run."""
+    return ("--durability", "eadr") if info_of(name)["needs_eadr"] else ()
+
+
+def platform_of(name: str) -> str:
+    return EADR_PLATFORM if info_of(name)["needs_eadr"] else PLATFORM
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +197,8 @@ def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:
         index, kind = case
         kept = {}
         for program, more in (
-            (NATIVE, ("--repetitions", "1", "--warmup-seconds", "0")),
-            (SIM, ("--target", f"sim:{PLATFORM}", "--no-warm", *guard)),
+            (NATIVE, ("--repetitions", "1", "--warmup-seconds", "0", *durability_of(index))),
+            (SIM, ("--target", f"sim:{platform_of(index)}", "--no-warm", *guard)),
         ):
             kept[program] = tmp_path / f"{index}-{kind}-{program.name}.txt"
             pool = tmp_path / f"{index}-{kind}-{program.name}.pool"

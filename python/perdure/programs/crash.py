@@ -36,8 +36,8 @@ def explore_for_demo(results: Path, progress: Progress, *, quick: bool) -> Json:
     for each in native.query("list", "indexes", kind="sim"):
         if each["index_class"] != "persistent" or not each["recovers"]:
             continue
-        if each["key_kinds"] == ["slots"]:  # the structures are a study of their own
-            continue
+        if each["key_kinds"] == ["slots"] or not each.get("replaces", True):
+            continue  # structures and sets are studies of their own
         progress.say(f"cutting the power under {each['name']} ...")
         replay = results / f"{each['name']}.json"
         explored.append(explore(each["name"], seconds, replay, threads=2))

@@ -37,6 +37,8 @@ EVIDENCE = (
 
 
 # Name of a need -> its meaning, and a function that gives the reason against an entry, or "".
+# Records that a list is advised for, which is searched from its beginning.
+LONGEST_LIST = 5_000
 NEEDS: dict[str, tuple[str, Callable[[Json], str]]] = {
     "durability": (
         "every operation survives a power cut, whole",
@@ -203,6 +205,12 @@ def _place(cell: list[Run], target: str, number: int | None, best: float) -> Pla
 
 
 def _reason_against(case: Case, entry: Json) -> str:
+    if not entry.get("replaces", True) and (case.mix.get("update") or case.mix.get("upsert")):
+        return "replaces no values"
+    if entry.get("is_linear") and case.records > LONGEST_LIST:
+        return f"searches record by record: for at most {LONGEST_LIST:,} records"
+    if entry.get("needs_eadr"):
+        return "needs a server whose caches survive a power cut (eADR)"
     return next((why for need in case.all_needs if (why := NEEDS[need][1](entry))), "")
 
 

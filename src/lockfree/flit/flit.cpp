@@ -18,6 +18,7 @@ PERDURE_REGISTER_INDEX(list_flit,
                            .title = "Harris's list by FliT and NVTraverse (Wei et al., PPoPP 2022)",
 
                            .replaces = false,
+                           .is_linear = true,
                            .progress = Progress::lock_free,
                            .options = {nodes_option()},
                            .create_integer = HarrisList<CountedTraits>::create,

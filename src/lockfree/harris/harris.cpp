@@ -17,6 +17,7 @@ PERDURE_REGISTER_INDEX(list_harris, IndexInfo{
                                         .title = "sorted list (Harris, DISC 2001), volatile",
                                         .index_class = IndexClass::in_memory,
                                         .replaces = false,
+                                        .is_linear = true,
                                         .progress = Progress::lock_free,
                                         .options = {nodes_option()},
                                         .create_integer = HarrisList<HarrisTraits>::create,

@@ -18,6 +18,7 @@ PERDURE_REGISTER_INDEX(list_link_and_persist,
                            .title = "link-and-persist sorted list (David et al., ATC 2018)",
 
                            .replaces = false,
+                           .is_linear = true,
                            .progress = Progress::lock_free,
                            .options = {nodes_option()},
                            .create_integer = HarrisList<DirtyTraits>::create,

@@ -18,6 +18,7 @@ PERDURE_REGISTER_INDEX(list_logfree,
                            .title = "log-free sorted list for eADR (pmidio, section 6.2)",
 
                            .replaces = false,
+                           .is_linear = true,
                            .needs_eadr = true,
                            .progress = Progress::lock_free,
                            .options = {nodes_option()},

@@ -108,6 +108,7 @@ PERDURE_REGISTER_INDEX(list_mutexlist, IndexInfo{
                                            .mode = "mutexlist",
                                            .title = "sorted list under a mutex",
                                            .replaces = false,
+                                           .is_linear = true,
                                            .options = {nodes_option()},
                                            .create_integer = MutexList::create,
                                            .recover_integer = MutexList::recover,

@@ -18,6 +18,7 @@ PERDURE_REGISTER_INDEX(list_nvtraverse,
                            .title = "Harris's list by NVTraverse (Friedman et al., PLDI 2020)",
 
                            .replaces = false,
+                           .is_linear = true,
                            .progress = Progress::lock_free,
                            .options = {nodes_option()},
                            .create_integer = HarrisList<TraversedTraits>::create,

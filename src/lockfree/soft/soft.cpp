@@ -16,6 +16,7 @@ PERDURE_REGISTER_INDEX(list_soft, IndexInfo{
                                       .mode = "soft",
                                       .title = "SOFT sorted list (Zuriel et al., OOPSLA 2019)",
                                       .replaces = false,
+                                      .is_linear = true,
                                       .progress = Progress::lock_free,
                                       .options = {nodes_option()},
                                       .create_integer = SoftList<SoftTraits>::create,

@@ -164,6 +164,7 @@ PERDURE_REGISTER_INDEX(list_tlog, IndexInfo{
                                       .mode = "tlog",
                                       .title = "TLog sorted list (pmidio, section 6.2)",
                                       .replaces = false,
+                                      .is_linear = true,
                                       .progress = Progress::lock_free,
                                       .options = {nodes_option()},
                                       .create_integer = TLogList::create,
