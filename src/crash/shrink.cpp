@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 
 #include "crash/probe.h"
@@ -47,9 +48,11 @@ class Trial {
   /// them.
   [[nodiscard]] bool fails_somehow(Case& what, Verdict& verdict) {
     if (fails(what, verdict)) return true;
-    if (oracle_ == Oracle::progress) return fails_under_another_stop(what, verdict);
+    if (oracle_ == Oracle::progress) return fails_under_one(Preemption::stop, what, verdict);
     if (what.cut != 0 && fails_after_another_cut(what, verdict)) return true;
     if (what.program.threads == 1) return false;
+    const bool lock_free = what.subject.progress() == perdure::Progress::lock_free;
+    if (lock_free && fails_under_one(Preemption::demote, what, verdict)) return true;
     constexpr unsigned most_schedules = 200;
     constexpr auto most_time = std::chrono::seconds(1);
     const auto stop_at = std::chrono::steady_clock::now() + most_time;
@@ -80,21 +83,26 @@ class Trial {
   void try_all_states() { needs_all_ = true; }
 
  private:
-  /// The undisturbed run but for one stop, at each of its steps.
-  [[nodiscard]] bool fails_under_another_stop(Case& what, Verdict& verdict) {
-    constexpr std::uint64_t most_stops = 400;
+  /// The undisturbed run but for one stop, at each of its steps, or for one switch, beside each of
+  /// its locked instructions.
+  [[nodiscard]] bool fails_under_one(std::uint8_t disturbance, Case& what, Verdict& verdict) {
+    constexpr std::size_t most_steps = 400;
     const Deadline stop_at = deadline_after(1);
     Case candidate = what;
     for (std::uint8_t first = 0; first < what.program.threads; ++first) {
       candidate.schedule = {.first = first, .software = what.schedule.software};
       const Verdict undisturbed = record(candidate, workspace_);
       if (undisturbed.violation) return false;
-      const Schedule schedule = candidate.schedule;
-      const std::uint64_t steps = std::min(undisturbed.steps.count, most_stops);
-      for (std::uint64_t step = 1; step <= steps; ++step) {
+      std::vector<std::uint64_t> steps(disturbance == Preemption::stop ? undisturbed.steps.count
+                                                                       : 0);
+      std::iota(steps.begin(), steps.end(), std::uint64_t{1});
+      if (steps.empty())
+        for (const std::uint64_t step : undisturbed.steps.locks) steps.push_back(step + 1);
+      if (steps.size() > most_steps) steps.resize(most_steps);
+      for (const std::uint64_t step : steps) {
         const auto left = stop_at - std::chrono::steady_clock::now();
         if (left.count() <= 0) return false;
-        candidate.schedule = with_stop(schedule, step);
+        candidate.schedule.preemptions = {{step, disturbance}};
         if (!fails_until(candidate, verdict, left)) continue;
         what = candidate;
         return true;
