@@ -1,12 +1,9 @@
 // queues: the volatile ring beside boost::lockfree::queue, and pushes of the durable ring beside
 // the flushes, fences and streamed copies that they cannot do without; in one run, slices in turn,
 // so that a drift of the machine's speed affects all. Printed are medians of ratios within a turn.
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,11 +12,10 @@
 
 #include "lockfree/base/queue_registry.h"
 #include "pm/pm.h"
+#include "race.h"
 
 namespace perdure::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* usage =
     "Usage: queues [TURNS [SLOTS]]\n"
@@ -56,48 +52,6 @@ Result<Made> make(const char* name, std::uint64_t slots, std::uint64_t payload_b
   if (!queue) return queue.error();
   made.queue = std::move(queue).value();
   return made;
-}
-
-struct Contestant {
-  std::string name;
-  std::function<double()> slice;  ///< ns per operation
-  std::vector<double> ns{};       ///< a slice each
-};
-
-double median_of(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
-
-double ns_each(Clock::time_point start, std::uint64_t operations) {
-  const std::chrono::duration<double, std::nano> took = Clock::now() - start;
-  return took.count() / static_cast<double>(operations);
-}
-
-void race(const char* title, std::vector<Contestant>& list, unsigned turns) {
-  for (Contestant& contestant : list) (void)contestant.slice();  // pages and caches
-  for (unsigned turn = 0; turn < turns; ++turn)
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      Contestant& contestant = list[(i + turn) % list.size()];
-      contestant.ns.push_back(contestant.slice());
-    }
-  std::printf("%s\n", title);
-  for (const Contestant& contestant : list)
-    std::printf("  %-28s %8.1f ns\n", contestant.name.c_str(), median_of(contestant.ns));
-}
-
-/// Median over the turns of one's time by the other's.
-double ratio_of(const Contestant& one, const Contestant& other) {
-  std::vector<double> ratios;
-  for (std::size_t turn = 0; turn < one.ns.size(); ++turn)
-    ratios.push_back(one.ns[turn] / other.ns[turn]);
-  return median_of(ratios);
-}
-
-void verdict(const char* what, double ratio, double bound, bool at_least) {
-  const bool holds = at_least ? ratio >= bound : ratio <= bound;
-  std::printf("  %-44s %5.2f  %s %.2f  %s\n", what, ratio, at_least ? "at least" : "at most", bound,
-              holds ? "ok" : "MISSED");
 }
 
 /// Pushes and pops of one thread, the queue half full.
