@@ -136,9 +136,8 @@ void History::cut() {
     Key& of = keys_[key];
     if (of.open.empty()) continue;
     of.open.clear();
-    for (State& state : of.states) state.done.clear();
-    std::ranges::sort(of.states);
-    of.states.erase(std::unique(of.states.begin(), of.states.end()), of.states.end());
+    of.states.clear();
+    for (const std::uint64_t value : of.allowed) of.states.push_back({value, {}});
     settle(key);
   }
 }
@@ -182,6 +181,40 @@ bool History::close_on(std::uint16_t key, std::uint32_t operation) {
   return true;
 }
 
+bool History::is_refusal(std::uint32_t operation) const {
+  const Answer& answer = answers_[operation];
+  return answer.returned &&
+         (answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found);
+}
+
+// A power cut ends an operation before it answers, so it may have done what it came too late for in
+// the run: a removal that is logged, say, while another thread's is still to come.
+void History::add_unanswered(Key& of, std::uint16_t key, const State& state) const {
+  for (const std::uint32_t open : of.open) {
+    if (std::ranges::binary_search(state.done, open)) continue;
+    State next = state;
+    if (!take_effect_unanswered(open, key, next.value)) continue;
+    of.allowed.push_back(next.value);
+    next.done.insert(std::ranges::upper_bound(next.done, open), open);
+    add_unanswered(of, key, next);
+  }
+}
+
+bool History::take_effect_unanswered(std::uint32_t operation, std::uint16_t key,
+                                     std::uint64_t& value) const {
+  if (!is_refusal(operation)) return effect(operation, key, value);
+  const Operation& what = operations_[operation];
+  const bool present = value != absent;
+  if (what.action == Action::insert ? present : !present) return false;
+  if (what.action == Action::insert || what.action == Action::update) {
+    value = what.stamp;
+    return true;
+  }
+  if (what.action != Action::remove) return false;
+  value = absent;
+  return true;
+}
+
 void History::settle(std::uint16_t key) {
   Key& of = keys_[key];
   const auto part = [&] {
@@ -192,6 +225,8 @@ void History::settle(std::uint16_t key) {
   if (!of.allowed.empty()) digest_ ^= part();
   of.allowed.clear();
   for (const State& state : of.states) of.allowed.push_back(state.value);
+  if (std::ranges::any_of(of.open, [&](std::uint32_t open) { return is_refusal(open); }))
+    for (const State& state : of.states) add_unanswered(of, key, state);
   std::ranges::sort(of.allowed);
   of.allowed.erase(std::unique(of.allowed.begin(), of.allowed.end()), of.allowed.end());
   lowest_[key] = of.allowed.front();

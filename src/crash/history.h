@@ -62,6 +62,11 @@ class History final : public Specification {
   [[nodiscard]] bool close_on(std::uint16_t key, std::uint32_t operation);
   [[nodiscard]] bool effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const;
   void settle(std::uint16_t key);
+  /// It answered that it had nothing to do.
+  [[nodiscard]] bool is_refusal(std::uint32_t operation) const;
+  void add_unanswered(Key& of, std::uint16_t key, const State& state) const;
+  [[nodiscard]] bool take_effect_unanswered(std::uint32_t operation, std::uint16_t key,
+                                            std::uint64_t& value) const;
   /// Among the allowed stamps but the lowest.
   [[nodiscard]] bool allows_above(std::uint16_t key, std::uint64_t stamp) const;
   /// "key 17".

@@ -56,6 +56,26 @@ TEST_F(HistoryTest, AReadThatFoundNothingDoesNotDecide) {
   EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
 }
 
+// A cut ends it before it answers: it may have removed what another one removes in the run.
+TEST_F(HistoryTest, WhatIsRefusedLaterMayHaveTakenEffectAtACut) {
+  const auto insert = add(Action::insert, 5);
+  const auto late = add(Action::remove, 0, Outcome::not_found);
+  const auto again = add(Action::insert, 9, Outcome::exists);
+  History history(operations_, answers_, 1);
+  history.call(insert);
+  EXPECT_EQ(history.ret(insert), "");
+  history.call(late);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+  history.call(again);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 9, absent));
+  History other = history;
+  other.cut();
+  EXPECT_THAT(other.allowed(0), ElementsAre(5, 9, absent));
+  EXPECT_EQ(history.ret(again), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+  EXPECT_NE(history.ret(late), "") << "it found nothing where something was all the time";
+}
+
 TEST_F(HistoryTest, TwoWritersLeaveEitherOrder) {
   const auto first = add(Action::upsert, 5);
   const auto second = add(Action::upsert, 6);

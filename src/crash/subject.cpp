@@ -222,7 +222,8 @@ class IndexInstance final : public PooledInstance {
         operation.action == Action::scan)
       return who + " came to out_of_space, and it adds nothing";
     const std::uint64_t most = index_->most_records();
-    if (most != ~std::uint64_t{0} && index_->size() + most_threads >= most) return {};
+    const std::uint64_t more = operation.action == Action::load ? operation.count : most_threads;
+    if (most != ~std::uint64_t{0} && index_->size() + more >= most) return {};
     const std::string why = this->refused_without_reason(refusals_before, is_new_);
     return why.empty() ? why : who + " came to out_of_space" + why;
   }

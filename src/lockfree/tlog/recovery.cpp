@@ -29,6 +29,7 @@ const char* TLogRecovery::run() {
   std::vector<Member> members;
   if (const char* wrong = choose(members)) return wrong;
   relink(members);
+  mark_free_nodes();
   clear_logs();
   return nullptr;
 }
@@ -93,6 +94,19 @@ void TLogRecovery::relink(std::span<const Member> members) {
     next = members[i].offset;
   }
   if (head_.load(relaxed) != next) pm::store_persist(head_, next);
+}
+
+void TLogRecovery::mark_free_nodes() {
+  bool any = false;
+  for (std::uint32_t node = 0; node < slab_.nodes(); ++node) {
+    if (!slab_.free_nodes().is_free(node)) continue;
+    Link& next = slab_.at(slab_.offset_of(node)).next;
+    if (is_marked(next.load(relaxed))) continue;
+    next.store(marked, std::memory_order_release);
+    pm::flush(&next, sizeof next);
+    any = true;
+  }
+  if (any) pm::fence();
 }
 
 void TLogRecovery::clear_logs() {

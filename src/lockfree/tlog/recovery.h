@@ -32,6 +32,8 @@ class TLogRecovery {
   [[nodiscard]] bool follow(std::uint64_t offset, Found found);
   [[nodiscard]] const char* choose(std::vector<Member>& members) const;
   void relink(std::span<const Member> members);
+  /// Free nodes that a power cut left without a mark: T1 counts on it.
+  void mark_free_nodes();
   void clear_logs();
 
   NodeSlab& slab_;

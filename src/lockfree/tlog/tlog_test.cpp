@@ -62,6 +62,15 @@ TEST(TLog, ANodeThatIsLinkedWinsOverOneThatIsOnlyLogged) {
   }));
   EXPECT_EQ(list.keys(), (std::vector<std::uint64_t>{10, 20}));
 }
+// T1: what a cut bulk load left is born dead, too.
+TEST(TLog, FreeNodesAreMarkedAfterARecovery) {
+  TestList list("list:tlog");
+  const std::vector<IntegerRecord> records{{1, 7}, {2, 14}};
+  ASSERT_TRUE(list->bulk_load(records));
+  ASSERT_TRUE(list.cut([&] { list.top().loading.store(1); }));
+  EXPECT_TRUE(is_marked(list.node_of(1).next.load()));
+  EXPECT_TRUE(is_marked(list.node_of(2).next.load()));
+}
 TEST(TLog, RefusesALogThatNamesNoNode) {
   TestList list("list:tlog");
   list.insert({10});
