@@ -105,8 +105,7 @@ std::vector<Share> ways_of_a_queue(unsigned threads) {
       {{.threads = t, .long_programs = true, .cut = true}, 8},
       {{.threads = t, .nodes = Nodes::least}, 2},
       {{.threads = t, .cut = true, .nodes = Nodes::least}, 2},
-      {{.threads = t, .nodes = Nodes::fallback}, 2},
-  };
+  };  // with as many slots as by default no pool of an explorable size holds it
   if (threads == 1) ways.push_back({{.threads = t, .room = 0}, 1});
   return ways;
 }
