@@ -27,7 +27,10 @@ Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
 }
 
 Summary run(const Plan& plan, Workspace& workspace) {
-  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  if (plan.subject.info->needs_eadr)
+    pm::configure(pm::Durability::eadr);
+  else
+    EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   return explore_many(plan, workspace, [](const Summary&) {});
 }
 

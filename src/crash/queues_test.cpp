@@ -1,21 +1,17 @@
-// The queues under schedules and power cuts: what each state recovers to is explained by the
-// history, what an operation flushes and fences is what its table says, and a thread that stops at
-// any of its steps holds up no other.
+// The registered queues: the explorer finds nothing in those that are lock-free, what an operation
+// flushes and fences is what its table says, and a thread that stops at any of its steps holds up
+// no other.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "crash/crash_state.h"
 #include "crash/image.h"
 #include "crash/recorder.h"
-#include "crash/trace_replay.h"
+#include "crash/search.h"
+#include "crash/workspace.h"
 #include "lockfree/base/queue_registry.h"
 #include "pm/pm.h"
 
@@ -39,11 +35,6 @@ Call pop() { return {.pushes = false}; }
 /// Streamed, and not a multiple of a word.
 std::string large(char letter) { return std::string(payload_bytes - 3, letter); }
 
-struct Answered {
-  Outcome outcome = Outcome::invalid;
-  std::string payload{};
-};
-
 Outcome perform(DurableQueue& queue, const Call& call, std::string& payload) {
   if (!call.pushes) return queue.pop(payload);
   return call.tag.number == 0 ? queue.push(call.payload) : queue.push(call.payload, call.tag);
@@ -56,30 +47,10 @@ struct Script {
   std::vector<std::vector<Call>> threads;  ///< what each does then
 };
 
-std::vector<Script> scripts() {
-  return {
-      {"two push, one pops", 3, {}, {{push("a", 1, 1)}, {push(large('b'), 2, 1)}, {pop(), pop()}}},
-      {"a payload for two", 2, {push("x", 0, 1)}, {{pop(), push("a", 0, 2)}, {pop(), pop()}}},
-      {"one slot goes round", 1, {}, {{push("a", 1, 1), push("b", 1, 2)}, {pop(), pop()}}},
-      {"slots are used again",
-       2,
-       {push("w", 3, 1), push(large('x'), 3, 2)},
-       {{pop(), push("a", 1, 1)}, {pop(), push(large('b'), 2, 1)}, {pop()}}},
-      {"full and empty",
-       1,
-       {push("w", 1, 1)},
-       {{push("a", 2, 1), pop()}, {pop(), pop()}, {push("b", 3, 1), pop()}}},
-      {"producers and consumers",
-       4,
-       {push("w", 1, 1)},
-       {{push("a", 1, 2), push("b", 1, 3)}, {pop(), pop()}, {push("c", 2, 1), pop()}}},
-  };
-}
-
 /// A queue in memory of its own, and what its threads do.
-class Subject {
+class QueueUnderTest {
  public:
-  Subject(const std::string& name, std::uint64_t slots)
+  QueueUnderTest(const std::string& name, std::uint64_t slots)
       : info_(**QueueRegistry::find(name)), memory_(pool_bytes) {
     place_.options.set("slots", slots);
     place_.options.set("payload_bytes", payload_bytes);
@@ -91,243 +62,12 @@ class Subject {
   [[nodiscard]] DurableQueue& queue() const { return *queue_; }
   [[nodiscard]] const Memory& memory() const { return memory_; }
 
-  struct Recovered {
-    std::unique_ptr<Pool> pool;
-    std::unique_ptr<DurableQueue> queue;
-  };
-  [[nodiscard]] Result<Recovered> recover(std::span<std::byte> memory) const {
-    auto pool = Pool::open_in(memory);
-    if (!pool) return pool.error();
-    QueuePlace place = place_;
-    place.pool = pool->get();
-    auto queue = recover_queue(info_, place);
-    if (!queue) return queue.error();
-    return Recovered{std::move(pool).value(), std::move(queue).value()};
-  }
-
  private:
   const QueueInfo& info_;
   Memory memory_;
   QueuePlace place_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<DurableQueue> queue_;
-};
-
-/// An operation as the trace up to a cut tells it.
-struct Told {
-  const Call* call = nullptr;
-  const Answered* answer = nullptr;  ///< null: it had not returned
-  std::size_t called = 0;
-  std::size_t returned = ~std::size_t{0};
-};
-
-/// Whether an order of operations explains what was answered and what is there: durable
-/// linearizability of a FIFO, with tags.
-class Explanation {
- public:
-  Explanation(std::vector<Told> told, std::deque<std::string> after, const DurableQueue* recovered)
-      : told_(std::move(told)), after_(std::move(after)), recovered_(recovered) {}
-
-  [[nodiscard]] bool exists(const std::deque<std::string>& before) {
-    std::vector<bool> done(told_.size());
-    return explain(before, done);
-  }
-
- private:
-  /// Told by `last_push`, if the operation has a tag.
-  [[nodiscard]] std::optional<bool> took_effect(const Told& told) const {
-    if (recovered_ == nullptr || told.call->tag.number == 0) return std::nullopt;
-    return recovered_->last_push(told.call->tag.producer) >= told.call->tag.number;
-  }
-  [[nodiscard]] bool may_be_absent(const Told& told) const {
-    if (told.answer != nullptr) return false;
-    return !took_effect(told).value_or(false);
-  }
-
-  bool explain(const std::deque<std::string>& content, std::vector<bool>& done) {
-    bool whole = content == after_;
-    for (std::size_t i = 0; i < told_.size() && whole; ++i)
-      whole = done[i] || may_be_absent(told_[i]);
-    if (whole) return true;
-    for (std::size_t i = 0; i < told_.size(); ++i) {
-      if (done[i]) continue;
-      const bool is_next = std::ranges::none_of(told_, [&](const Told& other) {
-        return !done[static_cast<std::size_t>(&other - told_.data())] &&
-               other.returned < told_[i].called;
-      });
-      if (!is_next) continue;
-      std::deque<std::string> changed = content;
-      if (!apply(told_[i], changed)) continue;
-      done[i] = true;
-      if (explain(changed, done)) return true;
-      done[i] = false;
-    }
-    return false;
-  }
-
-  [[nodiscard]] bool apply(const Told& told, std::deque<std::string>& content) const {
-    const Outcome outcome = told.answer != nullptr ? told.answer->outcome : Outcome::ok;
-    if (told.call->pushes) {
-      if (outcome == Outcome::out_of_space) return took_effect(told) != true;
-      if (took_effect(told) == false) return false;
-      content.push_back(told.call->payload);
-      return outcome == Outcome::ok;
-    }
-    if (outcome == Outcome::not_found) return content.empty();
-    if (content.empty() || outcome != Outcome::ok) return false;
-    if (told.answer != nullptr && told.answer->payload != content.front()) return false;
-    content.pop_front();
-    return true;
-  }
-
-  std::vector<Told> told_;
-  std::deque<std::string> after_;
-  const DurableQueue* recovered_;
-};
-
-std::deque<std::string> drained(DurableQueue& queue) {
-  std::deque<std::string> content;
-  for (std::string payload; queue.pop(payload) == Outcome::ok;) content.push_back(payload);
-  return content;
-}
-
-/// A run of a script, and the states that power cuts may leave of it.
-class Exploration {
- public:
-  Exploration(const std::string& name, const Script& script, Domain domain)
-      : script_(script), domain_(domain), subject_(name, script.slots), image_(pool_bytes) {
-    std::string payload;
-    for (const Call& call : script.before) {
-      EXPECT_EQ(perform(subject_.queue(), call, payload), Outcome::ok);
-      model_.push_back(call.payload);
-    }
-    image_.load(subject_.memory().base());
-    for (const std::vector<Call>& calls : script.threads) {
-      first_.push_back(calls_.size());
-      for (const Call& call : calls) calls_.push_back(&call);
-    }
-    answers_.resize(calls_.size());
-  }
-
-  void run(const Schedule& schedule, const Mutation& mutation = {}) {
-    Recorder recorder(subject_.memory().base(), pool_bytes,
-                      {.threads = static_cast<unsigned>(script_.threads.size()),
-                       .schedule = schedule,
-                       .most_steps = 100'000,
-                       .mutation = mutation});
-    run_ = recorder.run([&](unsigned thread) {
-      const std::vector<Call>& calls = script_.threads[thread];
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        const auto number = static_cast<std::uint32_t>(first_[thread] + i);
-        recorder.called(number);
-        Answered& answer = answers_[number];
-        answer.outcome = perform(subject_.queue(), calls[i], answer.payload);
-        recorder.returned(number);
-      }
-    });
-  }
-  [[nodiscard]] const Recorder::Run& recorded() const { return run_; }
-
-  /// The run itself, and `states` cuts.
-  [[nodiscard]] testing::AssertionResult holds(unsigned states, Rng& rng) {
-    if (run_.hung) return testing::AssertionFailure() << "it hangs";
-    const std::deque<std::string> left = drained(subject_.queue());
-    if (!Explanation(told_to(run_.trace.size()), left, nullptr).exists(model_))
-      return testing::AssertionFailure() << "no order explains the answers";
-    TraceReplay replay(run_.trace, image_,
-                       {.domain = domain_,
-                        .threads = static_cast<unsigned>(script_.threads.size()),
-                        .reorder = true});
-    for (const std::uint32_t event : cuts(states, rng)) {
-      replay.go_to(event);
-      for (const Newness newness : {Newness::oldest, Newness::newest, Newness::mixed})
-        if (auto sound = check_state(replay, newness, rng); !sound) return sound;
-    }
-    return testing::AssertionSuccess();
-  }
-
- private:
-  enum class Newness : std::uint8_t { oldest, newest, mixed };
-
-  [[nodiscard]] std::vector<std::uint32_t> cuts(unsigned states, Rng& rng) const {
-    std::vector<std::uint32_t> events;
-    for (unsigned i = 0; i < states; ++i)
-      events.push_back(static_cast<std::uint32_t>(rng.below(run_.trace.size() + 1)));
-    for (std::uint32_t i = 0; i < run_.trace.size(); ++i)
-      if (run_.trace[i].kind == Event::Kind::ret && rng.below(2) == 0) events.push_back(i + 1);
-    std::ranges::sort(events);
-    return events;
-  }
-
-  [[nodiscard]] std::vector<Told> told_to(std::size_t end) const {
-    std::vector<Told> told(calls_.size());
-    for (std::size_t i = 0; i < end; ++i) {
-      const Event& event = run_.trace[i];
-      if (!is_call_or_return(event)) continue;
-      Told& of = told[event.at];
-      if (event.kind == Event::Kind::call) {
-        of.call = calls_[event.at];
-        of.called = i;
-      } else {
-        of.answer = &answers_[event.at];
-        of.returned = i;
-      }
-    }
-    std::erase_if(told, [](const Told& each) { return each.call == nullptr; });
-    return told;
-  }
-
-  [[nodiscard]] testing::AssertionResult check_state(const TraceReplay& replay, Newness newness,
-                                                     Rng& rng) {
-    const auto pick = [&](std::size_t most) -> std::size_t {
-      if (newness == Newness::mixed) return rng.below(most + 1);
-      return newness == Newness::oldest ? 0 : most;
-    };
-    std::vector<std::byte> media(pool_bytes);
-    image_.mark();
-    const std::vector<Persistency::Buffered> waiting = replay.model().buffered();
-    std::size_t kept = pick(waiting.size());
-    while (kept != 0 && kept < waiting.size() && waiting[kept - 1].torn) --kept;
-    for (std::size_t i = 0; i < kept; ++i) image_.write(waiting[i].line, waiting[i].content);
-    const OpenLines open = open_lines(replay.model());
-    Choices chosen;
-    for (const OpenLine& line : open)
-      chosen.push_back(static_cast<std::uint32_t>(pick(line.choices.size() - 1)));
-    write_lines(open, chosen, image_);
-    std::memcpy(aligned_.base(), image_.base(), pool_bytes);
-    image_.undo();
-    const auto fault = [&](const std::string& what) {
-      return testing::AssertionFailure()
-             << script_.name << ", cut before event " << replay.at() << ": " << what;
-    };
-    auto recovered = subject_.recover(aligned_.span());
-    if (!recovered) return fault(recovered.error().line());
-    DurableQueue& queue = *recovered->queue;
-    if (auto sound = queue.check_invariants(); !sound) return fault(sound.error().line());
-    const std::deque<std::string> content = drained(queue);
-    if (!Explanation(told_to(replay.at()), content, detects() ? &queue : nullptr).exists(model_)) {
-      std::string text = "no order explains what is there:";
-      for (const std::string& payload : content) text += " " + payload.substr(0, 2);
-      return fault(text);
-    }
-    return testing::AssertionSuccess();
-  }
-
-  [[nodiscard]] bool detects() const { return detects_; }
-
-  const Script& script_;
-  const Domain domain_;
-  Subject subject_;
-  Image image_;
-  Memory aligned_{pool_bytes};
-  std::deque<std::string> model_;
-  std::vector<const Call*> calls_;
-  std::vector<std::size_t> first_;  ///< by thread: number of its first call
-  std::vector<Answered> answers_;
-  Recorder::Run run_;
-
- public:
-  bool detects_ = true;
 };
 
 void use(Domain domain) {
@@ -337,91 +77,34 @@ void use(Domain domain) {
     EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
 }
 
-void explore(const std::string& name, Domain domain, unsigned schedules) {
-  use(domain);
-  static std::uint64_t seed = 4;  // others where the tests are repeated
-  const QueueInfo& info = **QueueRegistry::find(name);
-  ++seed;
-  for (const Script& script : scripts()) {
-    Rng rng(seed);
-    Steps steps;
-    for (unsigned i = 0; i < schedules; ++i) {
-      Exploration exploration(name, script, domain);
-      exploration.detects_ = info.detectable;
-      const auto threads = static_cast<unsigned>(script.threads.size());
-      const Near near = i % 2 == 0 ? Near::anything : Near::flushes;
-      exploration.run(i == 0 ? Schedule{} : draw_schedule(steps, threads, 2 + i % 4, near, rng));
-      if (i == 0) steps = exploration.recorded().steps;
-      ASSERT_TRUE(exploration.holds(12, rng))
-          << name << " " << name_of(domain) << ", seed " << seed << ", schedule " << i;
-    }
+// Every registered one, without another line when one is added. For seconds each: the stage `crash`
+// of tools/run_tests.py goes on.
+TEST(Queues, NoneThatIsLockFreeLosesOrInventsAnything) {
+  Workspace workspace(std::size_t{1} << 20);
+  unsigned explored = 0;
+  for (const QueueInfo& info : QueueRegistry::all()) {
+    if (info.recover == nullptr || info.progress != perdure::Progress::lock_free ||
+        !info.works_on(HeapKind::slab))
+      continue;
+    for (const Domain domain : {Domain::adr, Domain::eadr})
+      for (const unsigned threads : {2U, 3U}) {
+        use(domain);
+        Plan plan;
+        plan.subject.queue = &info;
+        plan.subject.options = small_options(plan.subject.declared());
+        plan.threads = threads;
+        plan.domain = domain;
+        plan.seconds = 2;
+        const Summary summary = explore_many(plan, workspace, [](const Summary&) {});
+        EXPECT_GT(summary.coverage.states, 0U) << info.full_name();
+        EXPECT_FALSE(summary.violation.has_value())
+            << info.full_name() << ", " << name_of(domain) << ", " << threads
+            << " threads: " << summary.violation->what;
+        ++explored;
+      }
   }
   use(Domain::adr);
-}
-
-constexpr unsigned schedules = 40;
-TEST(Queues, RingTxfreeIsDurablyLinearizableUnderAdr) {
-  explore("ring:txfree", Domain::adr, schedules);
-}
-TEST(Queues, RingTxfreeIsDurablyLinearizableUnderEadr) {
-  explore("ring:txfree", Domain::eadr, schedules);
-}
-TEST(Queues, RingTxIsDurablyLinearizableUnderAdr) { explore("ring:tx", Domain::adr, schedules); }
-TEST(Queues, RingTxIsDurablyLinearizableUnderEadr) { explore("ring:tx", Domain::eadr, schedules); }
-TEST(Queues, RingTicketIsDurablyLinearizableUnderAdr) {
-  explore("ring:ticket", Domain::adr, schedules);
-}
-TEST(Queues, RingTicketIsDurablyLinearizableUnderEadr) {
-  explore("ring:ticket", Domain::eadr, schedules);
-}
-TEST(Queues, OptUnlinkedQIsDurablyLinearizableUnderAdr) {
-  explore("optunlinkedq", Domain::adr, schedules);
-}
-TEST(Queues, OptUnlinkedQIsDurablyLinearizableUnderEadr) {
-  explore("optunlinkedq", Domain::eadr, schedules);
-}
-
-/// How many of the flushes of a queue, which has `least` or more, can be left out without the
-/// exploration finding fault.
-unsigned flushes_not_missed(const std::string& name, std::size_t least, unsigned tries) {
-  use(Domain::adr);
-  std::set<Site> sites;
-  Steps steps;
-  const std::vector<Script> all = scripts();
-  Rng draws(1);
-  for (unsigned i = 0; i < 10 * all.size(); ++i) {  // some are met under few schedules
-    const Script& script = all[i % all.size()];
-    Exploration exploration(name, script, Domain::adr);
-    const auto threads = static_cast<unsigned>(script.threads.size());
-    exploration.run(i < all.size() ? Schedule{}
-                                   : draw_schedule(steps, threads, 3, Near::anything, draws));
-    for (const Site& site : exploration.recorded().sites)
-      if (!site.is_fence) sites.insert(site);
-    steps = exploration.recorded().steps;
-  }
-  EXPECT_GE(sites.size(), least);
-  unsigned not_missed = 0;
-  for (const Site& site : sites) {
-    bool missed = false;
-    Rng rng(3);
-    for (unsigned i = 0; i < tries && !missed; ++i) {
-      const Script& script = all[i % all.size()];
-      Exploration exploration(name, script, Domain::adr);
-      exploration.detects_ = (**QueueRegistry::find(name)).detectable;
-      const auto threads = static_cast<unsigned>(script.threads.size());
-      exploration.run(draw_schedule(steps, threads, 1 + i % 4, Near::anything, rng),
-                      {Mutation::Kind::drop, site.pc});
-      missed = !exploration.holds(12, rng);
-    }
-    not_missed += missed ? 0U : 1U;
-  }
-  return not_missed;
-}
-
-// The explorations above can fail: without any one of its flushes a queue does.
-TEST(Queues, MissEveryFlushThatIsLeftOut) {
-  EXPECT_EQ(flushes_not_missed("ring:txfree", 3, 400), 0U);
-  EXPECT_EQ(flushes_not_missed("optunlinkedq", 1, 100), 0U);
+  EXPECT_GE(explored, 12U);
 }
 
 /// Flushed lines and fences of one operation.
@@ -451,7 +134,7 @@ class Costs {
   }
 
  private:
-  Subject subject_;
+  QueueUnderTest subject_;
 };
 
 struct CostRow {
@@ -490,7 +173,7 @@ TEST(Queues, FlushAndFenceAsTheirTablesSay) {
 /// no such step. True: thread 1 has finished without thread 0.
 std::optional<bool> finishes_without(const std::string& name, const Script& script,
                                      std::uint64_t step) {
-  Subject subject(name, script.slots);
+  QueueUnderTest subject(name, script.slots);
   std::string payload;
   for (const Call& call : script.before)
     EXPECT_EQ(perform(subject.queue(), call, payload), Outcome::ok);
