@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   if (argc > 2) settings.operations = std::strtoull(argv[2], nullptr, 10);
   if (argc > 3 || settings.turns == 0 || settings.operations == 0)
     return std::fputs(perdure::bench::usage, stderr), 2;
-  for (const std::uint64_t range : {256, 1024})
+  for (const std::uint64_t range : {256U, 1024U})
     for (const unsigned updates : {2U, 0U})
       if (const auto done = perdure::bench::race_lists(settings, range, updates); !done)
         return std::fprintf(stderr, "%s\n", done.error().line().c_str()), 1;

@@ -39,6 +39,10 @@ Error unknown(const std::string& name) {
   }
   const std::string where = "--index " + name;
   if (!modes.empty()) return usage("a queue is named with its mode", where, "give " + modes);
+  // Of an index that no simulation sees the registry says so.
+  if (auto found = IndexRegistry::find(name);
+      !found && found.error().code == ErrorCode::unsupported)
+    return found.error();
   for (const IndexInfo& index : IndexRegistry::all()) names.push_back(index.full_name());
   return usage(
       "there is no such index or queue", where,

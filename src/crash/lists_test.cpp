@@ -52,7 +52,7 @@ class ListSubject {
     place.huge_pages = false;
     place.options.set("nodes", 64);
     list_ = std::move(create_index<IntegerKeys>(info_, place)).value();
-    for (const std::uint64_t key : {10, 20, 30}) EXPECT_EQ(list_->insert(key, key), Outcome::ok);
+    for (const std::uint64_t key : {10U, 20U, 30U}) EXPECT_EQ(list_->insert(key, key), Outcome::ok);
   }
   ~ListSubject() { pm::configure(pm::Durability::adr); }
 
@@ -107,7 +107,7 @@ TEST(Lists, FlushAndFenceAsTheirTableSays) {
                              CostRow{"list:mutexlist", {2, 2}, {1, 1}, {0, 0}}}) {
     SCOPED_TRACE(row.name);
     const ListSubject subject(row.name);
-    for (const std::uint64_t key : {5, 25, 35}) {
+    for (const std::uint64_t key : {5U, 25U, 35U}) {
       EXPECT_EQ(subject.cost_of({Kind::insert, key}), row.insert);
       EXPECT_EQ(subject.cost_of({Kind::contains, key}), row.contains);
       EXPECT_EQ(subject.cost_of({Kind::remove, key}), row.remove);

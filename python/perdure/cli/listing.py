@@ -87,12 +87,16 @@ def _named(name: str) -> list[tuple[str, Entry]]:
 
 
 def _indexes(entries: list[Entry]) -> Iterable[Row]:
-    rows: dict[str, Row] = {}
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        name = _without_mode(entry["name"])
-        where = CLASSES.get(entry["index_class"], "other") if name == entry["name"] else BY_MODE
-        rows.setdefault(name, (name, where, ", ".join(entry["key_kinds"]), entry.get("title", "")))
-    return rows.values()
+        groups.setdefault(_without_mode(entry["name"]), []).append(entry)
+    for name, modes in groups.items():
+        first, titles = modes[0], dict.fromkeys(each.get("title", "") for each in modes)
+        where = CLASSES.get(first["index_class"], "other") if name == first["name"] else BY_MODE
+        title = next(iter(titles))
+        if len(titles) > 1:  # each mode is a structure of its own
+            title = "modes " + ", ".join(each["name"].partition(":")[2] for each in modes)
+        yield name, where, ", ".join(first["key_kinds"]), title
 
 
 def _queues(entries: list[Entry]) -> Iterable[Row]:
@@ -103,9 +107,15 @@ def _queues(entries: list[Entry]) -> Iterable[Row]:
 
 
 def _options(entries: list[Entry]) -> Iterable[Row]:
-    return dict.fromkeys(
-        (_owner(e["index"]), e["name"], str(e["default"]), e["description"]) for e in entries
-    )
+    modes: dict[str, dict[str, list[Row]]] = {}
+    for e in entries:
+        option = (e["name"], str(e["default"]), e["description"])
+        modes.setdefault(_without_mode(e["index"]), {}).setdefault(e["index"], []).append(option)
+    for name, options in modes.items():
+        if len({tuple(each) for each in options.values()}) == 1:  # all modes have the same
+            options = {name: next(iter(options.values()))}
+        for owner, rows in options.items():
+            yield from ((owner, *row) for row in rows)
 
 
 def _workloads(entries: list[Entry]) -> Iterable[Row]:
@@ -184,11 +194,6 @@ def _facts(kind: str, entry: Entry) -> Table:
 def _limits(option: Json) -> str:
     limits = f"{option['least']} to {option['most']}, default {option['default']}"
     return f"{option['description']} ({limits})"
-
-
-def _owner(name: str) -> str:
-    """Who has an option: all modes of a structure have the same, each mode of a queue its own."""
-    return _without_mode(name) if name.partition(":")[2] in STRUCTURE_MODES else name
 
 
 def _without_mode(name: str) -> str:

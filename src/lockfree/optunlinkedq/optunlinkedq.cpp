@@ -9,9 +9,7 @@ namespace {
 
 /// One slot is that of the node at the head.
 constexpr SlotOwner owner{.queue = "optunlinkedq", .spare = 1};
-constexpr std::uint64_t most_slots = IndexRing::most_numbers - 1;
-/// Of pops of one thread: looking at all threads costs about as much as some pops.
-constexpr std::uint64_t pops_per_advance = 16;
+constexpr std::uint64_t most_slots = std::uint64_t{1} << 28;
 
 SlotShape shape_with_spare(const IndexOptions& options) {
   SlotShape shape = shape_of(options, false);
@@ -49,14 +47,14 @@ OptUnlinkedQ::OptUnlinkedQ(SlotStore store, const IndexOptions& options, const F
       durable_(store_),
       streams_(streams_payloads(options)),
       node_(std::make_unique<Node[]>(store_.shape().slots)),
-      free_(store_.shape().slots),
-      epochs_(store_.shape().slots),
+      free_(static_cast<std::uint32_t>(store_.shape().slots)),
       head_(found.dead.front()),
       tail_(found.dead.front()),
       durable_mark_(found.last_popped) {
   node_[found.dead.front()].seq = found.last_popped;
-  for (std::size_t i = 1; i < found.dead.size(); ++i) free_.push(found.dead[i]);
+  static_cast<void>(free_.claim(found.dead.front()));
   for (const FoundSlots::Live& live : found.live) {
+    static_cast<void>(free_.claim(live.slot));
     const SlotHeader& header = store_.header(live.slot);
     Node& node = node_[live.slot];
     node.len = header.len;
@@ -68,15 +66,12 @@ OptUnlinkedQ::OptUnlinkedQ(SlotStore store, const IndexOptions& options, const F
   }
 }
 
-// The caller is not pinned. Numbers that are retired become free two epochs later, so three tries
-// find all of them, unless another thread is pinned meanwhile.
+// The caller is not pinned. Others may take what it has collected, some times in a row.
 std::uint32_t OptUnlinkedQ::take_slot() noexcept {
   constexpr unsigned tries = 4;
   for (unsigned i = 0;; ++i) {
-    const std::uint32_t slot = free_.pop().number;
-    if (slot != none || i == tries) return slot;
-    const NumberEpochs::Guard guard(epochs_);
-    epochs_.advance([this](std::uint32_t number) { free_.push(number); });
+    const std::uint32_t slot = free_.take(pm::thread_slot());
+    if (slot != none || i == tries || !reclaimer_.collect()) return slot;
   }
 }
 
@@ -109,7 +104,7 @@ Outcome OptUnlinkedQ::push(std::string_view payload) {
   const std::uint32_t slot = take_slot();
   if (slot == none) return Outcome::out_of_space;
   fill(slot, payload);
-  const NumberEpochs::Guard guard(epochs_);
+  const Reclaimer::Guard guard(reclaimer_);
   std::uint32_t last = link(slot);
   SlotHeader& header = store_.header(slot);
   header.seq.store(node_[slot].seq, std::memory_order_release);  // U2, U4
@@ -119,7 +114,7 @@ Outcome OptUnlinkedQ::push(std::string_view payload) {
 }
 
 Outcome OptUnlinkedQ::pop(std::string& payload) {
-  const NumberEpochs::Guard guard(epochs_);
+  const Reclaimer::Guard guard(reclaimer_);
   for (;;) {
     std::uint32_t head = head_.load();
     std::uint32_t tail = tail_.load();
@@ -140,9 +135,7 @@ Outcome OptUnlinkedQ::pop(std::string& payload) {
                                  : reinterpret_cast<const char*>(store_.payload(first, node.len));
     payload.assign(from, node.len);
     persist_mark(node.seq);
-    epochs_.retire(head);  // U4; locked: the last store under eADR
-    if (node.seq % pops_per_advance == 0)
-      epochs_.advance([this](std::uint32_t number) { free_.push(number); });
+    reclaimer_.retire(guard, head);  // U4; locked: the last store under eADR
     return Outcome::ok;
   }
 }
@@ -194,16 +187,16 @@ Result<void> OptUnlinkedQ::check_invariants() const {
     see(at);
   }
   if (place != found->live.size()) return corrupt("U1: a live slot is not linked", pool);
-  free_.for_each([&](std::uint64_t, std::uint32_t slot) { see(slot); });
-  epochs_.for_each(see);
-  if (count != seen.size()) return corrupt("U4: a slot is nowhere", pool);
+  for (std::uint32_t slot = 0; slot < free_.size(); ++slot)
+    if (free_.is_free(slot)) see(slot);
+  if (count + reclaimer_.retired() != seen.size()) return corrupt("U4: a slot is nowhere", pool);
   return store_.check_blocks();
 }
 
 std::uint64_t OptUnlinkedQ::dram_bytes() const {
   const std::uint64_t slots = store_.shape().slots;
-  return store_.dram_bytes() + slots * sizeof(Node) + free_.dram_bytes() +
-         NumberEpochs::dram_bytes(slots) + sizeof *this;
+  return store_.dram_bytes() + slots * sizeof(Node) + free_.dram_bytes() + reclaimer_.dram_bytes() +
+         sizeof *this;
 }
 
 namespace {

@@ -14,8 +14,8 @@
 // U3  a mark is durable only if all up to its seq is popped or claimed by pops under way. An answer
 //     "empty" has such a mark.
 // U4  a node is retired by the pop that moves `head_` past it, after the mark that covers it is
-//     durable, and used again when no thread can reach it (epochs.h): so the push that has linked
-//     it may still store its seq.
+//     durable, and used again when no thread can reach it (memory/reclaimer.h): so the push that
+//     has linked it may still store its seq.
 //
 // Deviations: payloads of any length, long ones in slots; a fixed number of slots in place of a
 // growing allocator, so it can be full; full may also be said while an operation of another thread
@@ -30,9 +30,8 @@
 #include <string_view>
 
 #include "lockfree/base/queue_registry.h"
-#include "lockfree/optunlinkedq/epochs.h"
+#include "lockfree/memory/reclaimer.h"
 #include "lockfree/slots/in_slots.h"
-#include "lockfree/slots/index_ring.h"
 #include "lockfree/slots/slot_store.h"
 
 namespace perdure::lockfree {
@@ -54,7 +53,7 @@ class OptUnlinkedQ final : public DurableQueue {
   [[nodiscard]] std::uint64_t dram_bytes() const override;
 
  private:
-  static constexpr std::uint32_t none = IndexRing::none;
+  static constexpr std::uint32_t none = no_node;
   struct alignas(64) Node {
     std::atomic<std::uint32_t> next{none};
     std::uint32_t len = 0;
@@ -74,8 +73,8 @@ class OptUnlinkedQ final : public DurableQueue {
   const InSlots durable_;
   const bool streams_;
   std::unique_ptr<Node[]> node_;
-  IndexRing free_;
-  NumberEpochs epochs_;
+  FreeNodes free_;  ///< slots
+  Reclaimer reclaimer_{free_};
   alignas(64) std::atomic<std::uint32_t> head_;
   alignas(64) std::atomic<std::uint32_t> tail_;
   alignas(64) std::atomic<std::uint64_t> durable_mark_;

@@ -77,35 +77,5 @@ TEST(OptUnlinkedQ, RefusesDamageAndOtherOptions) {
   EXPECT_EQ(damaged.error().code, ErrorCode::corrupt);
 }
 
-// N3: a number comes back only when those that were pinned have let go.
-TEST(NumberEpochs, FreeNothingThatMayBeRead) {
-  NumberEpochs epochs(10);
-  std::vector<std::uint32_t> freed;
-  const auto advance = [&] {
-    const NumberEpochs::Guard guard(epochs);
-    epochs.advance([&](std::uint32_t number) { freed.push_back(number); });
-  };
-  std::atomic<int> step{0};
-  std::thread reader([&] {
-    const NumberEpochs::Guard guard(epochs);
-    step.store(1);
-    while (step.load() != 2) std::this_thread::yield();
-  });
-  while (step.load() != 1) std::this_thread::yield();
-  {
-    const NumberEpochs::Guard guard(epochs);
-    epochs.retire(7);
-  }
-  for (unsigned i = 0; i < 10; ++i) advance();
-  EXPECT_TRUE(freed.empty());
-  unsigned retired = 0;
-  epochs.for_each([&](std::uint32_t number) { retired += number == 7 ? 1U : 0U; });
-  EXPECT_EQ(retired, 1U);
-  step.store(2);
-  reader.join();
-  for (unsigned i = 0; i < 3; ++i) advance();
-  EXPECT_EQ(freed, std::vector<std::uint32_t>{7});
-}
-
 }  // namespace
 }  // namespace perdure::lockfree
