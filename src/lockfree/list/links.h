@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/rng.h"
 #include "lockfree/memory/node_slab.h"
 #include "pm/pm.h"
 
@@ -160,7 +159,7 @@ class CountedLinks {
 
   [[nodiscard]] std::atomic<std::uint32_t>& count_of(const Link& link) noexcept {
     const auto line = reinterpret_cast<std::uintptr_t>(&link) / pm::cache_line_bytes;
-    return (*counter_)[mix64(line) % counters];
+    return (*counter_)[line % counters];  // no mix: a run must not depend on where the pool lies
   }
   [[nodiscard]] bool flush_if_changing(Link& link) noexcept {
     if (count_of(link).load(std::memory_order_acquire) == 0) [[likely]]
