@@ -3,6 +3,7 @@
 
 #include "core/suggest.h"
 #include "crash/subject.h"
+#include "crash/toys/published_lists.h"
 #include "crash/toys/queue_toys.h"
 #include "crash/toys/toys.h"
 
@@ -23,6 +24,10 @@ Result<Subject> find_toy(const std::string& name) {
   for (const IndexInfo& toy : toys()) {
     if (toy.name == name) return Subject{.info = &toy};
     if (!toy.name.ends_with(":repaired")) names += (names.empty() ? "" : ", ") + toy.name;
+  }
+  for (const IndexInfo& toy : published_lists()) {
+    if (toy.name == name) return Subject{.info = &toy};
+    names += ", " + toy.name;
   }
   for (const QueueInfo& toy : queue_toys()) {
     if (toy.name == name) return Subject{.queue = &toy};

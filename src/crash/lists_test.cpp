@@ -9,6 +9,10 @@
 
 #include "crash/image.h"
 #include "crash/recorder.h"
+#include "crash/report.h"
+#include "crash/shrink.h"
+#include "crash/toys/published_lists.h"
+#include "crash/ways.h"
 #include "index/registry.h"
 #include "pm/pm.h"
 
@@ -189,6 +193,31 @@ TEST(Lists, GoOnWhereverAThreadStops) {
   for (const char* name : {"list:linkfree", "list:soft", "list:tlog", "list:logfree",
                            "list:link_and_persist", "list:flit", "list:nvtraverse", "hashset:soft"})
     expect_lock_free(name, true);
+}
+
+TEST(Lists, AsPublishedAreRefutedByThreeOperations) {
+  for (const IndexInfo& info : published_lists()) {
+    SCOPED_TRACE(info.name);
+    use(info, false);
+    Plan plan;
+    plan.subject.info = &info;
+    plan.subject.options = small_options(plan.subject.declared());
+    plan.subject.pool_bytes = std::size_t{1} << 20;
+    plan.threads = 2;
+    plan.chosen.threads = true;
+    plan.seconds = 60;
+    Workspaces all(HeapKind::slab);
+    const Summary summary = explore_in_all_ways(plan, all, [](const Summary&) {});
+    ASSERT_TRUE(summary.violation.has_value());
+    EXPECT_LT(summary.seconds, 30);
+    Verdict verdict;
+    verdict.violation = summary.violation;
+    const Case small =
+        shrink(*summary.failed, verdict, all.of(summary.failed->subject.pool_bytes), 10);
+    EXPECT_LE(called_operations(verdict), 1U + 3U) << verdict.violation->what;  // and the creation
+    EXPECT_EQ(verdict.violation->oracle, Oracle::linearizability);
+    EXPECT_EQ(small.program.threads, 2U);
+  }
 }
 
 TEST(Lists, AreSeenToWaitWhereTheyHaveALock) { expect_lock_free("list:mutexlist", false); }
