@@ -24,6 +24,7 @@ PERDURE_REGISTER_INDEX(list_flit,
                            .create_integer = HarrisList<CountedTraits>::create,
                            .recover_integer = HarrisList<CountedTraits>::recover,
                            .media = media_of_list,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace perdure::lockfree

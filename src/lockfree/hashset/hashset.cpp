@@ -52,6 +52,7 @@ PERDURE_REGISTER_INDEX(hashset_soft,
                            .create_integer = SoftList<HashSetTraits>::create,
                            .recover_integer = SoftList<HashSetTraits>::recover,
                            .media = media_of_soft,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace perdure::lockfree

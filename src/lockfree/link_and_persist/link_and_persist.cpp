@@ -24,6 +24,7 @@ PERDURE_REGISTER_INDEX(list_link_and_persist,
                            .create_integer = HarrisList<DirtyTraits>::create,
                            .recover_integer = HarrisList<DirtyTraits>::recover,
                            .media = media_of_list,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace perdure::lockfree

@@ -227,6 +227,7 @@ PERDURE_REGISTER_INDEX(list_linkfree,
                            .create_integer = LinkFreeList::create,
                            .recover_integer = LinkFreeList::recover,
                            .media = media_of_list,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace

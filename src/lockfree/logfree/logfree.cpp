@@ -25,6 +25,7 @@ PERDURE_REGISTER_INDEX(list_logfree,
                            .create_integer = HarrisList<LogFreeTraits>::create,
                            .recover_integer = HarrisList<LogFreeTraits>::recover,
                            .media = media_of_list,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace perdure::lockfree

@@ -113,6 +113,7 @@ PERDURE_REGISTER_INDEX(list_mutexlist, IndexInfo{
                                            .create_integer = MutexList::create,
                                            .recover_integer = MutexList::recover,
                                            .media = media_of_list,
+                                           .heaps = {HeapKind::slab, HeapKind::dram},
                                        });
 
 }  // namespace

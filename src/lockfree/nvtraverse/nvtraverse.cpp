@@ -24,6 +24,7 @@ PERDURE_REGISTER_INDEX(list_nvtraverse,
                            .create_integer = HarrisList<TraversedTraits>::create,
                            .recover_integer = HarrisList<TraversedTraits>::recover,
                            .media = media_of_list,
+                           .heaps = {HeapKind::slab, HeapKind::dram},
                        });
 
 }  // namespace perdure::lockfree

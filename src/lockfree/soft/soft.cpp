@@ -22,6 +22,7 @@ PERDURE_REGISTER_INDEX(list_soft, IndexInfo{
                                       .create_integer = SoftList<SoftTraits>::create,
                                       .recover_integer = SoftList<SoftTraits>::recover,
                                       .media = media_of_soft,
+                                      .heaps = {HeapKind::slab, HeapKind::dram},
                                   });
 
 }  // namespace perdure::lockfree

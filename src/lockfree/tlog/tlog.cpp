@@ -170,6 +170,7 @@ PERDURE_REGISTER_INDEX(list_tlog, IndexInfo{
                                       .create_integer = TLogList::create,
                                       .recover_integer = TLogList::recover,
                                       .media = media_of_list,
+                                      .heaps = {HeapKind::slab, HeapKind::dram},
                                   });
 
 }  // namespace perdure::lockfree
