@@ -14,7 +14,7 @@ std::vector<Target> large_targets() {
   auto list = pool_targets();
   std::erase_if(list, [](const Target& target) {
     return target.heap != HeapKind::slab || target.kind != KeyKind::integer ||
-           !target.info->ordered;
+           !target.info->ordered || target.info->is_linear;
   });
   return list;
 }

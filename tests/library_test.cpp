@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pm/persist.h"
 #include "support/dispatch.h"
 #include "support/samples.h"
 #include "support/target.h"
@@ -52,6 +53,7 @@ TEST_P(WithoutOptions, an_index_is_created_filled_and_recovered) {
     constexpr std::uint64_t records = 3000;
     Bare bare(target);
     bare.create_pool();
+    pm::configure(target.info->needs_eadr ? pm::Durability::eadr : pm::Durability::adr);
     auto index = create_index<Keys>(*target.info, bare.place());
     ASSERT_TRUE(index.ok()) << index.error().line();
     for (std::uint64_t i = 0; i < records; ++i)

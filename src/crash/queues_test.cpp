@@ -94,7 +94,7 @@ TEST(Queues, NoneThatIsLockFreeLosesOrInventsAnything) {
         plan.subject.options = small_options(plan.subject.declared());
         plan.threads = threads;
         plan.domain = domain;
-        plan.seconds = 2;
+        plan.seconds = 1;
         const Summary summary = explore_many(plan, workspace, [](const Summary&) {});
         EXPECT_GT(summary.coverage.states, 0U) << info.full_name();
         EXPECT_FALSE(summary.violation.has_value())
