@@ -12,6 +12,7 @@ from perdure.programs import native
 from perdure.programs import target as targets
 from perdure.study import flags
 from perdure.study import reader as studies
+from perdure.study.expand import quick
 from perdure.study.model import Cell, Choices
 from perdure.study.presence import Listing
 
@@ -105,6 +106,11 @@ def test_a_key_changes_with_the_content_of_the_workload_file(tmp_path: Path) -> 
     assert before == cell.key("b", 0, "h")
     workload.write_text("name = 'b'\n")
     assert before != cell.key("b", 0, "h")
+
+
+def test_quick_gives_a_queue_no_records() -> None:
+    cut = quick({"index": "ring:txfree", "producers": 2, "operations": "1M"})
+    assert cut == {"index": "ring:txfree", "producers": 2, "operations": 2_000}
 
 
 def test_quick_cuts_records_time_and_repetitions(study: Path) -> None:

@@ -92,7 +92,13 @@ class Expansion:
             labels = dict(cell.labels)
             if "threads" in labels:
                 labels["threads"] = str(threads)
-            native_cell = Cell(labels, {**flags, "threads": threads}, medium)
+            if is_of_queue(flags):
+                half = max(1, cores // 2)
+                sides = [side for side in ("producers", "consumers") if side in flags]
+                flags |= {side: min(count_of(flags[side]), half) for side in sides}
+            else:
+                flags["threads"] = threads
+            native_cell = Cell(labels, flags, medium)
             found.setdefault(json.dumps(native_cell.configuration(), sort_keys=True), native_cell)
         return list(found.values())
 
@@ -137,9 +143,15 @@ def without_numa(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     return kept, ["--parallel numa (this machine has one NUMA node)"]
 
 
+def is_of_queue(flags: Flags) -> bool:
+    """A queue has producers and consumers, and neither records nor threads."""
+    return "producers" in flags or "consumers" in flags
+
+
 def quick(flags: Flags) -> Flags:
     cut = dict(flags)
-    cut["records"] = min(count_of(flags.get("records", 10_000)), 10_000)
+    if not is_of_queue(flags):
+        cut["records"] = min(count_of(flags.get("records", 10_000)), 10_000)
     if "operations" in flags:
         cut["operations"] = min(count_of(flags["operations"]), 2_000)
     if "seconds" in flags or "operations" not in flags:
