@@ -2,7 +2,7 @@
 // no lookup ever flushes. `Heads` is one list, or a hash table of them.
 //
 //   on media, in the slab: {key, value, begun u8, ended u8, deleted u8}
-//   in DRAM, same number:  {key, value, next: (number + 1) << 2 | state of this node}
+//   in DRAM, same number:  {key, value, next: 32 (number + 1) | state of this node}
 //
 // S1  a record is on media <=> begun = ended and deleted differs. A free one has begun = ended =
 //     deleted, or has begun alone different, where a power cut met its creation.
@@ -117,7 +117,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     std::uint64_t word = heads_.of(key).load(std::memory_order_acquire);
     while (offset_of(word) != 0) {
-      const SoftNode& node = node_[number_in(word)];
+      const SoftNode& node = node_at(word);
       word = node.next.load(std::memory_order_acquire);
       const std::uint64_t found = node.key.load(std::memory_order_relaxed);
       if (found < key) continue;
@@ -137,7 +137,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     for (std::uint64_t head = 0; head < heads_.count(); ++head) {
       std::uint64_t word = heads_[head].load(std::memory_order_acquire);
       while (offset_of(word) != 0) {
-        const SoftNode& node = node_[number_in(word)];
+        const SoftNode& node = node_at(word);
         word = node.next.load(std::memory_order_acquire);
         const std::uint64_t key = node.key.load(std::memory_order_relaxed);
         if (key >= from && shows(word) && !each(key, node.value.load(std::memory_order_relaxed)))
@@ -154,7 +154,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   static constexpr std::uint64_t intend_to_insert = 1;
   static constexpr std::uint64_t intend_to_delete = 2;
   static constexpr std::uint64_t deleted = 3;
-  static constexpr unsigned state_bits = 2;
+  static constexpr std::uint64_t node_bytes = sizeof(SoftNode);
 
   struct Place {
     Link* link = nullptr;    ///< leads to `at`
@@ -169,10 +169,15 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     return word & ~deleted;
   }
   [[nodiscard]] static constexpr std::uint64_t link_to(std::uint32_t node) noexcept {
-    return (std::uint64_t{node} + 1) << state_bits;
+    return (std::uint64_t{node} + 1) * node_bytes;
   }
   [[nodiscard]] static constexpr std::uint32_t number_in(std::uint64_t word) noexcept {
-    return static_cast<std::uint32_t>((word >> state_bits) - 1);
+    return static_cast<std::uint32_t>(word / node_bytes - 1);
+  }
+  /// Without a multiplication: every step of a search waits for it.
+  [[nodiscard]] SoftNode& node_at(std::uint64_t word) const noexcept {
+    return *reinterpret_cast<SoftNode*>(reinterpret_cast<std::uintptr_t>(node_) - node_bytes +
+                                        offset_of(word));
   }
   [[nodiscard]] static std::uint64_t state_of(const Link& link) noexcept {
     return state_in(link.load(std::memory_order_acquire));
@@ -225,18 +230,20 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
       place = {.link = &head, .word = head.load(std::memory_order_acquire)};
       for (;;) {
         if (offset_of(place.word) == 0) return false;
-        place.at = number_in(place.word);
-        SoftNode& node = node_[place.at];
+        SoftNode& node = node_at(place.word);
         const std::uint64_t next = node.next.load(std::memory_order_acquire);
         if (state_in(next) == deleted) [[unlikely]] {
           const std::uint64_t without = offset_of(next) | state_in(place.word);
           if (!swap_link(*place.link, place.word, without)) break;
-          this->slab().retire(guard, this->slab().offset_of(place.at));
+          this->slab().retire(guard, this->slab().offset_of(number_in(place.word)));
           place.word = without;
           continue;
         }
         const std::uint64_t found = node.key.load(std::memory_order_relaxed);
-        if (found >= key) return found == key;
+        if (found >= key) {
+          place.at = number_in(place.word);
+          return found == key;
+        }
         place.link = &node.next;
         place.word = next;
       }
@@ -249,7 +256,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     for (std::uint64_t head = 0; head < heads_.count(); ++head) {
       std::uint64_t word = heads_[head].load(std::memory_order_acquire);
       while (offset_of(word) != 0) {
-        word = node_[number_in(word)].next.load(std::memory_order_acquire);
+        word = node_at(word).next.load(std::memory_order_acquire);
         count += shows(word) ? 0 : 1;
       }
     }
