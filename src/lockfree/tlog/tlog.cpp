@@ -76,12 +76,16 @@ class TLogList final : public ListIndex<TLogList> {
 
   Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     Link* link = &head();
-    for (std::uint64_t offset; (offset = offset_in(link->load(std::memory_order_acquire))) != 0;) {
+    std::uint64_t offset = offset_in(link->load(std::memory_order_acquire));
+    while (offset != 0) {
       Node& node = at(offset);
       const std::uint64_t found = node.key.load(std::memory_order_relaxed);
-      if (found >= key)
-        return found == key && shows(*link, node, value) ? Outcome::ok : Outcome::not_found;
+      if (found >= key) {
+        if (found != key) break;
+        return shows(*link, node, value) ? Outcome::ok : Outcome::not_found;
+      }
       link = &node.next;
+      offset = offset_in(link->load(std::memory_order_acquire));
     }
     return Outcome::not_found;
   }
