@@ -9,16 +9,9 @@ namespace perdure::lockfree {
 namespace {
 
 /// Every change is flushed by whoever makes it; nobody looks whether another one's is.
-struct PublishedLinks : VolatileLinks {
-  static void written(Node& node) noexcept { pm::persist(&node, sizeof node); }
-  static bool change(Link& link, std::uint64_t from, std::uint64_t to) noexcept {
-    if (!swap_link(link, from, to)) return false;
-    pm::persist(&link, sizeof link);
-    return true;
-  }
-  static bool unlink(Link& link, std::uint64_t from, std::uint64_t to) noexcept {
-    return change(link, from, to);
-  }
+struct PublishedLinks : TraversedLinks {
+  static void ready(const Window&) noexcept {}
+  static void depend(Link&, Node*) noexcept {}
 };
 
 struct PublishedLogFree {
@@ -141,9 +134,7 @@ class PublishedTLog final : public ListIndex<PublishedTLog> {
                                     std::uint64_t next) {
     const std::uint64_t offset = slab().offset_of(node);
     Node& words = at(offset);
-    words.key.store(key, std::memory_order_release);
-    words.value.store(value, std::memory_order_release);
-    words.next.store(next, std::memory_order_release);
+    write_node(words, key, value, next);
     pm::flush(&words, sizeof words);
     return offset;
   }

@@ -108,9 +108,7 @@ class LinkFreeList final : public ListIndex<LinkFreeList> {
     flags_[node].store(0, std::memory_order_relaxed);
     const std::uint64_t meta = words.meta.load(std::memory_order_relaxed);
     if (is_valid(meta)) words.meta.store(meta ^ first_valid, std::memory_order_release);
-    words.key.store(key, std::memory_order_release);
-    words.value.store(value, std::memory_order_release);
-    words.next.store(next, std::memory_order_release);
+    write_node(words, key, value, next);
   }
   static void make_valid(Node& node) noexcept {
     const std::uint64_t meta = node.meta.load(std::memory_order_acquire);

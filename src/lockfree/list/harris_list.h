@@ -75,7 +75,7 @@ class HarrisList final : public ListIndex<HarrisList<Traits>> {
       if (node == no_node && (node = this->slab().take(guard)) == no_node)
         return Outcome::out_of_space;
       const std::uint64_t offset = this->slab().offset_of(node);
-      write(this->at(offset), key, value, window.at);
+      write_node(this->at(offset), key, value, window.at);
       links_.written(this->at(offset));
       if (links_.change(*window.link, window.at, offset)) return Outcome::ok;
     }
@@ -130,12 +130,6 @@ class HarrisList final : public ListIndex<HarrisList<Traits>> {
 
  private:
   [[nodiscard]] Link& head() const noexcept { return this->slab().top().head; }
-  static void write(Node& node, std::uint64_t key, std::uint64_t value,
-                    std::uint64_t next) noexcept {
-    node.key.store(key, std::memory_order_release);
-    node.value.store(value, std::memory_order_release);
-    node.next.store(next, std::memory_order_release);
-  }
   /// True where the node that `link` led to is in the list, durably; its value is `value` then.
   [[nodiscard]] bool shows(Link& link, Node& node, std::uint64_t& value) {
     links_.depend(link, &node);
@@ -155,7 +149,7 @@ class HarrisList final : public ListIndex<HarrisList<Traits>> {
   [[nodiscard]] std::uint64_t place(std::uint32_t node, std::uint64_t key, std::uint64_t value,
                                     std::uint64_t next) {
     const std::uint64_t offset = this->slab().offset_of(node);
-    write(this->at(offset), key, value, next);
+    write_node(this->at(offset), key, value, next);
     if (kind.persistent) pm::flush(&this->at(offset), sizeof(Node));
     return offset;
   }

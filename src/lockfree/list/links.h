@@ -29,6 +29,14 @@ inline constexpr std::uint64_t dirty = 2;   ///< the link may not be durable yet
 
 using Link = std::atomic<std::uint64_t>;
 
+/// In this order: a node lies in one line, so a power cut leaves a prefix of it.
+inline void write_node(Node& node, std::uint64_t key, std::uint64_t value,
+                       std::uint64_t next) noexcept {
+  node.key.store(key, std::memory_order_release);
+  node.value.store(value, std::memory_order_release);
+  node.next.store(next, std::memory_order_release);
+}
+
 /// Where a search has ended.
 struct Window {
   Link* before = nullptr;  ///< leads to the node that `link` lies in; null: `link` is the head

@@ -91,9 +91,7 @@ class MutexList final : public ListIndex<MutexList> {
                                     std::uint64_t next) {
     const std::uint64_t offset = slab().offset_of(node);
     Node& words = at(offset);
-    words.key.store(key, std::memory_order_relaxed);
-    words.value.store(value, std::memory_order_relaxed);
-    words.next.store(next, std::memory_order_relaxed);
+    write_node(words, key, value, next);
     pm::flush(&words, sizeof words);
     return offset;
   }

@@ -112,9 +112,7 @@ class TLogList final : public ListIndex<TLogList> {
     Node& words = at(offset);
     const std::uint64_t generation = generation_of(words) + 1;
     words.meta.store(generation << 1 | in_flight, std::memory_order_release);
-    words.key.store(key, std::memory_order_release);
-    words.value.store(value, std::memory_order_release);
-    words.next.store(next, std::memory_order_release);
+    write_node(words, key, value, next);
     pm::flush(&words, sizeof words);
     log.begin(offset, generation, Change::insertion);
     pm::fence();
@@ -148,9 +146,7 @@ class TLogList final : public ListIndex<TLogList> {
     const std::uint64_t offset = slab().offset_of(node);
     Node& words = at(offset);
     words.meta.store((generation_of(words) + 1) << 1, std::memory_order_release);
-    words.key.store(key, std::memory_order_release);
-    words.value.store(value, std::memory_order_release);
-    words.next.store(next, std::memory_order_release);
+    write_node(words, key, value, next);
     pm::flush(&words, sizeof words);
     return offset;
   }
