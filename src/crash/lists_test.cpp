@@ -11,6 +11,7 @@
 #include "crash/recorder.h"
 #include "crash/report.h"
 #include "crash/shrink.h"
+#include "crash/test_operations.h"
 #include "crash/toys/published_lists.h"
 #include "crash/ways.h"
 #include "index/registry.h"
@@ -25,16 +26,6 @@ enum class Kind : std::uint8_t { insert, remove, contains };
 struct Call {
   Kind kind;
   std::uint64_t key;
-};
-
-/// Flushed lines and fences of one operation.
-struct Cost {
-  unsigned flushes = 0;
-  unsigned fences = 0;
-  friend bool operator==(const Cost&, const Cost&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const Cost& cost) {
-    return out << cost.flushes << "/" << cost.fences;
-  }
 };
 
 void use(const IndexInfo& info, bool eadr) {
@@ -73,15 +64,9 @@ class ListSubject {
     return Outcome::invalid;
   }
   Cost cost_of(const Call& call) const {
-    Recorder recorder(memory_.base(), pool_bytes, {.schedule = {}, .mutation = {}});
     Outcome outcome{};
-    const auto run = recorder.run([&](unsigned) { outcome = perform(call); });
+    const Cost cost = crash::cost_of(memory_, [&] { outcome = perform(call); });
     EXPECT_EQ(outcome, Outcome::ok);
-    Cost cost;
-    for (const Event& event : run.trace) {
-      cost.flushes += event.kind == Event::Kind::flush ? 1U : 0U;
-      cost.fences += event.kind == Event::Kind::fence ? 1U : 0U;
-    }
     return cost;
   }
   [[nodiscard]] const Memory& memory() const { return memory_; }
@@ -135,37 +120,19 @@ TEST(Lists, ALookupThatFindsANodeDurableFlushesNothingEvenOfTheTransformations) 
   EXPECT_GT(ListSubject("list:nvtraverse").cost_of({Kind::contains, 20}).flushes, 0U);
 }
 
-/// Stops thread 0 before its step `step`, and lets thread 1 do all of its calls. None: thread 0 had
-/// no such step. True: thread 1 has finished without thread 0.
 std::optional<bool> finishes_without(const std::string& name, const Call& stopped,
                                      std::uint64_t step) {
   const ListSubject subject(name);
-  Recorder recorder(subject.memory().base(), pool_bytes,
-                    {.threads = 2,
-                     .schedule = {.first = 0, .preemptions = {{step, 1}}},
-                     .most_steps = 100'000,
-                     .mutation = {}});
-  bool first_ended = false;
-  bool came_too_late = false;
-  bool first_was_needed = false;
-  const auto run = recorder.run([&](unsigned thread) {
-    if (thread == 1) came_too_late = first_ended;
-    const std::vector<Call> mine =
-        thread == 0
-            ? std::vector{stopped}
-            : std::vector<Call>{{Kind::contains, 20}, {Kind::insert, 20},  {Kind::insert, 15},
-                                {Kind::remove, 20},   {Kind::insert, 20},  {Kind::remove, 15},
-                                {Kind::remove, 10},   {Kind::contains, 15}};
-    for (const Call& call : mine) {
+  return crash::finishes_without(subject.memory(), step, [&](unsigned thread, Recorder& recorder) {
+    const std::vector<Call> others{{Kind::contains, 20}, {Kind::insert, 20},  {Kind::insert, 15},
+                                   {Kind::remove, 20},   {Kind::insert, 20},  {Kind::remove, 15},
+                                   {Kind::remove, 10},   {Kind::contains, 15}};
+    for (const Call& call : thread == 0 ? std::vector{stopped} : others) {
       recorder.called(0);
       static_cast<void>(subject.perform(call));
       recorder.returned(0);
     }
-    if (thread == 0) first_ended = true;
-    if (thread == 1) first_was_needed = first_ended;
   });
-  if (came_too_late) return std::nullopt;
-  return !run.hung && !first_was_needed;
 }
 
 /// At how many of the steps of an operation its thread can stop without holding up another.

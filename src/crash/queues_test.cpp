@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "crash/image.h"
-#include "crash/recorder.h"
 #include "crash/search.h"
+#include "crash/test_operations.h"
 #include "crash/workspace.h"
 #include "lockfree/base/queue_registry.h"
 #include "pm/pm.h"
@@ -107,30 +107,13 @@ TEST(Queues, NoneThatIsLockFreeLosesOrInventsAnything) {
   EXPECT_GE(explored, 12U);
 }
 
-/// Flushed lines and fences of one operation.
-struct Cost {
-  unsigned flushes = 0;
-  unsigned fences = 0;
-  friend bool operator==(const Cost&, const Cost&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const Cost& cost) {
-    return out << cost.flushes << "/" << cost.fences;
-  }
-};
-
 class Costs {
  public:
   explicit Costs(const std::string& name) : subject_(name, 4) {}
 
   Cost of(const Call& call) {
-    Recorder recorder(subject_.memory().base(), pool_bytes, {.schedule = {}, .mutation = {}});
     std::string payload;
-    const auto run = recorder.run([&](unsigned) { perform(subject_.queue(), call, payload); });
-    Cost cost;
-    for (const Event& event : run.trace) {
-      cost.flushes += event.kind == Event::Kind::flush ? 1U : 0U;
-      cost.fences += event.kind == Event::Kind::fence ? 1U : 0U;
-    }
-    return cost;
+    return cost_of(subject_.memory(), [&] { perform(subject_.queue(), call, payload); });
   }
 
  private:
@@ -169,35 +152,20 @@ TEST(Queues, FlushAndFenceAsTheirTablesSay) {
   use(Domain::adr);
 }
 
-/// Stops thread 0 before its step `step`, and lets thread 1 do all of its calls. None: thread 0 had
-/// no such step. True: thread 1 has finished without thread 0.
 std::optional<bool> finishes_without(const std::string& name, const Script& script,
                                      std::uint64_t step) {
   QueueUnderTest subject(name, script.slots);
   std::string payload;
   for (const Call& call : script.before)
     EXPECT_EQ(perform(subject.queue(), call, payload), Outcome::ok);
-  Recorder recorder(subject.memory().base(), pool_bytes,
-                    {.threads = 2,
-                     .schedule = {.first = 0, .preemptions = {{step, 1}}},
-                     .most_steps = 100'000,
-                     .mutation = {}});
-  bool first_ended = false;
-  bool came_too_late = false;
-  bool first_was_needed = false;
-  const auto run = recorder.run([&](unsigned thread) {
-    if (thread == 1) came_too_late = first_ended;
+  return crash::finishes_without(subject.memory(), step, [&](unsigned thread, Recorder& recorder) {
     std::string popped;
     for (const Call& call : script.threads[thread]) {
       recorder.called(0);
       perform(subject.queue(), call, popped);
       recorder.returned(0);
     }
-    if (thread == 0) first_ended = true;
-    if (thread == 1) first_was_needed = first_ended;
   });
-  if (came_too_late) return std::nullopt;
-  return !run.hung && !first_was_needed;
 }
 
 std::vector<Script> stopping_scripts() {
