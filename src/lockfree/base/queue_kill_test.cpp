@@ -92,7 +92,10 @@ TEST_P(QueueKills, WhatWasAcknowledgedIsSo) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) work();
-    std::this_thread::sleep_for(std::chrono::microseconds(2000 + rng.below(10'000)));
+    const std::uint64_t before = said_->pushed.load();
+    for (int waited = 0; said_->pushed.load() < before + 10 && waited < 20'000; ++waited)
+      std::this_thread::sleep_for(std::chrono::microseconds(500));  // a busy machine starts it late
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(10'000)));
     kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
