@@ -11,8 +11,13 @@
 #include <filesystem>
 #include <set>
 
+#include "platform/runtime/symbols.h"
+
 namespace perdure::crash {
 namespace {
+
+using platform::runtime::unqualified;
+using platform::runtime::without_arguments;
 
 struct Frame {
   std::string function;
@@ -40,16 +45,6 @@ bool is_carrier(const Frame& frame) {
 bool is_lock(const Frame& frame) {
   const std::size_t at = frame.file.find("src/pm/");
   return at != std::string::npos && frame.file.find("lock", at) != std::string::npos;
-}
-
-std::string without_arguments(std::string function) {
-  int depth = 0;
-  for (std::size_t i = 0; i < function.size(); ++i) {
-    if (function[i] == '<') ++depth;
-    if (function[i] == '>') --depth;
-    if (function[i] == '(' && depth == 0 && i > 0) return function.substr(0, i);
-  }
-  return function;
 }
 
 /// The load address of the object that holds `pc`, and its path.
@@ -116,7 +111,7 @@ std::vector<std::vector<Frame>> ask(const std::string& object,
     } else {
       words = words.substr(0, words.find(" (discriminator"));
       const std::size_t colon = words.rfind(':');
-      Frame frame{without_arguments(function), words.substr(0, colon), 0};
+      Frame frame{unqualified(function), words.substr(0, colon), 0};
       if (colon != std::string::npos)
         frame.line = static_cast<unsigned>(std::strtoul(words.c_str() + colon + 1, nullptr, 10));
       answers.back().push_back(std::move(frame));

@@ -13,8 +13,10 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
+#include "platform/runtime/symbols.h"
 #include "platform/runtime/testing/in_process.h"
 #include "pm/pm.h"
 
@@ -482,6 +484,21 @@ TEST(Dependence, AnOffsetPointsIntoThePoolOnly) {
     EXPECT_NE(sum, 0U);
     EXPECT_GT(took[0], 2 * took[1]);
   });
+}
+
+TEST(Symbols, NamesLoseArgumentsAndQualifiers) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"change", "change"},
+      {"ns::Tree<int>::find(int) const", "find"},
+      {"perdure::crash::(anonymous namespace)::Table::change(unsigned long, unsigned long)",
+       "change"},
+      {"a::Tree<b::Key, (a::Kind)1>::find(b::Key const&)", "find"},
+      {"a::Less::operator()(int, int) const", "operator()"},
+  };
+  for (const auto& [whole, name] : cases)
+    EXPECT_EQ(platform::runtime::unqualified(whole), name) << whole;
+  EXPECT_EQ(platform::runtime::without_arguments("a::(anonymous namespace)::f(int)"),
+            "a::(anonymous namespace)::f");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 namespace perdure::platform::runtime {
 namespace {
@@ -19,7 +20,19 @@ struct Free {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
 
-// "ns::Tree<int>::find(int) const" -> "ns::Tree<int>::find"; "operator()(int)" keeps its name.
+std::uint64_t own_base() noexcept {
+  std::uint64_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<std::uint64_t*>(out) = info->dlpi_addr;
+        return 1;  // the program itself comes first
+      },
+      &base);
+  return base;
+}
+
+}  // namespace
+
 std::string without_arguments(std::string name) {
   int depth = 0;
   for (std::size_t i = name.size(); i-- > 0;) {
@@ -36,18 +49,16 @@ std::string without_arguments(std::string name) {
   return name;
 }
 
-std::uint64_t own_base() noexcept {
-  std::uint64_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* out) {
-        *static_cast<std::uint64_t*>(out) = info->dlpi_addr;
-        return 1;  // the program itself comes first
-      },
-      &base);
-  return base;
+std::string unqualified(std::string name) {
+  name = without_arguments(std::move(name));
+  int depth = 0;
+  for (std::size_t i = name.size(); i-- > 1;) {
+    if (name[i] == '>') ++depth;
+    if (name[i] == '<') --depth;
+    if (depth == 0 && name[i] == ':' && name[i - 1] == ':') return name.substr(i + 1);
+  }
+  return name;
 }
-
-}  // namespace
 
 const Symbols& Symbols::get() {
   static const Symbols symbols;

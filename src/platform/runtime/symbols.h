@@ -7,6 +7,13 @@
 
 namespace perdure::platform::runtime {
 
+/// "ns::Tree<int>::find(int) const" -> "ns::Tree<int>::find"; "operator()(int)" keeps its name, and
+/// "(anonymous namespace)" is no list of arguments.
+[[nodiscard]] std::string without_arguments(std::string name);
+
+/// The name alone: "(anonymous namespace)::Tree<a::Key>::find(int)" -> "find".
+[[nodiscard]] std::string unqualified(std::string name);
+
 class Symbols {
  public:
   /// Reads the symbol table of the program's file at the first call.
