@@ -52,8 +52,8 @@ LAYERS["cli"] = LAYERS["driver"] | {"driver"}
 PYTHON_LAYERS: dict[str, set[str]] = {
     "programs": set(),
     "results": {"programs"},
-    "study": {"programs", "results"},
     "memory": {"programs", "results"},
+    "study": {"programs", "results", "memory"},
     "report": {"programs", "results", "study", "memory"},
 }
 PYTHON_LAYERS["cli"] = PYTHON_LAYERS["report"] | {"report"}

@@ -36,6 +36,30 @@ def test_the_svg_is_well_formed_and_boxes_are_as_wide_as_their_share() -> None:
     assert "8 µs" in "".join(root.itertext())
 
 
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("bool a::search<a::Links<int> >", "a::search"),
+        ("a::List<a::Harris<b::X> >::insert", "List::insert"),
+        ("a::(anonymous namespace)::leaf(int, b::C const&) const", "a::leaf"),
+        ("void d::R<int>::run(A)::{lambda(unsigned int)#1}::operator()", "run::lambda"),
+        ("a::Less::operator()", "Less::operator()"),
+        ("a::Node::operator->", "Node::operator->"),
+        ("(harness)", "(harness)"),
+        ("main", "main"),
+    ],
+)
+def test_names_are_shortened(name: str, short: str) -> None:
+    assert flame_graph.short_name(name) == short
+
+
+def test_shortened_stacks_that_become_equal_are_one() -> None:
+    folded = "main;a::f<int> 3\nmain;a::f<char> 4\nmain 1\n"
+    assert flame_graph.shortened(folded) == "main 1\nmain;a::f 7\n"
+    root = flame_graph.parse(flame_graph.shortened(folded))
+    assert list(flame_graph.stacks(root)) == [("main", 8), ("main;a::f", 7)]
+
+
 def test_deep_recursion_is_drawn() -> None:
     assert "deep" in flame_graph.render(";".join(["f"] * 5000) + " 7", "deep")
 

@@ -207,9 +207,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
 def _findings(campaign: Campaign, runs: list[record.Run]) -> list[claims.Finding]:
     """What the runs say of the published findings, target by target."""
     manifest = record.read_manifest(campaign.results, quick=campaign.study.quick)
-    targets = dict.fromkeys(run.record["target"] for run in runs)
-    by_target = ([r for r in runs if r.record["target"] == target] for target in targets)
-    return [finding for some in by_target for finding in memory_claims.findings(manifest, some)]
+    return [one for some in memory_claims.findings(manifest, runs).values() for one in some]
 
 
 def _outcome_document(outcome: Outcome, campaign: Campaign) -> Json:

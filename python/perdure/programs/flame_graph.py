@@ -25,7 +25,7 @@ UNITS = {"ps": 1e-12, "ns": 1e-9, "samples": 0.0}
 
 # Functions of the same part of a program have the same hue.
 HUES = (
-    (re.compile(r"\bpm::|flush|fence|persist|stream"), 12),
+    (re.compile(r"\bpm::|flush|fence|persist|stream|clwb|drain"), 12),
     (re.compile(r"lock|wait|pause|abort|transaction", re.IGNORECASE), 280),
     (re.compile(r"alloc|heap|pool|free", re.IGNORECASE), 45),
     (re.compile(r"driver|worker|workload|main"), 210),
@@ -80,6 +80,42 @@ def parse(folded: str, where: str = "folded stacks") -> Frame:
     if root.weight == 0:
         raise InputError("holds no time", where=where, remedy="profile a longer run")
     return root
+
+
+def stacks(root: Frame) -> Iterable[tuple[str, int]]:
+    """Every frame as `outer;inner`, with the time in it and what it calls; outermost first."""
+    waiting = [(inner, inner.name) for inner in root.children.values()]
+    while waiting:
+        frame, path = waiting.pop(0)
+        yield path, frame.weight
+        waiting += [(inner, f"{path};{inner.name}") for inner in frame.children.values()]
+
+
+def shortened(folded: str) -> str:
+    """The same stacks with names that fit a box: `ListIndex::insert`, without template arguments
+    and result; stacks that become equal are one line."""
+    times: dict[str, int] = {}
+    for line in folded.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        names = ";".join(short_name(name) for name in stack.split(";"))
+        if weight.isdigit():
+            times[names] = times.get(names, 0) + int(weight)
+    return "".join(f"{names} {time}\n" for names, time in sorted(times.items()))
+
+
+def short_name(name: str) -> str:
+    """`bool a::b::Tree<int>::find<K>(K) const` as `Tree::find`."""
+    name = re.sub(r"\(anonymous namespace\)::", "", name)
+    name = re.sub(r"\{lambda\([^{}]*\)#\d+\}(::operator\(\))?", "lambda", name)
+    kept, depth = [], 0
+    for position, letter in enumerate(name):
+        if letter in "<>" and not name[:position].endswith(("operator", "-")):
+            depth += 1 if letter == "<" else -1
+        elif depth <= 0:
+            kept.append(letter)
+    plain = "".join(kept)
+    plain = plain.split("(", 1)[0] if "operator()" not in plain else plain
+    return "::".join(plain.split(" ")[-1].split("::")[-2:]) or name
 
 
 def fold_perf(recording: Path) -> str:

@@ -76,6 +76,15 @@ def recorded(command: list[str], target: str) -> Iterator[list[str]]:
         outputs.write(path, flame_graph.render(text, f"{index}, {target}", unit=unit))
 
 
+def why_not() -> str:
+    """Why native runs cannot be sampled here; empty where they can."""
+    try:
+        perf_record(Path("perf.data"))
+    except PerdureError as error:
+        return str(error).removeprefix(f"{FLAG}: ")
+    return ""
+
+
 def perf_record(data: Path) -> list[str]:
     """The start of a command under perf. Errors: PerdureError with the reason and the remedy."""
     perf = shutil.which("perf")

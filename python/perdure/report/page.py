@@ -12,7 +12,13 @@ from perdure import __version__
 from perdure.errors import InputError
 from perdure.format import rate
 from perdure.programs import outputs
-from perdure.report import measured_section, quality, simulated_section, study_section
+from perdure.report import (
+    measured_section,
+    memories_section,
+    quality,
+    simulated_section,
+    study_section,
+)
 from perdure.results import query, record
 from perdure.results.query import Results
 from perdure.results.record import Run
@@ -58,7 +64,9 @@ def content(source: Path, runs: list[Run]) -> Json:
         wanted = there is not None and there.name == record.QUICK_MANIFEST
         simulated += record.load(own, quick=wanted)
     manifest = record.read_manifest(source, quick=quick) or record.read_manifest(own, quick=quick)
+    folder = source if record.read_manifest(source, quick=quick) else own
     parts = {
+        "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
         "simulated": simulated_section.section(source, simulated, quick=quick),
         "quick": record.QUICK_BANNER if any(r.quick for r in (*runs, *simulated)) else "",

@@ -108,6 +108,31 @@ def scaling(
     )
 
 
+def over_workloads(rows: Rows, colours: Palette, title: str) -> str:
+    """Numbers from 0 over the workloads, in their order: a line per index, a panel per "panel".
+
+    Words that all workloads begin with stand once, below the axis.
+    """
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    shared = _shared_words(workloads)
+    rows = [{**row, "workload": row["workload"].removeprefix(shared)} for row in rows]
+    workloads = [name.removeprefix(shared) for name in workloads]
+    axis = alt.Axis(labelAngle=0, titleOpacity=0.7)
+    base = alt.Chart(_values(rows)).encode(
+        x=alt.X("workload:N", sort=workloads, title=shared.removesuffix(", ") or None, axis=axis),
+        y=alt.Y("throughput:Q", title=title, axis=alt.Axis(format="~s", tickCount=5)),
+        color=_index_colour(rows, colours),
+    )
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    return svg(
+        (base.mark_line(strokeWidth=1.8) + base.mark_circle(size=34, opacity=1))
+        .properties(width=300, height=230)
+        .facet(facet=alt.Facet("panel:N", sort=panels, title=None), columns=2)
+        .resolve_axis(x="independent", y="independent")
+        .resolve_scale(y="independent")
+    )
+
+
 def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: Palette) -> str:
     """Latency over percentile, both growing: a panel per operation, a line per index."""
     ticks = _ticks(rows, "latency_ns", "latency_ns")
@@ -172,6 +197,15 @@ def memory(rows: Rows, names: list[str]) -> str:
         .resolve_scale(x="independent")
     )
     return svg(chart)
+
+
+def _shared_words(names: list[str]) -> str:
+    """`1024 keys, ` of `1024 keys, 5 %` and `1024 keys, 50 %`."""
+    words = [name.split(", ") for name in names]
+    count = 0
+    while all(len(one) > count + 1 and one[count] == words[0][count] for one in words):
+        count += 1
+    return "".join(f"{word}, " for word in words[0][:count])
 
 
 def svg(chart: Any) -> str:

@@ -14,8 +14,9 @@ from perdure.format import nanoseconds, rate
 from perdure.results.record import Run, latency, samples_of
 from perdure.types import Json
 
-THROUGHPUT = "throughput"
-DRAWINGS = ("threads", "percentiles")  # the x axes that a figure may have
+THROUGHPUT, FUNCTION_TIME = "throughput", "function_time"
+FLAME = "flame"  # a flame graph per cell
+DRAWINGS = ("threads", "workloads", "percentiles", FLAME)  # what a figure may be besides bars
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Metric:
 
 
 _LATENCIES = {
-    "p50": "median latency", "p90": "latency, p90", "p99": "latency, p99",
-    "p999": "latency, p99.9", "p9999": "latency, p99.99", "max": "longest latency",
+    "mean": "mean latency", "p50": "median latency", "p90": "latency, p90", "p99": "latency, p99",
+    "p999": "latency, p99.9",
+    "p9999": "latency, p99.99", "max": "longest latency",
 }  # fmt: skip
 _MEMORY = {
     "pm_bytes_per_record": "PM bytes per record",
@@ -44,43 +46,91 @@ _COUNTED = {
 }
 METRICS = {
     THROUGHPUT: Metric("operations per second", more_is_better=True),
+    FUNCTION_TIME: Metric("time per operation"),
     **{name: Metric(title) for name, title in {**_LATENCIES, **_MEMORY, **_COUNTED}.items()},
 }
 
 
-def value(name: str, runs: Sequence[Run]) -> float | None:
-    """The metric of one cell: the median over its runs; None where they do not have it."""
-    found = samples(name, runs)
+def value(name: str, runs: Sequence[Run], of: str = "") -> float | None:
+    """The metric of one cell: the median over its runs; None where they do not have it.
+
+    A latency is that of the operation `of`; without one, that of the most frequent operation. The
+    time of a function is that of the function `of`.
+    """
+    found = samples(name, runs, of)
     return statistics.median(found) if found else None
 
 
-def samples(name: str, runs: Sequence[Run]) -> list[float]:
+def samples(name: str, runs: Sequence[Run], of: str = "") -> list[float]:
     """What `value` is the median of: numbers of repetitions, or of processes (see samples_of)."""
     if name == THROUGHPUT:
         return samples_of(runs)
-    return [one for run in runs for one in _values(name, run.record)]
+    if name == FUNCTION_TIME:
+        times = (_function_time(run, of) for run in runs)
+        return [time for time in times if time is not None]
+    return [one for run in runs for one in _values(name, run.record, of)]
+
+
+def title(name: str, of: str = "") -> str:
+    """For an axis: `latency, p99, of push`."""
+    return METRICS[name].title + (f", of {of}" if of else "")
+
+
+def is_latency(name: str) -> bool:
+    return name in _LATENCIES
 
 
 def text(name: str, number: float) -> str:
     """For reading: `4.21 M/s`, `310 ns`, `27.3`."""
     if name == THROUGHPUT:
         return rate(number)
-    if name in _LATENCIES:
+    if name in _LATENCIES or name == FUNCTION_TIME:
         return nanoseconds(number)
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def _values(name: str, record: Json) -> list[float]:
+def _values(name: str, record: Json, operation: str) -> list[float]:
     if name in _MEMORY:
         return [float(record["memory"][name])]
     found = []
     for repetition in record["repetitions"]:
         if name in _LATENCIES:
-            # If a workload mixes operations, the most frequent one counts.
-            most = max(repetition["operations"].values(), key=lambda o: o["attempted"])
-            number = latency(most, name)
+            timed = _operation(repetition["operations"], operation)
+            number = latency(timed, name) if timed else None
         else:
             number = ((repetition.get("simulation") or {}).get("per_operation") or {}).get(name)
         if number is not None:
             found.append(float(number))
     return found
+
+
+def _operation(operations: Json, name: str) -> Json | None:
+    """The one of that name; without a name the most frequent one. None where nothing did it."""
+    if name:
+        found: Json | None = operations.get(name)
+        return found
+    most: Json = max(operations.values(), key=lambda one: one["attempted"])
+    return most
+
+
+def _function_time(run: Run, function: str) -> float | None:
+    """Nanoseconds in a function and what it calls, per operation of those that call it.
+
+    None where no profile was kept, or of virtual time; 0 where the function was never called.
+    """
+    if not run.profile or not run.simulated:
+        return None
+    time, callers = 0, set[str]()
+    attempted = {
+        name: sum(r["operations"].get(name, {"attempted": 0})["attempted"] for r in repetitions)
+        for repetitions in [run.record["repetitions"]]
+        for name in {name for r in repetitions for name in r["operations"]}
+    }
+    for line in run.profile.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        names = [frame.rpartition("::")[2] for frame in stack.split(";")]
+        if function in names:
+            time += int(weight)
+            callers |= attempted.keys() & names
+    count = sum(attempted[name] for name in callers)
+    return time / 1000 / count if count else 0.0

@@ -55,6 +55,7 @@ class Run:
     command: str = ""
     key: str = ""
     quick: bool = False  # of a run with --quick, which decides nothing
+    profile: str = ""  # folded stacks: virtual picoseconds of a simulation, else samples
     samples: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,13 +123,16 @@ def cell_files(directory: Path, *, quick: bool = False) -> list[Path]:
     return sorted(file for place in places for file in place.glob("*.json*") if file.is_file())
 
 
-def is_cell(file: Path) -> bool:
-    """Whether a finished cell is there, and not an empty, half or foreign file in its place."""
+def is_cell(file: Path, *, profiled: bool = False) -> bool:
+    """Whether a finished cell is there, and not an empty, half or foreign file in its place; and
+    with a profile, if that is asked for."""
     try:
         document = schemas.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     found = document.get("record") if isinstance(document, dict) else None
+    if profiled and isinstance(found, dict) and not document.get("profile"):
+        return False
     return isinstance(found, dict) and not (
         schemas.problem("cell", document) or schemas.problem("run record", found)
     )
@@ -217,4 +221,7 @@ def _run(document: Json, source: Path, quick: bool) -> Run:
         raise InputError(f"not a whole run record: {found}", where=str(source), remedy=GIVE)
     if not is_cell:
         return Run(labels_of(record), record, quick=quick)
-    return Run(dict(document["labels"]), record, document["command"], document["key"], quick)
+    profile = document.get("profile", "")
+    return Run(
+        dict(document["labels"]), record, document["command"], document["key"], quick, profile
+    )

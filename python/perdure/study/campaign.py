@@ -4,6 +4,7 @@ A results directory holds
     manifest.json        the study, the keys of its cells, in the order of the study, and its probes
     manifest-quick.json  the same of the last run with --quick, which leaves manifest.json alone
     probes/<key>.json    answers of simulated probes
+    memories.json        what these say of each memory; fidelity.json: beside measurements of others
     cells/<key>.json     finished cells, one line each: never run again
     failed/<key>.json    failed cells with the command and stderr: run again next time
     pools/               scratch for the medium "file"
@@ -19,6 +20,7 @@ import os
 import random
 import shlex
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,13 +29,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from perdure.errors import InputError, PerdureError
-from perdure.programs import native, outputs, probes
+from perdure.programs import flame_graph, native, outputs, probes, profile
 from perdure.programs import target as targets
 from perdure.programs.processes import Children, Ended
 from perdure.progress import Progress
 from perdure.results import record, schemas
 from perdure.results.record import MANIFEST, QUICK_MANIFEST, SCHEMA
-from perdure.study import entry, memory_claims, pools
+from perdure.study import entry, memories, memory_claims, pools
 from perdure.study.flags import command_line
 from perdure.study.memory_claims import Measured
 from perdure.study.model import Cell, Study
@@ -97,7 +99,11 @@ class Campaign:
 
     def pending(self) -> list[Task]:
         """The tasks that have no result yet, in running order."""
-        return [task for task in self.tasks if not record.is_cell(self._file(task))]
+        return [
+            task
+            for task in self.tasks
+            if not record.is_cell(self._file(task), profiled=task.cell.profiled)
+        ]
 
     def probe_tasks(self) -> list[probes.Task]:
         """The probes of the memories, which run before the cells."""
@@ -123,10 +129,12 @@ class Campaign:
                 outputs.sweep(self.results / name)
             pending = self.pending()
             for file in filter(Path.exists, map(self._file, pending)):
-                progress.warn(f"{file} is damaged: its cell is run again")
+                if not record.is_cell(file):
+                    progress.warn(f"{file} is damaged: its cell is run again")
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
             outcome.quick = self.study.quick
             self._write_manifest(self._measure_probes(outcome, progress))
+            memories.run(self.study.memories, self.results, progress, quick=self.study.quick)
             places = [task.pool_directory for task in pending if task.pool_directory]
             owner = stack.enter_context(pools.owned(places))
             children = stack.enter_context(Children([lock, *owner.descriptors]))
@@ -187,7 +195,7 @@ class Campaign:
         pool = owner.path(directory, task.key) if directory else None
         began = time.time()
         try:
-            ended = children.run(task.with_pool(pool), self.study.timeout_seconds)
+            ended, folded = self._run_process(task, pool, children)
         finally:
             if pool:
                 pools.remove(pool)
@@ -204,12 +212,25 @@ class Campaign:
         reason, found = _judge(ended)
         failed = self.results / "failed" / f"{task.key}.json"
         if reason is None:
-            self._keep(task, document | {"record": found})
+            self._keep(task, document | ({"profile": folded} if folded else {}) | {"record": found})
             failed.unlink(missing_ok=True)
             return None
         document |= {"reason": reason, "exit_code": ended.code, "stderr": ended.stderr[-4000:]}
         _write(failed, document)
         return document
+
+    def _run_process(self, task: Task, pool: Path | None, children: Children) -> tuple[Ended, str]:
+        """How it ended, and the folded stacks of a cell that is profiled."""
+        command = task.with_pool(pool)
+        if not task.cell.profiled:
+            return children.run(command, self.study.timeout_seconds), ""
+        with tempfile.TemporaryDirectory(prefix="perdure-") as folder:
+            stacks = Path(folder) / "run.folded"
+            wanted = [*command, profile.FLAG, str(stacks)]
+            with profile.recorded(wanted, task.cell.target) as profiled:
+                ended = children.run(profiled, self.study.timeout_seconds)
+            text = stacks.read_text(encoding="utf-8") if stacks.is_file() else ""
+        return ended, flame_graph.shortened(text)
 
     def _keep(self, task: Task, document: Json) -> None:
         """Keeps a finished cell; on a full disk it is printed, before the campaign ends."""
@@ -247,6 +268,7 @@ class Campaign:
             "published": [entry.table(claim) for claim in study.published],
             "figures": [entry.table(figure) for figure in study.figures],
             "probes": [one.document() for one in measured],
+            "memories": study.memories.document(),
             "left_out": study.left_out,
         }
         _write(self.results / (QUICK_MANIFEST if study.quick else MANIFEST), manifest)

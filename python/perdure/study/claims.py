@@ -5,6 +5,8 @@ of        labels of cells; a list stands for each of its values
 over      labels as well: the metric of every `of` over that of every `over`. Without it the metric
           of `of` itself is the number.
 metric    of metrics.py; throughput when nothing is said
+operation push, lookup, ...: whose latency is meant; without it that of the most frequent one
+function  with metric = "function_time": search, ...; see metrics.py
 value     what was published for the number; within = 1.25 says how far ours may be off, as a factor
 direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
           factor in `than`
@@ -67,12 +69,19 @@ class Claim:
     of: Wanted = field(default_factory=dict)
     over: Wanted = field(default_factory=dict)  # empty: `of` itself is compared with `value`
     metric: str = metrics.THROUGHPUT
+    operation: str = ""
+    function: str = ""
     value: float | None = None
     within: float = WITHIN
     direction: str = ""
     than: float = 1
     source: str
     differs: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The operation or function that the metric is of."""
+        return self.operation or self.function
 
     def published(self) -> str:
         if self.value is None:
@@ -193,8 +202,8 @@ def judge(claims: Sequence[Claim], runs: Sequence[Run]) -> list[Finding]:
 def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
     of, over = claim.of, claim.over
     shared = [axis for axis in of if isinstance(of[axis], list) and over.get(axis) == of[axis]]
-    upper, missing = _numbers(of, claim.metric, cells)
-    lower, more = _numbers(over, claim.metric, cells) if over else ([_Number({}, "", 1.0, ())], [])
+    upper, missing = _numbers(of, claim, cells)
+    lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0, ())], [])
     found = [
         Finding(claim, ratio, _pair_name(a, b, shared), _verdict(claim, ratio, span), (), span)
         for a, b in itertools.product(upper, lower)
@@ -223,7 +232,7 @@ def _pair_name(a: _Number, b: _Number, shared: Sequence[str]) -> str:
 
 
 def _numbers(
-    wanted: Wanted, metric: str, cells: list[list[Run]]
+    wanted: Wanted, claim: Claim, cells: list[list[Run]]
 ) -> tuple[list[_Number], list[str]]:
     """The metric of each cell wanted, and the indexes of those that are not there."""
     lists = [v if isinstance(v, list) else [v] for v in wanted.values()]
@@ -232,14 +241,15 @@ def _numbers(
     for values in itertools.product(*lists):
         one = dict(zip(wanted, map(str, values), strict=True))
         runs = next((runs for runs in cells if select(one, runs[:1])), [])
-        number = metrics.value(metric, runs) if runs else None
+        number = metrics.value(claim.metric, runs, claim.subject) if runs else None
         several = [v for v, choice in zip(one.values(), lists, strict=True) if len(choice) > 1]
         if number is None:
             missing.append(one.get("index", " ".join(one.values())))
         else:
             # A simulation is exact: its repetitions are no samples of anything.
-            samples = () if runs[0].simulated else tuple(metrics.samples(metric, runs))
-            found.append(_Number(one, " ".join(several), number, samples))
+            exact = runs[0].simulated
+            samples = () if exact else metrics.samples(claim.metric, runs, claim.subject)
+            found.append(_Number(one, " ".join(several), number, tuple(samples)))
     return found, missing
 
 

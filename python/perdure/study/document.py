@@ -37,6 +37,8 @@ title  = "Uniform accesses"
 cells  = { threads = [1, 20] }  # labels, each one of these
 metric = "throughput"           # or any other of metrics.py
 [[probe]]                       # what others found of the memory itself; see memory_claims.py
+[memories]                      # memories to classify; see memories.py
+targets = ["sim:nvdimm-n"]
 """
 
 from __future__ import annotations

@@ -6,13 +6,15 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perdure.programs import native
+from perdure.programs import native, profile
+from perdure.study import claims
 from perdure.study.document import Document
 from perdure.study.flags import AXES_BESIDE_FLAGS, SIMULATED_FLAGS, count_of
-from perdure.study.model import Cell, Flags
+from perdure.study.model import Cell, Figure, Flags
 from perdure.study.presence import Listing
 
 Matrix = Mapping[str, Sequence[Any]]  # axis -> its values
@@ -141,6 +143,23 @@ def without_numa(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     if len(kept) == len(cells) or native.query("environment")["numa_nodes"] > 1:
         return cells, []
     return kept, ["--parallel numa (this machine has one NUMA node)"]
+
+
+def profiled(cells: list[Cell], figures: Sequence[Figure]) -> tuple[list[Cell], list[str]]:
+    """The cells with those marked whose functions a figure shows, and what this machine lacks."""
+    wanted = [f.cells for f in figures if f.needs_profile and f.cells is not None]
+    chosen = [id(cell) for one in wanted for cell in claims.select(one, cells)]
+    if not chosen:
+        return cells, []
+    natively = any(id(c) in chosen and native.kind_of(c.target) == "native" for c in cells)
+    missing = profile.why_not() if natively else ""
+    marked = [
+        replace(cell, profiled=True)
+        if id(cell) in chosen and not (missing and native.kind_of(cell.target) == "native")
+        else cell
+        for cell in cells
+    ]
+    return marked, [f"flame graphs ({missing})"] if missing else []
 
 
 def is_of_queue(flags: Flags) -> bool:

@@ -155,9 +155,16 @@ def measure(
     return measured, failures
 
 
-def findings(manifest: Json, runs: Sequence[Run]) -> list[claims.Finding]:
-    """What the runs of a study, all of one target, and the target's probes say; of a quick run,
-    the numbers alone."""
+def findings(manifest: Json, runs: Sequence[Run]) -> dict[str, list[claims.Finding]]:
+    """By target, what a study's runs and the target's probes say; of a quick run, the numbers
+    alone. A target that others' findings do not speak of has none, where there are others."""
+    targets = list(dict.fromkeys(run.record["target"] for run in runs))
+    found = {t: _findings(manifest, [r for r in runs if r.record["target"] == t]) for t in targets}
+    spoken_of = {t: some for t, some in found.items() if any(f.ours is not None for f in some)}
+    return spoken_of or dict(list(found.items())[:1])
+
+
+def _findings(manifest: Json, runs: Sequence[Run]) -> list[claims.Finding]:
     measured = [Measured.read(document) for document in manifest.get("probes", [])]
     published = [entry.read(Claim, table) for table in manifest.get("published", [])]
     found = [one.finding() for one in measured if one.target == runs[0].record["target"]]

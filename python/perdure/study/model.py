@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.results import metrics
+from perdure.study import entry
 from perdure.study.claims import Claim
 from perdure.study.entry import Wanted
 from perdure.study.memory_claims import MemoryClaim
@@ -24,6 +26,7 @@ class Cell:
     labels: Labels  # the axes' values as text, in the study's order
     flags: Flags  # flags of `perdure bench` but for --pool and --json
     medium: str
+    profiled: bool = False  # kept with the time of each function; the other numbers are the same
 
     @property
     def target(self) -> str:
@@ -60,7 +63,59 @@ class Figure:
     note: str = ""
     cells: Wanted | None = None  # None: only claims about the memory stand there
     metric: str = metrics.THROUGHPUT
+    operation: str = ""  # of a latency; empty: the most frequent one
+    function: str = ""  # of metric = "function_time"
     drawing: str = "none"
+
+    @property
+    def needs_profile(self) -> bool:
+        return self.drawing == metrics.FLAME or self.metric == metrics.FUNCTION_TIME
+
+    @property
+    def subject(self) -> str:
+        """The operation or function that the metric is of."""
+        return self.operation or self.function
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of table 4 of `pmidio` whose gain cells measure; see memories.py."""
+
+    name: str
+    of: Wanted
+    over: Wanted
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why a memory differs from the publication."""
+
+    name: str
+    memory: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Memories:
+    """What a study asks about memories."""
+
+    targets: Sequence[str] = ()
+    tables: Sequence[str] = ()
+    rules: Sequence[Rule] = ()
+    notes: Sequence[Note] = ()
+
+    def document(self) -> Json:
+        """For a manifest."""
+        return {
+            "targets": list(self.targets),
+            "rules": [entry.table(one) for one in self.rules],
+            "notes": [entry.table(one) for one in self.notes],
+        }
+
+    def on(self, target: str) -> Memories:
+        """The same of another target's memory alone. Measurements of others are of servers."""
+        return replace(self, targets=(target,), tables=()) if self.targets else self
 
 
 @dataclass(frozen=True)
@@ -77,6 +132,7 @@ class Study:
     published: list[Claim] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     probes: list[MemoryClaim] = field(default_factory=list)
+    memories: Memories = Memories()
     left_out: list[str] = field(default_factory=list)  # what this build or machine lacks
     quick: bool = False
 

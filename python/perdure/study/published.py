@@ -10,6 +10,7 @@ from typing import Any
 from perdure.errors import did_you_mean, one_of
 from perdure.programs import outputs
 from perdure.results import metrics
+from perdure.results.record import OPERATIONS, QUEUE_OPERATIONS
 from perdure.study import claims, entry, memory_claims
 from perdure.study.claims import Claim
 from perdure.study.document import Document
@@ -19,6 +20,7 @@ from perdure.study.toml_lines import Path as KeyPath
 from perdure.types import Json
 
 FIGURE_KEYS = tuple(one.name for one in fields(Figure))
+ALL_OPERATIONS = (*OPERATIONS, *QUEUE_OPERATIONS)
 DRAWINGS = (*metrics.DRAWINGS, "none")
 
 
@@ -92,6 +94,19 @@ class PublishedReader:
         if name not in metrics.METRICS:
             remedy = did_you_mean(str(name), metrics.METRICS, one_of(metrics.METRICS))
             raise self.document.error(f"unknown metric '{name}'", (*path, "metric"), remedy)
+        if (name == metrics.FUNCTION_TIME) != isinstance(table.get("function"), str):
+            what = f"metric = '{metrics.FUNCTION_TIME}' and `function` go together"
+            raise self.document.error(what, path, 'add function = "search", or drop the other')
+        operation = table.get("operation")
+        if operation is None:
+            return
+        here = (*path, "operation")
+        if operation not in ALL_OPERATIONS:
+            remedy = did_you_mean(str(operation), ALL_OPERATIONS, one_of(ALL_OPERATIONS))
+            raise self.document.error(f"unknown operation '{operation}'", here, remedy)
+        if not metrics.is_latency(name):
+            what = f"an operation has no {name} of its own"
+            raise self.document.error(what, here, 'drop it, or name a latency, as metric = "p99"')
 
     def check_side(self, path: KeyPath, side: str, labels: Any) -> None:
         if not isinstance(labels, dict) or not labels:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InputError, did_you_mean, one_of
-from perdure.study import expand, presence
+from perdure.study import expand, memories, presence
 from perdure.study.document import Document
 from perdure.study.expand import Expansion, workload_file
 from perdure.study.flags import AXES_BESIDE_FLAGS, FLAGS, check_flag, scaled
@@ -39,6 +39,7 @@ TOP_LEVEL = (
     "native",
     "figure",
     "probe",
+    "memories",
 )
 BUILT_IN_MEDIA = ("tmpfs", "file", "none")
 
@@ -74,7 +75,10 @@ class Reader:
         figures = reader.figures()
         probes = reader.memory_claims(figures)
         published = reader.claims(figures)
+        asked = memories.load(document, cells)
         cells, left_out = self.fitted(cells, {"seed": seed})
+        cells, unprofiled = expand.profiled(cells, figures)
+        left_out += unprofiled
         return Study(
             name=name,
             file=_short(document.path),
@@ -88,6 +92,7 @@ class Reader:
             published=published,
             figures=figures,
             probes=probes,
+            memories=asked.on(choices.target) if choices.target else asked,
             left_out=left_out,
             quick=choices.quick,
         )

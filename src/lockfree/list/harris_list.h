@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/frame.h"
 #include "lockfree/list/links.h"
 #include "lockfree/list/list_index.h"
 #include "lockfree/list/relink.h"
@@ -23,8 +24,8 @@ namespace perdure::lockfree {
 /// Ends at the first node whose key is not less than `key`; true: it has that key. Unlinks the
 /// marked nodes on its way.
 template <class Links>
-[[nodiscard]] bool search(NodeSlab& slab, Links& links, const Reclaimer::Guard& guard, Link& head,
-                          std::uint64_t key, Window& window) {
+[[nodiscard]] PERDURE_FRAME bool search(NodeSlab& slab, Links& links, const Reclaimer::Guard& guard,
+                                        Link& head, std::uint64_t key, Window& window) {
   for (;;) {
     window = {
         .before = nullptr, .link = &head, .at = offset_in(head.load(std::memory_order_acquire))};
@@ -99,7 +100,7 @@ class HarrisList final : public ListIndex<HarrisList<Traits>> {
     }
   }
 
-  Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
+  PERDURE_FRAME Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     Link* link = &head();
     std::uint64_t offset = offset_in(link->load(std::memory_order_acquire));
     while (offset != 0) {

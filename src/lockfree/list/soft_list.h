@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "core/frame.h"
 #include "lockfree/list/links.h"
 #include "lockfree/list/list_index.h"
 #include "pool/mapping.h"
@@ -114,7 +115,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     return Outcome::ok;
   }
 
-  Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
+  PERDURE_FRAME Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     std::uint64_t word = heads_.of(key).load(std::memory_order_acquire);
     while (offset_of(word) != 0) {
       const SoftNode& node = node_at(word);
@@ -224,7 +225,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     pm::persist(&on_media, sizeof on_media);
   }
 
-  [[nodiscard]] bool search(const Guard& guard, std::uint64_t key, Place& place) {
+  [[nodiscard]] PERDURE_FRAME bool search(const Guard& guard, std::uint64_t key, Place& place) {
     for (;;) {
       Link& head = heads_.of(key);
       place = {.link = &head, .word = head.load(std::memory_order_acquire)};

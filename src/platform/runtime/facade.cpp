@@ -28,6 +28,24 @@ constexpr platform::Time membarrier_time = 2000 * ns;
 /// The thread whose access the machine shall see, or null.
 SimulatedThread* timed_thread() noexcept { return engine.timed ? current : nullptr; }
 
+/// A frame of the profile: an instruction of the facade, which has no hooks of its own.
+class Framed {
+ public:
+  template <class... Arguments>
+  Framed(SimulatedThread& thread, void (*instruction)(Arguments...) noexcept) noexcept
+      : thread_(thread) {
+    if (engine.profiled) engine.profile.enter(thread, reinterpret_cast<const void*>(instruction));
+  }
+  ~Framed() {
+    if (engine.profiled) engine.profile.leave(thread_);
+  }
+  Framed(const Framed&) = delete;
+  Framed& operator=(const Framed&) = delete;
+
+ private:
+  SimulatedThread& thread_;
+};
+
 void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
   if (current == nullptr) {
     constexpr Observer::Flush observed[] = {Observer::Flush::clwb, Observer::Flush::clflushopt,
@@ -39,6 +57,7 @@ void flush(const std::byte* line, FlushKind kind, const void* pc) noexcept {
   engine.transactions.forbid(*current, AbortCause::flush);
   SimulatedThread* const thread = timed_thread();
   if (thread == nullptr) return;
+  const Framed framed(*thread, &clwb);
   thread->loads.settle(thread->clock);
   engine.order(*thread);
   engine.machine->flush(thread->number, engine.space.translate(line), kind);
@@ -81,6 +100,7 @@ void store_fence() noexcept {
   engine.transactions.forbid(*current, AbortCause::flush);
   SimulatedThread* const thread = timed_thread();
   if (thread == nullptr) return;
+  const Framed framed(*thread, &store_fence);
   engine.order(*thread);
   engine.machine->store_fence(thread->number);
   engine.read_clock(*thread);
@@ -96,6 +116,7 @@ void load_fence() noexcept {
 void drain() noexcept {
   SimulatedThread* const thread = timed_thread();
   if (thread == nullptr) return;
+  const Framed framed(*thread, &drain);
   engine.order(*thread);
   engine.machine->drain(thread->number);
   engine.read_clock(*thread);
@@ -109,6 +130,7 @@ void stream_line(void* line, std::uint64_t word) noexcept {
   if (current != nullptr) engine.transactions.forbid(*current, AbortCause::flush);
   if (SimulatedThread* const thread = timed_thread()) {
     ++thread->accesses;
+    const Framed framed(*thread, &stream_line);
     engine.order(*thread);
     if (engine.transactions.any()) engine.transactions.on_store(*thread, line, line_bytes);
     engine.machine->stream(thread->number, engine.space.translate(line), line_bytes);
@@ -136,6 +158,7 @@ void stream(void* destination, const void* source, std::size_t bytes) noexcept {
     const std::size_t room = line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes;
     const std::size_t piece = std::min(left, room);
     note_read(from, piece);
+    const Framed framed(*thread, &stream);
     engine.order(*thread);
     if (engine.transactions.any()) engine.transactions.on_store(*thread, to, piece);
     engine.machine->stream(thread->number, engine.space.translate(to),

@@ -421,9 +421,15 @@ TEST(Profile, NamesTheFunctionThatTakesTheTime) {
     options.profile = true;
     Simulation& simulation = start(options);
     const std::vector<Line> lines(4096);
-    simulation.run([&](unsigned) { EXPECT_EQ(busy_leaf(lines), 0U); });
-    EXPECT_NE(simulation.folded_stacks().find("busy_leaf"), std::string::npos)
-        << simulation.folded_stacks();
+    simulation.run([&](unsigned) {
+      EXPECT_EQ(busy_leaf(lines), 0U);
+      pm::flush(lines.data(), sizeof(Line));
+      pm::fence();
+    });
+    for (const char* name : {"busy_leaf", "instruction::clwb ", "instruction::store_fence "})
+      EXPECT_NE(simulation.folded_stacks().find(name), std::string::npos)
+          << name << " is not in\n"
+          << simulation.folded_stacks();
   });
 }
 

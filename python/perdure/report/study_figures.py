@@ -1,0 +1,131 @@
+"""The figures of a study: cells drawn over threads, workloads or percentiles, or as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.programs import flame_graph
+from perdure.report import plots
+from perdure.report.figure import Figure as Drawing
+from perdure.report.figure import Rows, drawn
+from perdure.results import metrics, query, record
+from perdure.results.record import Run
+from perdure.study import claims
+from perdure.study.model import Figure
+from perdure.types import Json
+
+Cells = list[list[Run]]  # the runs of each
+
+CAPTIONS = {
+    "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",
+    "workloads": "Medians of the repetitions over the workloads.",
+    "percentiles": "Latency by percentile. The steeper to the right, the worse the tail.",
+    "none": "Medians of the repetitions, a panel per workload and number of threads.",
+}
+# Labels that rows have columns of their own for, or that are the same all over a section.
+LEAST_SHARE = 0.01
+COLUMNS = ("index", "workload", "keys", "threads", "medium", "target")
+
+
+def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawing]:
+    """One target's drawings: one, or for flame graphs one per cell; none where nothing was
+    measured."""
+    if figure.cells is None:
+        return []
+    cells = list(record.group(claims.select(figure.cells, runs)).values())
+    if figure.drawing == metrics.FLAME:
+        return [_flame(figure, runs[0], i) for i, runs in enumerate(cells) if runs[0].profile]
+    kind = figure.drawing
+    rows = _percentile_rows(figure, cells) if kind == "percentiles" else _rows(figure, cells)
+    if not rows:
+        return []
+    title = metrics.title(figure.metric, figure.subject)
+    if kind == "percentiles":
+        there = {row["percentile"] for row in rows}
+        labels = [label for label in query.PERCENTILES.values() if label in there]
+        operations = list(dict.fromkeys(row["operation"] for row in rows))
+        svg = plots.latency(rows, labels, operations, colours)
+    elif kind == "workloads":
+        svg = plots.over_workloads(rows, colours, title)
+    elif kind == "threads" and len({row["threads"] for row in rows}) > 1:
+        rows = [row for row in rows if row["throughput"] > 0]  # the axis is logarithmic
+        svg = plots.scaling(rows, _panels(rows), colours, title)
+    else:
+        kind = "none"
+        svg = plots.bars([{**row, "workload": _panel(row)} for row in rows], title, colours)
+    origin = "simulated" if cells[0][0].simulated else "native"
+    caption = f"{title[:1].upper()}{title[1:]}. " if kind in ("none", "workloads") else ""
+    return [drawn(f"{figure.name}-{origin}", figure.title, caption + CAPTIONS[kind], svg, rows)]
+
+
+def _flame(figure: Figure, run: Run, number: int) -> Drawing:
+    unit = "ps" if run.simulated else "samples"
+    root = flame_graph.parse(run.profile)
+    rows = [
+        {"stack": stack, unit: weight, "share": round(weight / root.weight, 4)}
+        for stack, weight in flame_graph.stacks(root)
+        if weight / root.weight >= LEAST_SHARE
+    ]
+    what = ", ".join(value for axis, value in run.labels.items() if axis != "target")
+    caption = "Width is the share of the time of all threads, outermost functions on top; the tool "
+    caption += "tip of a box names the function. The data have frames from 1 %."
+    return drawn(
+        f"{figure.name}-{number}-{'simulated' if run.simulated else 'native'}",
+        f"{figure.title}: {what}",
+        caption,
+        flame_graph.render(run.profile, run.record["index"], unit=unit),
+        rows,
+    )
+
+
+def _rows(figure: Figure, cells: Cells) -> Rows:
+    rows = []
+    for runs, head in zip(cells, _heads(cells), strict=True):
+        number = metrics.value(figure.metric, runs, figure.subject)
+        if number is not None:
+            rows.append({**head, "throughput": number, "low": number, "high": number})
+    return rows
+
+
+def _percentile_rows(figure: Figure, cells: Cells) -> Rows:
+    rows = []
+    for runs, head in zip(cells, _heads(cells), strict=True):
+        panel = f"{_panel(head)}, {head['threads']} thread{'s'[: head['threads'] != 1]}"
+        for name, label in query.PERCENTILES.items():
+            number = metrics.value(name, runs, figure.operation)
+            if number:
+                rows.append({**head, "operation": panel, "percentile": label, "latency_ns": number})
+    return rows
+
+
+def _heads(cells: Cells) -> list[Json]:
+    """What tells cells apart: columns of their own, and in "panel" all other labels that differ."""
+    labels = [runs[0].labels for runs in cells]
+    axes = dict.fromkeys(axis for one in labels for axis in one if axis not in COLUMNS)
+    told = [axis for axis in axes if len({one.get(axis) for one in labels}) > 1]
+    return [_head(runs[0], told) for runs in cells]
+
+
+def _head(run: Run, told: Sequence[str]) -> Json:
+    labels = run.labels
+    keys, workload = labels.get("keys"), labels.get("workload", "")
+    words = (f"{axis.replace('_', ' ')} {labels[axis]}" for axis in told if axis in labels)
+    return {
+        "index": run.record["index"],
+        "name": run.record["index"],
+        "medium": labels.get("medium", "none"),
+        "workload": f"{workload}, {keys}" if keys else workload,
+        "panel": ", ".join(words),
+        "threads": run.record["threads"],
+    }
+
+
+def _panel(row: Json) -> str:
+    return ", ".join(filter(None, (row["workload"], row["panel"])))
+
+
+def _panels(rows: Rows) -> list[str]:
+    """Names the rows' panels, and lists the names."""
+    for row in rows:
+        row["workload"] = _panel(row)
+    return list(dict.fromkeys(row["workload"] for row in rows))
