@@ -398,14 +398,14 @@ TEST(Ring, KeepsNoPayloadInCachesThatAPowerCutEmpties) {
     TestQueue queue(mode);
     ASSERT_EQ(queue->push(std::string(300, 'x')), Outcome::ok);
     queue.place().options.set("payload", 2);
+    queue.place().root_name = "another";
+    EXPECT_EQ(create_queue(queue.info(), queue.place()).error().code, ErrorCode::unsupported);
+    queue.place().root_name = "queue";
     const Result<void> opened = queue.crash();
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::unsupported);
     EXPECT_NE(opened.error().what.find("payload=2 keeps no payload under adr"), std::string::npos)
         << opened.error().line();
-    queue.place().root_name = "another";
-    EXPECT_EQ(create_queue(queue.info(), queue.place()).error().code, ErrorCode::unsupported);
-    queue.place().root_name = "queue";
     pm::configure(pm::Durability::eadr);
     EXPECT_TRUE(queue.crash());
     pm::configure(pm::Durability::adr);
