@@ -36,9 +36,10 @@ struct ListKind {
   bool ordered = true;
 };
 
+inline constexpr std::uint64_t usual_nodes = std::uint64_t{1} << 20;
+
 /// The options of every list. All but `nodes` are decisions of published benchmarks (design.md).
-[[nodiscard]] inline std::vector<IndexOption> list_options(std::uint64_t nodes = std::uint64_t{1}
-                                                                                 << 20) {
+[[nodiscard]] inline std::vector<IndexOption> list_options(std::uint64_t nodes = usual_nodes) {
   return {{.name = "nodes",
            .description = "nodes in its slab, taken at creation; at most 3/4 of the pool's room",
            .fallback = nodes,
@@ -74,7 +75,8 @@ struct ListKind {
 template <class List>
 class CountedLookups;
 
-/// Its root's options: the list's number, and the bytes between one node and the next.
+/// The first option in its root is the list's number, the second what a node is padded with: the
+/// stride less the node.
 template <class Self>
 class ListIndex : public DurableSet {
  public:
@@ -191,13 +193,17 @@ class CountedLookups final : public List {
 [[nodiscard]] constexpr bool is_stride(std::uint64_t bytes) noexcept {
   return bytes == sizeof(Node) || bytes == 2 * sizeof(Node);
 }
+[[nodiscard]] inline Result<void> check_stride(const IndexOptions& options) {
+  const std::string stride = std::to_string(options.get("stride"));
+  if (is_stride(options.get("stride"))) return {};
+  return Error{ErrorCode::usage, "a list has no stride of " + stride + " bytes", "stride=" + stride,
+               "give 32 or 64"};
+}
 
 template <class Self>
 MadeIndex<IntegerKeys> ListIndex<Self>::create(const IndexPlace& place) {
+  if (auto checked = check_stride(place.options); !checked) return checked.error();
   const std::uint64_t stride = place.options.get("stride");
-  if (!is_stride(stride))
-    return Error{ErrorCode::usage, "a list has no stride of " + std::to_string(stride) + " bytes",
-                 "stride=" + std::to_string(stride), "give 32 or 64"};
   std::unique_ptr<Self> list = make(place);
   auto slab = Self::kind.persistent ? NodeSlab::create(*place.pool, plan(place, stride))
                                     : NodeSlab::in_dram(plan(place, stride), place.huge_pages);
@@ -218,6 +224,7 @@ MadeIndex<IntegerKeys> ListIndex<Self>::create(const IndexPlace& place) {
 
 template <class Self>
 MadeIndex<IntegerKeys> ListIndex<Self>::recover(const IndexPlace& place) {
+  if (auto checked = check_stride(place.options); !checked) return checked.error();
   std::unique_ptr<Self> list = make(place);
   if (auto done = list->take_up(place); !done) return done.error();
   return std::unique_ptr<IntegerIndex>(std::move(list));

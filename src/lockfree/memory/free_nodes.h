@@ -2,9 +2,8 @@
 //
 // F1  bit i of word w is set <=> node 64 w + i is free. Whoever clears a bit owns the node.
 // F2  it is not kept on media: recovery makes it anew from the nodes that it finds in use.
-// F3  with arenas each thread slot has a part of the words, side by side, and takes nodes from it
-// as
-//     long as there are any, then from anywhere: no node is out of reach.
+// F3  with arenas a thread takes nodes from words of its own, side by side, and from any when those
+//     have none: no node is out of reach.
 #pragma once
 
 #include <algorithm>
