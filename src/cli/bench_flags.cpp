@@ -78,6 +78,9 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
             "benchmark");
   table.add("--mix", described("shares", workload::parse_mix), workload.mix,
             "lookup=0.9,insert=0.1; also lookup_negative, upsert, update, remove, scan");
+  table.add("--mix-steps", count(0, workload::most_mix_steps), workload.mix_steps,
+            "256: shares rounded down to whole 256ths, the rest lookups, as a harness that picks "
+            "operations by one byte; 0: exact shares (0)");
   table.add("--distribution", described("text", workload::parse_distribution),
             workload.distribution,
             "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");
@@ -135,6 +138,8 @@ void declare_run(FlagTable& table, BenchFlags& flags) {
             "before the first repetition (0.5 with --seconds; simulated: 0)");
   table.add("--repetitions", count(1, most_repetitions), config.repetitions,
             "how many (3; simulated: 1, they are exact)");
+  table.add("--think-ns", count(0, workload::longest_think_ns), config.workload.think_ns,
+            "each thread waits so long between operations, outside of their latency (0)");
   table.add("--rate", count(1), config.rate_ops_s,
             "open loop: operations per second over all threads");
   table.add("--arrivals", one_of(std::array{Arrivals::constant, Arrivals::poisson}),

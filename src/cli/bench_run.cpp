@@ -109,6 +109,10 @@ Result<void> resolve_run(BenchFlags& flags) {
   resolve_threads(flags);
   if (flags.table.given("--arrivals") && !flags.table.given("--rate"))
     return usage("is for an open loop", "--arrivals", "add --rate, or leave it out");
+  if (flags.config.open_loop() && flags.config.workload.think_ns != 0)
+    return usage("in an open loop operations start at their own times",
+                 "--think-ns " + std::to_string(flags.config.workload.think_ns),
+                 "leave it out, or --rate");
   if (auto resolved = resolve_latency(flags); !resolved) return resolved;
   if (auto checked = check_parallel(flags.config, flags.table.written("--parallel")); !checked)
     return checked;

@@ -96,6 +96,11 @@ constexpr Bad bad_flags[] = {
 };
 
 constexpr Bad more_bad_flags[] = {
+    {"bench --index null --think-ns 5 --rate 9", "--think-ns 5: in an open loop"},
+    {"bench --index null --think-ns 2G", "--think-ns 2G: out of range"},
+    {"bench --index null --think-ns soon", "--think-ns"},
+    {"bench --index null --mix-steps 1", "mix_steps: a mix has no shares of that size"},
+    {"bench --index null --mix-steps 65537", "--mix-steps 65537: out of range"},
     {"bench --index fptree --pool p --heap memkind",
      "--heap memkind: fptree needs another heap; leave it out"},
     {"bench --index null --parallel many", "--parallel"},

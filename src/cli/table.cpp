@@ -114,6 +114,11 @@ std::string queue_table(const BenchResult& result, const Tally& all) {
   return text;
 }
 
+std::string thinking(const BenchConfig& config) {
+  const std::uint64_t ns = config.workload.think_ns;
+  return ns == 0 ? "" : ", " + std::to_string(ns) + " ns between operations";
+}
+
 std::string queue_heading(const BenchConfig& config) {
   const auto count = [](std::uint64_t number, const std::string& what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
@@ -125,7 +130,7 @@ std::string queue_heading(const BenchConfig& config) {
                      count(queue.payload_bytes, "byte");
   if (queue.prefill != 0)
     text += ", " + short_count(static_cast<double>(queue.prefill)) + " of them there before";
-  return text;
+  return text + thinking(config);
 }
 
 std::string index_heading(const BenchConfig& config) {
@@ -133,10 +138,10 @@ std::string index_heading(const BenchConfig& config) {
                      " keys, " + std::to_string(config.threads) +
                      (config.threads == 1 ? " thread, " : " threads, ") +
                      short_count(static_cast<double>(config.workload.records)) + " records, " +
-                     workload::text_of(config.workload.mix) + ", " +
+                     workload::text_of(config.workload.dealt_mix()) + ", " +
                      workload::name_of(config.workload.distribution.kind);
   if (config.open_loop()) text += ", open loop at " + short_count(config.rate_ops_s) + "/s";
-  return text;
+  return text + thinking(config);
 }
 
 std::string load_line(const BenchConfig& config, const BenchResult& result) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "crash/image.h"
@@ -50,9 +51,10 @@ struct Script {
 /// A queue in memory of its own, and what its threads do.
 class QueueUnderTest {
  public:
-  QueueUnderTest(const std::string& name, std::uint64_t slots)
+  QueueUnderTest(const std::string& name, std::uint64_t slots, std::uint64_t payload_path = 0)
       : info_(**QueueRegistry::find(name)), memory_(pool_bytes) {
     place_.options.set("slots", slots);
+    if (payload_path != 0) place_.options.set("payload", payload_path);
     place_.options.set("payload_bytes", payload_bytes);
     pool_ = std::move(Pool::create_in(memory_.span())).value();
     place_.pool = pool_.get();
@@ -109,7 +111,8 @@ TEST(Queues, NoneThatIsLockFreeLosesOrInventsAnything) {
 
 class Costs {
  public:
-  explicit Costs(const std::string& name) : subject_(name, 4) {}
+  explicit Costs(const std::string& name, std::uint64_t payload_path = 0)
+      : subject_(name, 4, payload_path) {}
 
   Cost of(const Call& call) {
     std::string payload;
@@ -150,6 +153,41 @@ TEST(Queues, FlushAndFenceAsTheirTablesSay) {
     EXPECT_EQ(costs.of(pop()), Cost{});
   }
   use(Domain::adr);
+}
+
+// The option `payload`: five lines, and a fence that waits for them.
+TEST(Queues, WritePayloadsBackAsTheyAreTold) {
+  constexpr std::uint64_t writes_back = 1;
+  constexpr std::uint64_t keeps = 2;
+  for (const auto& [name, domain, path, expected] :
+       {std::tuple{"ring:txfree", Domain::adr, writes_back, Cost{6, 2}},
+        std::tuple{"ring:txfree", Domain::eadr, writes_back, Cost{5, 1}},
+        std::tuple{"ring:txfree", Domain::eadr, keeps, Cost{0, 0}},
+        std::tuple{"ring:tx", Domain::adr, writes_back, Cost{9, 4}},
+        std::tuple{"ring:tx", Domain::eadr, writes_back, Cost{5, 2}},
+        std::tuple{"ring:tx", Domain::eadr, keeps, Cost{0, 1}}}) {
+    SCOPED_TRACE(std::string(name) + " " + name_of(domain) + " " + std::to_string(path));
+    use(domain);
+    EXPECT_EQ(Costs(name, path).of(push(large('x'))), expected);
+  }
+  use(Domain::adr);
+}
+
+// What is written back is all that makes a payload durable under adr.
+TEST(Queues, LoseNoPayloadThatIsWrittenBack) {
+  Workspace workspace(std::size_t{1} << 20);
+  for (const char* const name : {"ring:txfree", "ring:tx"}) {
+    use(Domain::adr);
+    Plan plan;
+    plan.subject.queue = *QueueRegistry::find(name);
+    plan.subject.options = small_options(plan.subject.declared());
+    plan.subject.options.set("payload", 1);
+    plan.threads = 2;
+    plan.seconds = 1;
+    const Summary summary = explore_many(plan, workspace, [](const Summary&) {});
+    EXPECT_GT(summary.coverage.states, 0U) << name;
+    EXPECT_FALSE(summary.violation.has_value()) << name << ": " << summary.violation->what;
+  }
 }
 
 std::optional<bool> finishes_without(const std::string& name, const Script& script,

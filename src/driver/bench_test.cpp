@@ -179,6 +179,56 @@ TEST(Bench, InAKeyRangePresentAndAbsentAreAnswersLikeAnyOther) {
   }
 }
 
+TEST(Bench, ThreadsThinkBetweenOperationsAndOutsideOfTheirLatency) {
+  constexpr std::uint64_t think_ns = 200'000;
+  for (const Latency latency : {Latency::off, Latency::sampled, Latency::every})
+    for (const bool verify : {false, true}) {
+      BenchConfig config = config_for<FakeIndex>();
+      config.workload.mix = mix("lookup=1");
+      config.workload.limit_operations(400);
+      config.workload.think_ns = think_ns;
+      config.threads = 2;
+      config.repetitions = 1;
+      config.latency = latency;
+      config.latency_interval = 4;
+      config.verify = verify;
+      const auto result = run(config);
+      ASSERT_TRUE(result.ok()) << result.error().line();
+      const RepetitionResult& repetition = result->repetitions[0];
+      EXPECT_EQ(repetition.tally.attempted[Operation::lookup], 400U);
+      EXPECT_GE(repetition.seconds, 200 * think_ns / 1e9) << "each thread has 200 operations";
+      if (latency == Latency::off) continue;
+      EXPECT_LT((*repetition.tally.latency_ns)[Operation::lookup].quantile(0.5), think_ns);
+    }
+}
+
+TEST(Bench, AThinkingThreadIsNotWaitedForWhenTheRunEnds) {
+  BenchConfig config = config_for<FakeIndex>();
+  config.workload.mix = mix("lookup=1");
+  config.workload.limit_seconds(0.2);
+  config.workload.think_ns = workload::longest_think_ns;
+  config.repetitions = 1;
+  const auto result = run(config);
+  ASSERT_TRUE(result.ok()) << result.error().line();
+  EXPECT_LT(result->repetitions[0].seconds, 0.9);
+  EXPECT_EQ(result->repetitions[0].tally.attempted[Operation::lookup], config.threads);
+}
+
+TEST(Bench, TheOperationsHaveTheSharesInSteps) {
+  BenchConfig config = config_for<FakeIndex>();
+  config.workload.mix = mix("lookup=0.9,insert=0.05,upsert=0.05");
+  config.workload.mix_steps = 256;
+  config.workload.limit_operations(25'600);
+  config.threads = 2;
+  config.repetitions = 1;
+  const auto result = run(config);
+  ASSERT_TRUE(result.ok()) << result.error().line();
+  const Tally& tally = result->repetitions[0].tally;
+  EXPECT_EQ(tally.attempted[Operation::insert], 1'200U);
+  EXPECT_EQ(tally.attempted[Operation::upsert], 1'200U);
+  EXPECT_EQ(tally.attempted[Operation::lookup], 23'200U);
+}
+
 TEST(Bench, RefusedInsertsAreFailuresWithAWarning) {
   BenchConfig config = config_for<Full>();
   config.workload.mix = mix("insert=1");

@@ -107,7 +107,7 @@ struct BenchConfig {
   std::optional<QueueRun> queue;  ///< `index` then describes it and creates nothing
 
   workload::Workload workload;  ///< validated, key file open; operations or seconds is set
-                                ///< (of a queue: pushes, and all else says nothing)
+                                ///< (of a queue: pushes and think time, the rest says nothing)
 
   std::string pool_path;
   bool scratch_pool = false;     ///< simulated runs: in memory, and gone with the run

@@ -97,6 +97,31 @@ TEST(QueueBench, LatencyIsThatOfTheCallThatSucceeded) {
   EXPECT_LT((*tally.latency_ns)[Operation::pop].quantile(0.5), pause_us * 500ULL);
 }
 
+TEST(QueueBench, ProducersAndConsumersThinkBetweenOperations) {
+  constexpr std::uint64_t think_ns = 200'000;
+  for (const Latency latency : {Latency::off, Latency::every}) {
+    BenchConfig config = config_for_queue<FakeQueue>();
+    config.queue->producers = 2;
+    config.queue->consumers = 1;
+    config.threads = 3;
+    config.repetitions = 1;
+    config.latency = latency;
+    config.workload.limit_operations(400);
+    config.workload.think_ns = think_ns;
+    config.verify = true;
+    const auto result = measured(config);
+    ASSERT_TRUE(result.ok()) << result.error().line();
+    const RepetitionResult& repetition = result->repetitions[0];
+    EXPECT_EQ(repetition.tally.attempted.total(), 800U);
+    EXPECT_GE(repetition.seconds, 399 * think_ns / 1e9) << "the consumer has 400 operations";
+    EXPECT_EQ(record_of(config, *result, std::nullopt)["configuration"]["queue"]["think_ns"],
+              think_ns);
+    if (latency == Latency::off) continue;
+    for (const Operation operation : {Operation::push, Operation::pop})
+      EXPECT_LT((*repetition.tally.latency_ns)[operation].quantile(0.5), think_ns);
+  }
+}
+
 TEST(QueueBench, AStoppedPhaseLeavesNobodyInsideABlockingQueue) {
   for (const auto& [producers, consumers] : {std::pair{3U, 1U}, {1U, 3U}, {2U, 2U}}) {
     BenchConfig config = config_for_queue<testing::WaitingQueue>();

@@ -22,13 +22,15 @@ QueueWorker::QueueWorker(const BenchConfig& config, MeasuredQueue& queue, unsign
       role_(*config.queue),
       thread_(thread),
       every_(config.latency == Latency::every),
+      think_(config, clock),
       payload_(thread, role_.payload_bytes) {
   popped_.reserve(role_.payload_bytes);
   if (config.latency == Latency::sampled) samples_ = std::make_unique<Samples>(config, thread);
 }
 
-void QueueWorker::begin(unsigned, std::uint64_t pushes, bool) {
+void QueueWorker::begin(unsigned, std::uint64_t pushes, bool paced) {
   tally.clear();
+  thinks_ = paced && think_.any();
   part_ = {};
   const unsigned threads = produces() ? role_.producers : role_.consumers;
   const unsigned place = produces() ? thread_ : thread_ - role_.producers;
@@ -55,6 +57,7 @@ void QueueWorker::run(Rounds& rounds, OperationCounter& counter, Ticks, Ticks) {
     ++part_.executed;
     if (part_.left != endless && --part_.left == 0) end_part();
     counter.done.store(part_.executed, std::memory_order_relaxed);
+    if (thinks_ && part_.left != 0) think_.pass(rounds);
   }
   if (part_.inside && rounds.round_over()) depart();
 }

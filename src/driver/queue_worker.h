@@ -16,6 +16,7 @@
 #include "driver/samples.h"
 #include "driver/tally.h"
 #include "driver/target.h"
+#include "driver/think_time.h"
 
 namespace perdure::driver {
 
@@ -73,11 +74,13 @@ class QueueWorker {
   const QueueRun& role_;
   const unsigned thread_;
   const bool every_;
+  const ThinkTime think_;
   QueuePayload payload_;
   std::string popped_;
   QueueVerifier::Before before_;
   std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
   Part part_;
+  bool thinks_ = false;  ///< in this phase
 };
 
 }  // namespace perdure::driver

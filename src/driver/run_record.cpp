@@ -125,12 +125,15 @@ std::string target_of(const BenchConfig& config) {
   return config.simulated ? "sim:" + config.simulated->platform.name : "native";
 }
 
-Json queue_record(const QueueRun& queue) {
-  return {{"progress", perdure::name_of(queue.info.progress)},
-          {"producers", queue.producers},
-          {"consumers", queue.consumers},
-          {"payload_bytes", queue.payload_bytes},
-          {"prefill", queue.prefill}};
+Json queue_record(const BenchConfig& config) {
+  const QueueRun& queue = *config.queue;
+  Json record = {{"progress", perdure::name_of(queue.info.progress)},
+                 {"producers", queue.producers},
+                 {"consumers", queue.consumers},
+                 {"payload_bytes", queue.payload_bytes},
+                 {"prefill", queue.prefill}};
+  if (config.workload.think_ns != 0) record["think_ns"] = config.workload.think_ns;
+  return record;
 }
 
 Json settings_of(const BenchConfig& config) {
@@ -165,7 +168,7 @@ Json settings_of(const BenchConfig& config) {
                  {"histograms", config.measures_latency()}};
   // Absent in a record of an index, which so stays what it was.
   if (config.queue)
-    record["queue"] = queue_record(*config.queue);
+    record["queue"] = queue_record(config);
   else
     record["workload"] = workload::json_of(config.workload);
   if (!config.simulated) record["latency"] = latency_method(config);

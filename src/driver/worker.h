@@ -25,6 +25,7 @@
 #include "driver/schedule.h"
 #include "driver/tally.h"
 #include "driver/target.h"
+#include "driver/think_time.h"
 
 namespace perdure::driver {
 
@@ -40,6 +41,7 @@ class Worker {
         prepared_(instance, thread),
         caller_(config, *instance.index),
         checker_(config, instance),
+        think_(config, clock),
         absence_answers_(config.workload.key_range != 0) {
     if (config.latency == Latency::sampled) samples_ = std::make_unique<Samples>(config, thread);
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
@@ -47,7 +49,7 @@ class Worker {
   }
 
   /// Starts a repetition of `operations` over the instance's threads; 0: without end. Not `paced`:
-  /// an open loop's operations start at once, where time stands still.
+  /// operations start at once, where time stands still.
   void begin(unsigned repetition, std::uint64_t operations, bool paced) {
     tally.clear();
     paced_ = paced;
@@ -90,28 +92,37 @@ class Worker {
  private:
   struct Nothing {};
   using Loop = void (Worker::*)(Rounds&, OperationCounter&, Ticks);
+  /// When the next operation starts.
+  enum class Pace : std::uint8_t { at_once, after_thinking, open };
 
   void select_loop(const BenchConfig& config) {
-    const bool verify = checker_.verifies();
     const bool every = config.latency == Latency::every;
     if (config.open_loop())
-      loop_ = verify
-                  ? (every ? &Worker::loop<true, true, true> : &Worker::loop<false, true, true>)
-                  : (every ? &Worker::loop<true, true, false> : &Worker::loop<false, true, false>);
+      loop_ = loop_of<Pace::open>(every);
     else if (config.latency == Latency::sampled)
-      loop_ = verify ? &Worker::sampled_loop<true> : &Worker::sampled_loop<false>;
+      loop_ = think_.any() ? sampled_loop_of<true>() : sampled_loop_of<false>();
     else
-      loop_ =
-          verify ? (every ? &Worker::loop<true, false, true> : &Worker::loop<false, false, true>)
-                 : (every ? &Worker::loop<true, false, false> : &Worker::loop<false, false, false>);
+      loop_ = think_.any() ? loop_of<Pace::after_thinking>(every) : loop_of<Pace::at_once>(every);
+  }
+  template <Pace pace>
+  [[nodiscard]] Loop loop_of(bool every) const {
+    if (checker_.verifies())
+      return every ? &Worker::loop<true, pace, true> : &Worker::loop<false, pace, true>;
+    return every ? &Worker::loop<true, pace, false> : &Worker::loop<false, pace, false>;
+  }
+  template <bool Thinks>
+  [[nodiscard]] Loop sampled_loop_of() const {
+    return checker_.verifies() ? &Worker::sampled_loop<true, Thinks>
+                               : &Worker::sampled_loop<false, Thinks>;
   }
 
   // Closed loop: an operation's latency runs from the end of the one before to its own end, so one
   // reading of the clock serves both, and the few instructions of the loop itself are inside.
   // Open loop: latency from the intended start, service time from the real one.
   // Verification reads the clock again after its own work, which is in no latency.
-  template <bool Every, bool Open, bool Verify>
+  template <bool Every, Pace pace, bool Verify>
   void loop(Rounds& rounds, OperationCounter& counter, Ticks origin) {
+    constexpr bool open = pace == Pace::open;
     const Step* const steps = prepared_.data();
     const std::size_t size = prepared_.size();
     const std::uint64_t base = prepared_.done_before();
@@ -120,7 +131,7 @@ class Worker {
     for (; i < size && !rounds.round_over(); ++i) {
       const Step& step = steps[i];
       Ticks intended = 0;
-      if constexpr (Open) {
+      if constexpr (open) {
         intended = paced_ ? origin + (*schedule_)[i] : clock_.now();
         if (!wait_until(intended, rounds, start)) break;
       }
@@ -135,7 +146,7 @@ class Worker {
       }
       if constexpr (Every) {
         const Ticks end = clock_.now();
-        if constexpr (Open) {
+        if constexpr (open) {
           (*tally.latency_ns)[step.operation].record(clock_.to_ns(end - intended));
           (*tally.service_ns)[step.operation].record(clock_.to_ns(end - start));
         } else {
@@ -147,6 +158,9 @@ class Worker {
         note_failure(step.operation, outcome);
       if constexpr (Verify) checker_.end(step, ticket, outcome, caller_);
       counter.done.store(base + i + 1, std::memory_order_relaxed);
+      if constexpr (pace == Pace::after_thinking) {
+        if (paced_) start = think_.pass(rounds);
+      }
     }
     prepared_.set_executed(i);
   }
@@ -154,15 +168,19 @@ class Worker {
   // Closed loop. The operations between two samples run without a clock and without asking whether
   // they are to be timed: the next sample's place is the inner loop's end. A sample's latency runs
   // from when everything before it has been executed until it has been itself.
-  template <bool Verify>
+  template <bool Verify, bool Thinks>
   void sampled_loop(Rounds& rounds, OperationCounter& counter, Ticks) {
     const std::size_t size = prepared_.size();
     std::size_t i = prepared_.executed();
     while (i < size && !rounds.round_over()) {
       const std::size_t sample = std::min(size, samples_->next());
-      for (; i < sample && !rounds.round_over(); ++i) untimed<Verify>(i, counter);
+      for (; i < sample && !rounds.round_over(); ++i) {
+        untimed<Verify>(i, counter);
+        if constexpr (Thinks) think_.pass(rounds);
+      }
       if (i != sample || i == size || rounds.round_over()) break;
       timed<Verify>(i++, counter);
+      if constexpr (Thinks) think_.pass(rounds);
       samples_->draw();
     }
     prepared_.set_executed(i);
@@ -225,6 +243,7 @@ class Worker {
   Prepared<Keys> prepared_;
   Caller<Keys> caller_;
   Checker<Keys> checker_;
+  const ThinkTime think_;
   std::optional<Schedule> schedule_;
   std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
   Loop loop_ = nullptr;

@@ -152,7 +152,8 @@ Result<void> open_key_file(Workload& workload) {
     lines = keys.file_lines->size();
   }
   if (workload.records == 0) workload.records = lines;
-  const std::uint64_t inserts = apportion(workload.mix, workload.operations)[Operation::insert];
+  const std::uint64_t inserts =
+      apportion(workload.dealt_mix(), workload.operations)[Operation::insert];
   if (workload.records > lines || inserts > lines - workload.records)
     return Error{ErrorCode::bad_input,
                  "the key file has " + std::to_string(lines) + " keys, and " +

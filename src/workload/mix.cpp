@@ -122,6 +122,17 @@ std::string text_of(const Mix& mix) {
   return text;
 }
 
+Mix in_steps(const Mix& mix, std::uint64_t steps) noexcept {
+  if (steps == 0) return mix;
+  Mix rounded;
+  for (std::size_t i = 0; i < operation_kinds; ++i) {
+    const Wide whole = static_cast<Wide>(mix.parts_per_billion.of[i]) * steps / whole_share;
+    rounded.parts_per_billion.of[i] = static_cast<std::uint64_t>(whole * whole_share / steps);
+  }
+  rounded.parts_per_billion[Operation::lookup] += whole_share - rounded.parts_per_billion.total();
+  return rounded;
+}
+
 OperationCounts apportion(const Mix& mix, std::uint64_t operations) noexcept {
   OperationCounts counts;
   PerOperation<std::uint64_t> remainder;

@@ -103,6 +103,10 @@ struct Mix {
 /// "lookup=0.9,insert=0.1": what parse_mix reads back.
 [[nodiscard]] std::string text_of(const Mix& mix);
 
+/// Every share rounded down to whole parts of `steps`, and what is left of all given to lookups:
+/// the mix of a harness that picks each operation by a small random number. 0: as it is.
+[[nodiscard]] Mix in_steps(const Mix& mix, std::uint64_t steps) noexcept;
+
 /// How many of `operations` are of each kind: exact shares, rounded by largest remainder, so that
 /// the counts sum to `operations`. `operations` < 2^63.
 [[nodiscard]] OperationCounts apportion(const Mix& mix, std::uint64_t operations) noexcept;

@@ -59,6 +59,18 @@ TEST(Mix, RejectsWithPlaceAndRemedy) {
   }
 }
 
+TEST(Mix, InStepsRoundsDownAndGivesTheRestToLookups) {
+  const Mix mix = mix_of("lookup=0.9,insert=0.05,remove=0.05");  // 12.8 of 256 each
+  const Mix rounded = in_steps(mix, 256);
+  EXPECT_EQ(rounded, mix_of("lookup=0.90625,insert=0.046875,remove=0.046875"));
+  EXPECT_EQ(in_steps(rounded, 256), rounded);
+  EXPECT_EQ(in_steps(mix, 0), mix);
+  EXPECT_EQ(in_steps(mix_of("insert=0.5,remove=0.5"), 256), mix_of("insert=0.5,remove=0.5"));
+  EXPECT_EQ(in_steps(mix_of("insert=0.003,scan=0.997"), 256),
+            mix_of("lookup=0.00390625,scan=0.99609375"));
+  EXPECT_EQ(in_steps(mix, 3).parts_per_billion.total(), whole_share);
+}
+
 TEST(Mix, ApportionsByLargestRemainder) {
   const Mix mix = mix_of("lookup=0.5,insert=0.3,scan=0.2");
   EXPECT_EQ(apportion(mix, 10).of,

@@ -74,7 +74,7 @@ OperationStream::OperationStream(const Workload& workload, Place place)
       place_(place),
       keys_(workload),
       values_(workload),
-      endless_deck_(repeating_deck(workload.mix)) {
+      endless_deck_(repeating_deck(workload.dealt_mix())) {
   PERDURE_ASSERT(place.threads > 0 && place.thread < place.threads);
   const Distribution& distribution = workload.distribution;
   const bool by_rank = distribution.kind == Distribution::Kind::zipfian ||
@@ -102,9 +102,9 @@ void OperationStream::begin(unsigned repetition, std::uint64_t operations) noexc
   state_.rng = Rng(workload_.seed ^ mix64(repetition), place_.thread);
   state_.walked = 0;
   endless_ = operations == 0;
-  state_.deck = Deck(
-      endless_ ? endless_deck_
-               : thread_part(apportion(workload_.mix, operations), place_.thread, place_.threads));
+  state_.deck = Deck(endless_ ? endless_deck_
+                              : thread_part(apportion(workload_.dealt_mix(), operations),
+                                            place_.thread, place_.threads));
   block_start_ = state_;
 }
 

@@ -7,8 +7,9 @@
 //
 // S1  A stream depends on the workload, thread and threads alone; threads share nothing, and thread
 //     t draws from Rng(seed, t).
-// S2  With a limit of N operations the kinds sum over all threads to apportion(mix, N) exactly, in
-//     random order; without one every deck of repeating_deck(mix) is exact.
+// S2  With a limit of N operations the kinds sum over all threads to apportion(dealt_mix(), N)
+// exactly, in
+//     random order; without one every deck of repeating_deck(dealt_mix()) is exact.
 // S3  Inserts take ids that no other thread takes and that were never loaded: an insert fails only
 //     when a key file has run out of lines (fresh_exhausted()).
 // S4  Lookups, upserts, updates and scans pick among the loaded ids and those this thread has

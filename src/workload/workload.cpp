@@ -125,6 +125,11 @@ Result<void> validate(const Workload& workload) {
   constexpr double longest_seconds = 1e6;
   const Mix& mix = workload.mix;
   if (const auto sum = check_sum(mix, "mix"); !sum) return sum.error();
+  if (workload.mix_steps == 1 || workload.mix_steps > most_mix_steps)
+    return usage("a mix has no shares of that size", "mix_steps",
+                 "use 256 for 256ths, up to 65536, or 0 for exact shares");
+  if (workload.think_ns > longest_think_ns)
+    return usage("longer than a second", "think_ns", "use up to 1_000_000_000");
   if (workload.records > most_records)
     return usage("more than 2^36 records", "records", "use fewer");
   const bool adds = mix.has(Operation::insert) || mix.has(Operation::upsert);
@@ -259,6 +264,8 @@ nlohmann::json json_of(const Workload& workload) {
                            {"value_bytes", workload.value_bytes},
                            {"load_order", name_of(workload.load_order)}};
   if (workload.key_range != 0) result["key_range"] = workload.key_range;
+  if (workload.mix_steps != 0) result["mix_steps"] = workload.mix_steps;
+  if (workload.think_ns != 0) result["think_ns"] = workload.think_ns;
   const auto kind = distribution.kind;
   if (kind == Distribution::Kind::zipfian || kind == Distribution::Kind::latest)
     result["theta"] = distribution.theta;

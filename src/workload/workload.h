@@ -74,6 +74,8 @@ struct Keys {
   return form >= Keys::Form::prefixed;
 }
 
+inline constexpr std::uint64_t most_mix_steps = 65536;
+inline constexpr std::uint64_t longest_think_ns = 1'000'000'000;
 inline constexpr std::size_t longest_key_bytes = 2048;
 inline constexpr std::size_t longest_value_bytes = 64 * 1024;
 /// A byte-string value starts with the 8-byte word that verification decodes.
@@ -100,6 +102,8 @@ struct Workload {
   double seconds = 0;                 ///< per repetition; 0: not limited so
   std::uint64_t seed = 1;             ///< thread t draws from stream (seed, t)
   Mix mix = Mix::lookups_only();
+  std::uint64_t mix_steps = 0;  ///< the run has the shares `in_steps`; 0: exactly
+  std::uint64_t think_ns = 0;   ///< what each thread waits between operations, outside of latencies
   Distribution distribution;
   Keys keys;
   /// Length of every value. Integer keys with another one than 8 need an index of slots.
@@ -108,6 +112,8 @@ struct Workload {
   LoadOrder load_order = LoadOrder::random;
 
   [[nodiscard]] bool is_bytes() const noexcept { return workload::is_bytes(keys.form); }
+  /// The mix that the operations have.
+  [[nodiscard]] Mix dealt_mix() const noexcept { return in_steps(mix, mix_steps); }
   /// Either limit replaces the other: a flag overrides what the file said.
   void limit_operations(std::uint64_t count) noexcept {
     operations = count;
@@ -145,8 +151,9 @@ struct Workload {
 [[nodiscard]] Result<ScanCount> parse_scan_count(std::string_view text,
                                                  std::string_view where = "--scan-count");
 
-/// Everything resolved, for the run record: name, records, seed, mix, distribution (with theta or
-/// h), keys, value_bytes, scan_count, load_order.
+/// Everything resolved, for the run record: name, records, seed, mix (as asked for), distribution
+/// (with theta or h), keys, value_bytes, scan_count, load_order, and mix_steps and think_ns where
+/// they are not 0.
 [[nodiscard]] nlohmann::json json_of(const Workload& workload);
 
 }  // namespace perdure::workload

@@ -86,6 +86,10 @@ TEST(Validate, NamesTheSettingThatIsWrong) {
   EXPECT_EQ(fault_of([](Workload& w) { w.records = 0; }), "records");
   EXPECT_EQ(fault_of([](Workload& w) { w.records = ~0ULL; }), "records");
   EXPECT_EQ(fault_of([](Workload& w) { w.mix = Mix{}; }), "mix");
+  EXPECT_EQ(fault_of([](Workload& w) { w.mix_steps = 1; }), "mix_steps");
+  EXPECT_EQ(fault_of([](Workload& w) { w.mix_steps = 65537; }), "mix_steps");
+  EXPECT_EQ(fault_of([](Workload& w) { w.mix_steps = 256; }), "ok");
+  EXPECT_EQ(fault_of([](Workload& w) { w.think_ns = 1'000'000'001; }), "think_ns");
   EXPECT_EQ(fault_of([](Workload& w) { w.operations = ~0ULL; }), "operations");
   EXPECT_EQ(fault_of([](Workload& w) { w.seconds = -1; }), "seconds");
   EXPECT_EQ(fault_of([](Workload& w) { w.seconds = 0.0 / 0.0; }), "seconds");
@@ -163,6 +167,12 @@ TEST(JsonOf, CarriesTheResolvedDescription) {
   EXPECT_EQ(json.at("keys").at("max_bytes"), 16);
   EXPECT_EQ(json.at("scan_count"), (nlohmann::json{1, 100}));
   EXPECT_FALSE(json.contains("h"));
+  EXPECT_FALSE(json.contains("mix_steps"));
+  EXPECT_FALSE(json.contains("think_ns"));
+  workload.mix_steps = 256;
+  workload.think_ns = 90;
+  EXPECT_EQ(json_of(workload).at("mix_steps"), 256);
+  EXPECT_EQ(json_of(workload).at("think_ns"), 90);
 }
 
 }  // namespace

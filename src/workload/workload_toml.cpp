@@ -35,7 +35,7 @@ class Reader {
     const char* name;
     Setter set;
   };
-  static const std::array<Setting, 11> top_settings;
+  static const std::array<Setting, 13> top_settings;
   static const std::array<Setting, 9> keys_settings;
   static const std::array<Setting, 1> values_settings;
   static const std::array<Setting, 1> scan_settings;
@@ -58,6 +58,10 @@ class Reader {
   Result<void> set_key_range(const toml::node& node) {
     return take_count(node, workload_.key_range);
   }
+  Result<void> set_mix_steps(const toml::node& node) {
+    return take_count(node, workload_.mix_steps);
+  }
+  Result<void> set_think_ns(const toml::node& node) { return take_count(node, workload_.think_ns); }
   Result<void> set_operations(const toml::node& node) {
     return take_count(node, workload_.operations);
   }
@@ -105,7 +109,7 @@ class Reader {
   std::string current_;                                       // the setting being read
 };
 
-const std::array<Reader::Setting, 11> Reader::top_settings{{{"name", &Reader::set_name},
+const std::array<Reader::Setting, 13> Reader::top_settings{{{"name", &Reader::set_name},
                                                             {"records", &Reader::set_records},
                                                             {"key_range", &Reader::set_key_range},
                                                             {"operations", &Reader::set_operations},
@@ -113,6 +117,8 @@ const std::array<Reader::Setting, 11> Reader::top_settings{{{"name", &Reader::se
                                                             {"seed", &Reader::set_seed},
                                                             {"load_order", &Reader::set_load_order},
                                                             {"mix", &Reader::set_mix},
+                                                            {"mix_steps", &Reader::set_mix_steps},
+                                                            {"think_ns", &Reader::set_think_ns},
                                                             {"keys", &Reader::set_keys},
                                                             {"values", &Reader::set_values},
                                                             {"scan", &Reader::set_scan}}};

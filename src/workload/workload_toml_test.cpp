@@ -38,6 +38,8 @@ TEST(WorkloadToml, ReadsEverySetting) {
   const auto workload = parse_workload(R"(
 records = "1k"
 seconds = 2.5
+mix_steps = 256
+think_ns = 1_000
 load_order = "sequential"
 keys = { distribution = "self_similar", h = 0.1, scattered = false, form = "random", length = [8, 64], mean_length = 20 }
 values.bytes = "1KiB"
@@ -49,6 +51,8 @@ mix = { scan = 1 }
   EXPECT_EQ(workload->name, "own");
   EXPECT_EQ(workload->records, 1000U);
   EXPECT_EQ(workload->seconds, 2.5);
+  EXPECT_EQ(workload->mix_steps, 256U);
+  EXPECT_EQ(workload->think_ns, 1000U);
   EXPECT_EQ(workload->load_order, LoadOrder::sequential);
   EXPECT_EQ(workload->distribution.h, 0.1);
   EXPECT_FALSE(workload->distribution.scattered);

@@ -108,6 +108,43 @@ def test_every_queue_is_simulated_to_the_last_bit(programs: dict[str, Path]) -> 
         assert said(programs["sim"], "bench", *arguments, "--json", "--quiet") == text
 
 
+def test_threads_of_a_queue_think_between_operations(programs: dict[str, Path]) -> None:
+    for kind, target in (("native", "native"), ("sim", PLATFORM)):
+        arguments = ["--index", "queue:mutex", "--target", target, "--operations", "500",
+                     "--think-ns", "20000", "--repetitions", "1"]  # fmt: skip
+        record = bench(programs[kind], *arguments)
+        (repetition,) = record["repetitions"]
+        assert repetition["seconds"] >= 499 * 20000e-9
+        assert record["configuration"]["queue"]["think_ns"] == 20000
+        workload = "1 producer, 1 consumer, 8 B, 20000 ns between operations"
+        assert records.labels_of(record)["workload"] == workload
+        if kind == "sim":
+            latencies = repetition["operations"].values()
+            assert all(each["latency_ns"]["p50"] < 20000 for each in latencies)
+            assert bench(programs[kind], *arguments) == record
+
+
+def test_a_ring_writes_its_payloads_back_or_keeps_them(programs: dict[str, Path]) -> None:
+    flushes = {}
+    arguments = ["--producers", "2", "--consumers", "2", "--payload", "4KiB", "--operations",
+                 "500", "--repetitions", "1"]  # fmt: skip
+    for ring in ("ring:txfree", "ring:tx"):
+        for payload in (0, 1, 2):
+            of_ring = ["--index", ring, "--option", f"payload={payload}", *arguments]
+            record = bench(programs["sim"], *of_ring, "--target", f"{PLATFORM}-eadr")
+            (repetition,) = record["repetitions"]
+            flushes[payload] = repetition["simulation"]["counters"]["flushes"]
+        assert flushes == {0: 0, 1: 500 * 64, 2: 0}
+    done = subprocess.run(
+        [programs["sim"], "bench", "--index", "ring:txfree", "--option", "payload=2",
+         "--target", PLATFORM, *arguments],
+        env=VARIABLES, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode != 0 and done.stdout == ""
+    assert "payload=2 keeps no payload under adr" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_simulated_queue_that_is_empty_lets_time_pass(programs: dict[str, Path]) -> None:
     arguments = ["--index", "queue:mutex", "--target", PLATFORM, "--producers", "1",
                  "--consumers", "6", "--operations", "600"]  # fmt: skip

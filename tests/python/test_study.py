@@ -69,6 +69,8 @@ def test_the_command_line_follows_from_the_flags() -> None:
             "index": "fptree",
             "option": {"leaf_entries": 32, "inner_entries": 64},
             "mix": {"lookup": 0.9, "insert": 0.1},
+            "mix_steps": 256,
+            "think_ns": "1K",
             "huge_pages": False,
             "verify": False,
             "check": True,
@@ -76,7 +78,8 @@ def test_the_command_line_follows_from_the_flags() -> None:
     )
     assert " ".join(line) == (
         "--index fptree --option leaf_entries=32 --option inner_entries=64 "
-        "--mix lookup=0.9,insert=0.1 --threads 2 --check --no-huge-pages"
+        "--mix lookup=0.9,insert=0.1 --mix-steps 256 --threads 2 --think-ns 1K --check "
+        "--no-huge-pages"
     )
 
 

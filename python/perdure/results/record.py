@@ -172,7 +172,8 @@ def queue_text(queue: Json) -> str:
         for side in ("producers", "consumers")
     ]
     prefill = [f"{queue['prefill']} prefilled"] if queue["prefill"] else []
-    return ", ".join([*sides, f"{queue['payload_bytes']} B", *prefill])
+    thinking = [f"{queue['think_ns']} ns between operations"] if queue.get("think_ns") else []
+    return ", ".join([*sides, f"{queue['payload_bytes']} B", *prefill, *thinking])
 
 
 def group(runs: Iterable[Run]) -> dict[tuple[tuple[str, str], ...], list[Run]]:

@@ -38,7 +38,7 @@ struct alignas(pm::cache_line_bytes) ScratchBuffer {
 
 /// "On recovery, scratch buffers of all threads are examined and any in-flight operations are
 /// redone." What else was linked behind a link that was not durable is not thought of.
-class PublishedTLog final : public ListIndex<PublishedTLog> {
+class PublishedTLog : public ListIndex<PublishedTLog> {
   friend ListIndex<PublishedTLog>;
 
  public:
@@ -151,7 +151,7 @@ IndexInfo describe_list(const char* name, const char* title) {
   info.name = name;
   info.title = title;
   info.replaces = false;
-  info.options = {nodes_option()};
+  info.options = list_options();
   info.create_integer = List::create;
   info.recover_integer = List::recover;
   info.media = media_of_list;

@@ -19,7 +19,7 @@ PERDURE_REGISTER_INDEX(list_harris, IndexInfo{
                                         .replaces = false,
                                         .is_linear = true,
                                         .progress = Progress::lock_free,
-                                        .options = {nodes_option()},
+                                        .options = list_options(),
                                         .create_integer = HarrisList<HarrisTraits>::create,
                                     });
 

@@ -30,12 +30,15 @@ struct HashSetTraits {
       .structure = "hashset", .mode = "soft", .number = 1, .ordered = false};
 };
 
-IndexOption buckets_option() {
-  return {.name = "buckets",
-          .description = "lists in DRAM, rounded up to a power of two; best as many as records",
-          .fallback = std::uint64_t{1} << 20,
-          .least = 1,
-          .most = std::uint64_t{1} << 28};
+std::vector<IndexOption> hashset_options() {
+  std::vector<IndexOption> options = list_options(NodeSlab::most_nodes);
+  options.push_back(
+      {.name = "buckets",
+       .description = "lists in DRAM, rounded up to a power of two; best as many as records",
+       .fallback = std::uint64_t{1} << 20,
+       .least = 1,
+       .most = std::uint64_t{1} << 28});
+  return options;
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ PERDURE_REGISTER_INDEX(hashset_soft,
                            .ordered = false,
                            .replaces = false,
                            .progress = Progress::lock_free,
-                           .options = {nodes_option(NodeSlab::most_nodes), buckets_option()},
+                           .options = hashset_options(),
                            .create_integer = SoftList<HashSetTraits>::create,
                            .recover_integer = SoftList<HashSetTraits>::recover,
                            .media = media_of_soft,

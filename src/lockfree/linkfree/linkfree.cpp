@@ -20,7 +20,7 @@
 namespace perdure::lockfree {
 namespace {
 
-class LinkFreeList final : public ListIndex<LinkFreeList> {
+class LinkFreeList : public ListIndex<LinkFreeList> {
   friend ListIndex<LinkFreeList>;
 
  public:
@@ -221,7 +221,7 @@ PERDURE_REGISTER_INDEX(list_linkfree,
                            .replaces = false,
                            .is_linear = true,
                            .progress = Progress::lock_free,
-                           .options = {nodes_option()},
+                           .options = list_options(),
                            .create_integer = LinkFreeList::create,
                            .recover_integer = LinkFreeList::recover,
                            .media = media_of_list,

@@ -54,7 +54,7 @@ template <class Links>
 
 /// `Traits` has the list's kind and its policy.
 template <class Traits>
-class HarrisList final : public ListIndex<HarrisList<Traits>> {
+class HarrisList : public ListIndex<HarrisList<Traits>> {
   using Base = ListIndex<HarrisList<Traits>>;
   friend Base;
 

@@ -10,10 +10,12 @@
 //   void wipe(): makes the list empty, durably: a bulk load that a power cut ended.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "index/common/bulk_check.h"
 #include "index/common/index_root.h"
@@ -34,23 +36,47 @@ struct ListKind {
   bool ordered = true;
 };
 
-[[nodiscard]] inline IndexOption nodes_option(std::uint64_t fallback = std::uint64_t{1} << 20) {
-  return {
-      .name = "nodes",
-      .description = "nodes of 32 B in its slab, taken at creation; at most 3/4 of the pool's room",
-      .fallback = fallback,
-      .least = NodeSlab::least_nodes,
-      .most = NodeSlab::most_nodes};
+inline constexpr std::uint64_t usual_nodes = std::uint64_t{1} << 20;
+
+/// The options of every list. All but `nodes` are decisions of published benchmarks (design.md).
+[[nodiscard]] inline std::vector<IndexOption> list_options(std::uint64_t nodes = usual_nodes) {
+  return {{.name = "nodes",
+           .description = "nodes in its slab, taken at creation; at most 3/4 of the pool's room",
+           .fallback = nodes,
+           .least = NodeSlab::least_nodes,
+           .most = NodeSlab::most_nodes},
+          {.name = "stride",
+           .description = "bytes from one node to the next: 32, or 64; a pool keeps its own",
+           .fallback = sizeof(Node),
+           .least = sizeof(Node),
+           .most = 2 * sizeof(Node)},
+          {.name = "arenas",
+           .description = "1: each thread takes nodes from a part of the slab of its own while it "
+                          "lasts",
+           .fallback = 0,
+           .least = 0,
+           .most = 1},
+          {.name = "counted",
+           .description = "1: every lookup adds to one counter that all threads share",
+           .fallback = 0,
+           .least = 0,
+           .most = 1}};
 }
 
 /// For counterexamples.
 [[nodiscard]] inline std::vector<MediaStruct> media_of_list(const IndexOptions& options) {
-  return NodeSlab::media(options.get("nodes"), {{"key", offsetof(Node, key), 8},
-                                                {"value", offsetof(Node, value), 8},
-                                                {"next", offsetof(Node, next), 8},
-                                                {"meta", offsetof(Node, meta), 8}});
+  return NodeSlab::media(options.get("nodes"), options.get("stride"),
+                         {{"key", offsetof(Node, key), 8},
+                          {"value", offsetof(Node, value), 8},
+                          {"next", offsetof(Node, next), 8},
+                          {"meta", offsetof(Node, meta), 8}});
 }
 
+template <class List>
+class CountedLookups;
+
+/// The first option in its root is the list's number, the second what a node is padded with: the
+/// stride less the node.
 template <class Self>
 class ListIndex : public DurableSet {
  public:
@@ -82,7 +108,7 @@ class ListIndex : public DurableSet {
   Outcome remove(std::uint64_t key) final {
     return pinned([&](const Guard& guard) { return self().take(guard, key); });
   }
-  Outcome lookup(std::uint64_t key, std::uint64_t& value) final {
+  Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
     return pinned([&](const Guard& guard) { return self().find(guard, key, value); });
   }
   std::size_t scan(std::uint64_t from, std::size_t count, IntegerScan& out) override {
@@ -133,28 +159,61 @@ class ListIndex : public DurableSet {
   [[nodiscard]] static IndexRootKind root_kind() {
     return {.index = Self::kind.structure, .layout_version = 1, .key_kind = KeyKind::integer};
   }
-  [[nodiscard]] static SlabPlan plan(const IndexPlace& place) {
+  [[nodiscard]] static SlabPlan plan(const IndexPlace& place, std::uint64_t stride) {
     return {.nodes = place.options.get("nodes"),
             .log_bytes = Self::kind.log_bytes,
-            .free = Self::kind.free};
+            .free = Self::kind.free,
+            .stride = stride,
+            .arenas = place.options.get("arenas") != 0};
+  }
+  [[nodiscard]] static std::unique_ptr<Self> make(const IndexPlace& place) {
+    if (place.options.get("counted") != 0) return std::make_unique<CountedLookups<Self>>();
+    return std::make_unique<Self>();
   }
   [[nodiscard]] Result<void> take_up(const IndexPlace& place);
 
   std::unique_ptr<NodeSlab> slab_;
 };
 
+/// A list whose lookups all count themselves in one place, as in the published harness.
+template <class List>
+class CountedLookups final : public List {
+ public:
+  Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
+    lookups_.fetch_add(1);
+    return List::lookup(key, value);
+  }
+
+  [[nodiscard]] std::uint64_t lookups() const noexcept { return lookups_.load(); }
+
+ private:
+  alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> lookups_{0};
+};
+
+[[nodiscard]] constexpr bool is_stride(std::uint64_t bytes) noexcept {
+  return bytes == sizeof(Node) || bytes == 2 * sizeof(Node);
+}
+[[nodiscard]] inline Result<void> check_stride(const IndexOptions& options) {
+  const std::string stride = std::to_string(options.get("stride"));
+  if (is_stride(options.get("stride"))) return {};
+  return Error{ErrorCode::usage, "a list has no stride of " + stride + " bytes", "stride=" + stride,
+               "give 32 or 64"};
+}
+
 template <class Self>
 MadeIndex<IntegerKeys> ListIndex<Self>::create(const IndexPlace& place) {
-  auto list = std::make_unique<Self>();
-  auto slab = Self::kind.persistent
-                  ? NodeSlab::create(*place.pool, plan(place))
-                  : NodeSlab::in_dram(place.options.get("nodes"), place.huge_pages);
+  if (auto checked = check_stride(place.options); !checked) return checked.error();
+  const std::uint64_t stride = place.options.get("stride");
+  std::unique_ptr<Self> list = make(place);
+  auto slab = Self::kind.persistent ? NodeSlab::create(*place.pool, plan(place, stride))
+                                    : NodeSlab::in_dram(plan(place, stride), place.huge_pages);
   if (!slab) return slab.error();
   list->slab_ = std::move(slab).value();
   list->prepare(place);
   if (Self::kind.persistent) {
-    const auto rooted = create_index_root(*place.pool, place.root_name, root_kind(),
-                                          {Self::kind.number, 0, 0}, list->slab_->top_offset());
+    const auto rooted =
+        create_index_root(*place.pool, place.root_name, root_kind(),
+                          {Self::kind.number, stride - sizeof(Node), 0}, list->slab_->top_offset());
     if (!rooted) {
       list->slab_->destroy();
       return rooted.error();
@@ -165,7 +224,8 @@ MadeIndex<IntegerKeys> ListIndex<Self>::create(const IndexPlace& place) {
 
 template <class Self>
 MadeIndex<IntegerKeys> ListIndex<Self>::recover(const IndexPlace& place) {
-  auto list = std::make_unique<Self>();
+  if (auto checked = check_stride(place.options); !checked) return checked.error();
+  std::unique_ptr<Self> list = make(place);
   if (auto done = list->take_up(place); !done) return done.error();
   return std::unique_ptr<IntegerIndex>(std::move(list));
 }
@@ -180,7 +240,9 @@ Result<void> ListIndex<Self>::take_up(const IndexPlace& place) {
                  "root '" + place.root_name + "' holds another " + Self::kind.structure + " than " +
                      Self::kind.mode,
                  pool.path(), "open it with the mode that made it"};
-  auto slab = NodeSlab::recover(pool, root->head, plan(place));
+  const std::uint64_t stride = sizeof(Node) + root->option[1];
+  if (!is_stride(stride)) return corrupt("its root has no stride of a list");
+  auto slab = NodeSlab::recover(pool, root->head, plan(place, stride));
   if (!slab) return slab.error();
   slab_ = std::move(slab).value();
   self().prepare(place);
@@ -189,7 +251,7 @@ Result<void> ListIndex<Self>::take_up(const IndexPlace& place) {
     pm::store_persist(slab_->top().loading, 0);
   }
   if (auto sound = self().rebuild(); !sound) return sound;
-  slab_->free_nodes().spread();
+  slab_->spread();
   return pool.root_recovered(place.root_name);
 }
 

@@ -2,7 +2,8 @@
 // no lookup ever flushes. `Heads` is one list, or a hash table of them.
 //
 //   on media, in the slab: {key, value, begun u8, ended u8, deleted u8}
-//   in DRAM, same number:  {key, value, next: 32 (number + 1) | state of this node}
+//   in DRAM, same number:  {key, value, next: stride (number + 1) | state of this node}
+// Both have the stride of the slab.
 //
 // S1  a record is on media <=> begun = ended and deleted differs. A free one has begun = ended =
 //     deleted, or has begun alone different, where a power cut met its creation.
@@ -46,11 +47,12 @@ struct alignas(32) SoftNode {
 
 /// For counterexamples.
 [[nodiscard]] inline std::vector<MediaStruct> media_of_soft(const IndexOptions& options) {
-  return NodeSlab::media(options.get("nodes"), {{"key", offsetof(SoftRecord, key), 8},
-                                                {"value", offsetof(SoftRecord, value), 8},
-                                                {"begun", offsetof(SoftRecord, begun), 1},
-                                                {"ended", offsetof(SoftRecord, ended), 1},
-                                                {"deleted", offsetof(SoftRecord, deleted), 1}});
+  return NodeSlab::media(options.get("nodes"), options.get("stride"),
+                         {{"key", offsetof(SoftRecord, key), 8},
+                          {"value", offsetof(SoftRecord, value), 8},
+                          {"begun", offsetof(SoftRecord, begun), 1},
+                          {"ended", offsetof(SoftRecord, ended), 1},
+                          {"deleted", offsetof(SoftRecord, deleted), 1}});
 }
 
 /// One list.
@@ -67,7 +69,7 @@ class OneHead {
 };
 
 template <class Traits>
-class SoftList final : public ListIndex<SoftList<Traits>> {
+class SoftList : public ListIndex<SoftList<Traits>> {
   using Base = ListIndex<SoftList<Traits>>;
   friend Base;
 
@@ -82,7 +84,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     while (!added) {
       if (search(guard, key, place)) {
         if (node != no_node) this->slab().give(node);  // nothing was written to media
-        if (state_of(node_[place.at].next) != intend_to_insert) return Outcome::exists;
+        if (state_of(words_of(place.at).next) != intend_to_insert) return Outcome::exists;
         node = place.at;  // S3
         break;
       }
@@ -90,18 +92,19 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
         if ((node = this->slab().take(guard)) == no_node) return Outcome::out_of_space;
         describe(node, key, value);
       }
-      node_[node].next.store(offset_of(place.word) | intend_to_insert, std::memory_order_release);
+      words_of(node).next.store(offset_of(place.word) | intend_to_insert,
+                                std::memory_order_release);
       added = swap_link(*place.link, place.word, link_to(node) | state_in(place.word));
     }
     create_record(node);
-    change_state(node_[node].next, intend_to_insert, inserted);
+    change_state(words_of(node).next, intend_to_insert, inserted);
     return added ? Outcome::ok : Outcome::exists;
   }
 
   Outcome take(const Guard& guard, std::uint64_t key) {
     Place place;
     if (!search(guard, key, place)) return Outcome::not_found;
-    SoftNode& node = node_[place.at];
+    SoftNode& node = words_of(place.at);
     if (state_of(node.next) == intend_to_insert) return Outcome::not_found;
     const bool removed = change_state(node.next, inserted, intend_to_delete);
     delete_record(place.at);
@@ -155,7 +158,6 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   static constexpr std::uint64_t intend_to_insert = 1;
   static constexpr std::uint64_t intend_to_delete = 2;
   static constexpr std::uint64_t deleted = 3;
-  static constexpr std::uint64_t node_bytes = sizeof(SoftNode);
 
   struct Place {
     Link* link = nullptr;    ///< leads to `at`
@@ -169,16 +171,18 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   [[nodiscard]] static constexpr std::uint64_t offset_of(std::uint64_t word) noexcept {
     return word & ~deleted;
   }
-  [[nodiscard]] static constexpr std::uint64_t link_to(std::uint32_t node) noexcept {
-    return (std::uint64_t{node} + 1) * node_bytes;
+  [[nodiscard]] std::uint64_t link_to(std::uint32_t node) const noexcept {
+    return (std::uint64_t{node} + 1) << stride_shift_;
   }
-  [[nodiscard]] static constexpr std::uint32_t number_in(std::uint64_t word) noexcept {
-    return static_cast<std::uint32_t>(word / node_bytes - 1);
+  [[nodiscard]] std::uint32_t number_in(std::uint64_t word) const noexcept {
+    return static_cast<std::uint32_t>((word >> stride_shift_) - 1);
   }
-  /// Without a multiplication: every step of a search waits for it.
+  /// An addition only: every step of a search waits for it.
   [[nodiscard]] SoftNode& node_at(std::uint64_t word) const noexcept {
-    return *reinterpret_cast<SoftNode*>(reinterpret_cast<std::uintptr_t>(node_) - node_bytes +
-                                        offset_of(word));
+    return *reinterpret_cast<SoftNode*>(before_first_ + offset_of(word));
+  }
+  [[nodiscard]] SoftNode& words_of(std::uint32_t number) const noexcept {
+    return node_at(link_to(number));
   }
   [[nodiscard]] static std::uint64_t state_of(const Link& link) noexcept {
     return state_in(link.load(std::memory_order_acquire));
@@ -199,14 +203,14 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
     return reinterpret_cast<SoftRecord&>(this->at(this->slab().offset_of(node)));
   }
   void describe(std::uint32_t node, std::uint64_t key, std::uint64_t value) noexcept {
-    node_[node].key.store(key, std::memory_order_relaxed);
-    node_[node].value.store(value, std::memory_order_relaxed);
-    node_[node].valid.store(record(node).deleted.load(std::memory_order_relaxed) ^ 1,
-                            std::memory_order_relaxed);
+    words_of(node).key.store(key, std::memory_order_relaxed);
+    words_of(node).value.store(value, std::memory_order_relaxed);
+    words_of(node).valid.store(record(node).deleted.load(std::memory_order_relaxed) ^ 1,
+                               std::memory_order_relaxed);
   }
   void write_record(std::uint32_t node) noexcept {
     SoftRecord& on_media = record(node);
-    const SoftNode& words = node_[node];
+    const SoftNode& words = words_of(node);
     const std::uint8_t valid = words.valid.load(std::memory_order_relaxed);
     on_media.begun.store(valid, std::memory_order_release);
     on_media.key.store(words.key.load(std::memory_order_relaxed), std::memory_order_release);
@@ -220,7 +224,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   }
   void delete_record(std::uint32_t node) noexcept {
     SoftRecord& on_media = record(node);
-    on_media.deleted.store(node_[node].valid.load(std::memory_order_relaxed),
+    on_media.deleted.store(words_of(node).valid.load(std::memory_order_relaxed),
                            std::memory_order_release);
     pm::persist(&on_media, sizeof on_media);
   }
@@ -266,12 +270,14 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   void prepare(const IndexPlace& place) {
     heads_.prepare(place.options);
     constexpr std::uint64_t page = 4096;
-    const std::uint64_t bytes = (this->slab().nodes() * sizeof(SoftNode) + page - 1) / page * page;
+    stride_shift_ = this->slab().stride_shift();
+    const std::uint64_t size = std::uint64_t{this->slab().nodes()} << stride_shift_;
+    const std::uint64_t bytes = (size + page - 1) / page * page;
     Result<Mapping> memory = Mapping::anonymous(bytes, 0);
     if (!memory) throw std::bad_alloc();
     memory_ = std::move(memory).value();
     if (place.huge_pages) request_huge_pages(memory_.base(), bytes, Medium::anonymous);
-    node_ = reinterpret_cast<SoftNode*>(memory_.base());
+    before_first_ = reinterpret_cast<std::uintptr_t>(memory_.base()) - link_to(0);
   }
 
   [[nodiscard]] Result<void> rebuild() {
@@ -285,7 +291,7 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
       describe(node, on_media.key.load(relaxed), on_media.value.load(relaxed));
       live.push_back(node);
     }
-    const auto key_of = [&](std::uint32_t node) { return node_[node].key.load(relaxed); };
+    const auto key_of = [&](std::uint32_t node) { return words_of(node).key.load(relaxed); };
     std::ranges::sort(live, std::greater<>(), key_of);
     if (std::ranges::adjacent_find(live, {}, key_of) != live.end())
       return this->corrupt("two records hold one key");
@@ -297,9 +303,9 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
   }
   /// The caller is alone, and the key is less than all of its list.
   void link_first(std::uint32_t node) noexcept {
-    Link& head = heads_.of(node_[node].key.load(std::memory_order_relaxed));
-    node_[node].next.store(offset_of(head.load(std::memory_order_relaxed)) | inserted,
-                           std::memory_order_relaxed);
+    Link& head = heads_.of(words_of(node).key.load(std::memory_order_relaxed));
+    words_of(node).next.store(offset_of(head.load(std::memory_order_relaxed)) | inserted,
+                              std::memory_order_relaxed);
     head.store(link_to(node), std::memory_order_release);
   }
   [[nodiscard]] std::uint64_t place(std::uint32_t node, std::uint64_t key, std::uint64_t value,
@@ -322,7 +328,8 @@ class SoftList final : public ListIndex<SoftList<Traits>> {
 
   typename Traits::Heads heads_;
   Mapping memory_;
-  SoftNode* node_ = nullptr;  ///< in `memory_`
+  std::uintptr_t before_first_ = 0;  ///< address of node 0, less the link to it
+  unsigned stride_shift_ = 0;
 };
 
 }  // namespace perdure::lockfree

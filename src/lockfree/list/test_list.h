@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "index/registry.h"
@@ -20,8 +21,8 @@ class TestList {
   static constexpr std::size_t bytes = std::size_t{512} << 10;
   static constexpr std::uint64_t nodes = 256;
 
-  explicit TestList(const std::string& name)
-      : info_(**IndexRegistry::find(name)), memory_(allocate()) {
+  explicit TestList(const std::string& name, IndexOptions options = {})
+      : info_(**IndexRegistry::find(name)), options_(std::move(options)), memory_(allocate()) {
     if (info_.needs_eadr) pm::configure(pm::Durability::eadr);
     pool_ = std::move(Pool::create_in({memory_.get(), bytes})).value();
     list_ = std::move(create_index<IntegerKeys>(info_, place())).value();
@@ -34,6 +35,8 @@ class TestList {
   TestList(const TestList&) = delete;
   TestList& operator=(const TestList&) = delete;
 
+  /// For the next opening.
+  [[nodiscard]] IndexOptions& options() { return options_; }
   [[nodiscard]] IntegerIndex& operator*() const { return *list_; }
   [[nodiscard]] IntegerIndex* operator->() const { return list_.get(); }
 
@@ -116,6 +119,7 @@ class TestList {
     IndexPlace place;
     place.pool = pool_.get();
     place.huge_pages = false;
+    place.options = options_;
     place.options.set("nodes", nodes);
     return place;
   }
@@ -126,14 +130,15 @@ class TestList {
   }
 
   const IndexInfo& info_;
+  IndexOptions options_;
   Memory memory_;
   std::unique_ptr<Pool> pool_;
   std::unique_ptr<IntegerIndex> list_;
 };
 
 /// What every list that is kept must do.
-inline void expect_kept_through_cuts(const std::string& name) {
-  TestList list(name);
+inline void expect_kept_through_cuts(const std::string& name, const IndexOptions& options = {}) {
+  TestList list(name, options);
   list.insert({30, 10, 20});
   EXPECT_EQ(list->insert(20, 1), Outcome::exists);
   EXPECT_EQ(list->remove(10), Outcome::ok);

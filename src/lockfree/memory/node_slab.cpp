@@ -5,14 +5,13 @@
 #include <cstring>
 #include <span>
 
+#include "core/assert.h"
 #include "core/rng.h"
 #include "index/common/index_root.h"
 
 namespace perdure::lockfree {
 namespace {
 
-constexpr std::uint64_t largest_chunk = Heap::max_block_bytes / sizeof(Node);
-constexpr unsigned node_shift = std::countr_zero(sizeof(Node));
 /// Nodes of a slab in DRAM begin after an unused line, because offset 0 is no node.
 constexpr std::uint64_t dram_start = pm::cache_line_bytes;
 
@@ -22,6 +21,11 @@ std::uint64_t* chunks_of(SlabTop& top) noexcept {
 
 std::uint64_t top_bytes(std::uint64_t chunks) noexcept {
   return sizeof(SlabTop) + chunks * sizeof(std::uint64_t);
+}
+
+/// Nodes in a chunk of a slab with so many: a power of two.
+std::uint64_t most_in_chunk(std::uint64_t nodes, std::uint64_t stride) noexcept {
+  return std::min(std::bit_floor(nodes), Heap::max_block_bytes / stride);
 }
 
 std::uint64_t checksum_of(SlabTop& top) noexcept {
@@ -40,20 +44,27 @@ Error damaged(const Pool& pool, const char* what) {
 
 }  // namespace
 
+NodeSlab::NodeSlab(const SlabPlan& plan) noexcept
+    : stride_shift_(static_cast<unsigned>(std::countr_zero(plan.stride))),
+      arenas_(plan.arenas),
+      log_bytes_(plan.log_bytes) {
+  PERDURE_ASSERT(plan.stride == sizeof(Node) || plan.stride == 2 * sizeof(Node));
+}
+
 void NodeSlab::begin(std::uint64_t nodes) {
   nodes_ = static_cast<std::uint32_t>(nodes);
   free_ = std::make_unique<FreeNodes>(nodes_);
-  free_->spread();
+  spread();
   reclaimer_ = std::make_unique<Reclaimer>(*free_);
 }
 
-Result<std::unique_ptr<NodeSlab>> NodeSlab::in_dram(std::uint64_t nodes, bool huge_pages) {
+Result<std::unique_ptr<NodeSlab>> NodeSlab::in_dram(const SlabPlan& plan, bool huge_pages) {
   constexpr std::uint64_t page = 4096;
-  nodes = std::bit_ceil(std::max(nodes, least_nodes));
-  const std::uint64_t bytes = (dram_start + nodes * sizeof(Node) + page - 1) / page * page;
+  const std::uint64_t nodes = std::bit_ceil(std::max(plan.nodes, least_nodes));
+  const std::uint64_t bytes = (dram_start + nodes * plan.stride + page - 1) / page * page;
   Result<Mapping> memory = Mapping::anonymous(bytes, 0);
   if (!memory) return memory.error();
-  std::unique_ptr<NodeSlab> slab(new NodeSlab);
+  std::unique_ptr<NodeSlab> slab(new NodeSlab(plan));
   slab->memory_ = std::move(memory).value();
   slab->base_ = slab->memory_.base();
   if (huge_pages) request_huge_pages(slab->base_, bytes, Medium::anonymous);
@@ -69,7 +80,7 @@ bool NodeSlab::reserve(Pool& pool, std::vector<Reservation>& blocks, const SlabP
   Heap& heap = pool.heap();
   const bool fits = chunks * chunk_nodes() < plan.nodes;  // what there is
   for (std::uint64_t n = 0; n < chunks; ++n) {
-    blocks.push_back(heap.reserve(chunk_nodes() * sizeof(Node)));
+    blocks.push_back(heap.reserve(chunk_bytes()));
     if (blocks.back()) continue;
     blocks.pop_back();
     if (!fits || blocks.empty()) return false;
@@ -87,14 +98,14 @@ bool NodeSlab::reserve(Pool& pool, std::vector<Reservation>& blocks, const SlabP
 /// N2
 void NodeSlab::write(const SlabPlan& plan) {
   std::array<std::uint64_t, 512> words{};  // of free nodes
-  for (std::size_t i = 0; i < words.size(); i += sizeof(Node) / 8) {
+  for (std::size_t i = 0; i < words.size(); i += plan.stride / 8) {
     words[i + 2] = plan.free.next;
     words[i + 3] = plan.free.meta;
   }
-  const std::uint64_t chunk_bytes = chunk_nodes() * sizeof(Node);
+  const std::uint64_t bytes = chunk_bytes();
   for (const std::uint64_t chunk : chunk_)
-    for (std::uint64_t done = 0; done < chunk_bytes; done += sizeof words)
-      pm::stream(base_ + chunk + done, words.data(), std::min(sizeof words, chunk_bytes - done));
+    for (std::uint64_t done = 0; done < bytes; done += sizeof words)
+      pm::stream(base_ + chunk + done, words.data(), std::min(sizeof words, bytes - done));
   words.fill(0);
   for (std::uint64_t done = 0; done < plan.log_bytes; done += sizeof words)
     pm::stream(base_ + top_->logs + done, words.data(),
@@ -105,15 +116,13 @@ void NodeSlab::write(const SlabPlan& plan) {
 
 Result<std::unique_ptr<NodeSlab>> NodeSlab::create(Pool& pool, const SlabPlan& plan) {
   Heap& heap = pool.heap();
-  const std::uint64_t room = heap.usage().free_bytes() / 4 * 3 / sizeof(Node);
+  const std::uint64_t room = heap.usage().free_bytes() / 4 * 3 / plan.stride;
   const std::uint64_t wanted = std::clamp(std::min(plan.nodes, room), least_nodes, most_nodes);
-  for (std::uint64_t size = std::min(std::bit_floor(wanted), largest_chunk); size >= least_nodes;
-       size /= 2) {
-    std::unique_ptr<NodeSlab> slab(new NodeSlab);
+  for (std::uint64_t size = most_in_chunk(wanted, plan.stride); size >= least_nodes; size /= 2) {
+    std::unique_ptr<NodeSlab> slab(new NodeSlab(plan));
     slab->pool_ = &pool;
     slab->base_ = pool.base();
     slab->chunk_shift_ = static_cast<unsigned>(std::countr_zero(size));
-    slab->log_bytes_ = plan.log_bytes;
     std::vector<Reservation> blocks;
     if (!slab->reserve(pool, blocks, plan, (wanted + size - 1) / size)) {
       for (Reservation& block : blocks)
@@ -141,7 +150,7 @@ Result<std::unique_ptr<NodeSlab>> NodeSlab::create(Pool& pool, const SlabPlan& p
 
 void NodeSlab::destroy() {
   Heap& heap = pool_->heap();
-  for (const std::uint64_t chunk : chunk_) heap.free(chunk, chunk_nodes() * sizeof(Node));
+  for (const std::uint64_t chunk : chunk_) heap.free(chunk, chunk_bytes());
   if (top_->logs != 0) heap.free(top_->logs, log_bytes_);
   heap.free(top_offset_, top_bytes(chunk_.size()));
 }
@@ -155,14 +164,13 @@ Result<std::unique_ptr<NodeSlab>> NodeSlab::recover(Pool& pool, std::uint64_t of
     return damaged(pool, "its checksum does not match");
   Heap& heap = pool.heap();
   bool sound = heap.mark(offset, top_bytes(top.chunks));
-  std::unique_ptr<NodeSlab> slab(new NodeSlab);
+  std::unique_ptr<NodeSlab> slab(new NodeSlab(plan));
   slab->pool_ = &pool;
   slab->base_ = pool.base();
   slab->chunk_shift_ = static_cast<unsigned>(std::countr_zero(top.chunk_nodes));
   slab->top_offset_ = offset;
   slab->top_ = &top;
-  slab->log_bytes_ = plan.log_bytes;
-  const std::uint64_t chunk_bytes = top.chunk_nodes * sizeof(Node);
+  const std::uint64_t chunk_bytes = slab->chunk_bytes();
   for (const std::uint64_t chunk : std::span(chunks_of(top), top.chunks)) {
     sound = sound && pool.contains(chunk, chunk_bytes) && heap.mark(chunk, chunk_bytes);
     slab->chunk_.push_back(chunk);
@@ -175,17 +183,18 @@ Result<std::unique_ptr<NodeSlab>> NodeSlab::recover(Pool& pool, std::uint64_t of
 }
 
 std::uint32_t NodeSlab::node_at(std::uint64_t offset) const noexcept {
-  const std::uint64_t chunk_bytes = chunk_nodes() * sizeof(Node);
-  const auto holds = [&](std::uint64_t n) { return offset - chunk_[n] < chunk_bytes; };
-  std::uint64_t number = (offset - chunk_.front()) >> (chunk_shift_ + node_shift);  // side by side
+  const std::uint64_t bytes = chunk_bytes();
+  const auto holds = [&](std::uint64_t n) { return offset - chunk_[n] < bytes; };
+  std::uint64_t number = (offset - chunk_.front()) >> (chunk_shift_ + stride_shift_);  // in a row
   if (number >= chunk_.size() || !holds(number)) {
     number = 0;
     while (number < chunk_.size() && !holds(number)) ++number;
     if (number == chunk_.size()) return no_node;
   }
   const std::uint64_t inside = offset - chunk_[number];
-  if (inside % sizeof(Node) != 0) return no_node;
-  return static_cast<std::uint32_t>(number * chunk_nodes() + inside / sizeof(Node));
+  const std::uint64_t place = inside >> stride_shift_;
+  if (place << stride_shift_ != inside) return no_node;
+  return static_cast<std::uint32_t>(number * chunk_nodes() + place);
 }
 
 Result<void> NodeSlab::check_count(std::uint64_t reachable) const {
@@ -211,16 +220,17 @@ std::uint64_t NodeSlab::dram_bytes() const noexcept {
          chunk_.size() * sizeof(std::uint64_t);
 }
 
-std::vector<MediaStruct> NodeSlab::media(std::uint64_t nodes, std::vector<MediaField> node_fields) {
-  const std::uint64_t size = std::min(std::bit_floor(std::max(nodes, least_nodes)), largest_chunk);
+std::vector<MediaStruct> NodeSlab::media(std::uint64_t nodes, std::uint64_t stride,
+                                         std::vector<MediaField> node_fields) {
+  const std::uint64_t size = most_in_chunk(std::max(nodes, least_nodes), stride);
   std::vector<MediaField> fields;
   for (MediaField& field : node_fields) {
     field.name = "node[]." + field.name;
     field.count = static_cast<std::uint32_t>(size);
-    field.stride = sizeof(Node);
+    field.stride = static_cast<std::uint32_t>(stride);
     fields.push_back(std::move(field));
   }
-  return {{"chunk", size * sizeof(Node), std::move(fields)},
+  return {{"chunk", size * stride, std::move(fields)},
           {"top",
            top_bytes(1),
            {{"nodes", offsetof(SlabTop, nodes), 8},

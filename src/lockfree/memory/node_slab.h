@@ -4,7 +4,8 @@
 //   byte 0       8             16        24     32        40         48       64      72
 //        | nodes | chunk_nodes | chunks  | logs | loading | checksum |        | head  |
 //   byte 128: chunk[chunks], offsets of the chunks
-//   chunk | node[0] 32 B | node[1] | ...
+//   chunk | node[0] 32 B | padding | node[1] | ...
+// The stride, 32 or 64 bytes from one node to the next, is in the list's root, and is the caller's.
 //
 // N1  `nodes`, `chunk_nodes`, `chunks`, `logs` and the chunks' offsets never change, and
 //     `checksum` is theirs.
@@ -63,6 +64,8 @@ struct SlabPlan {
   std::uint64_t nodes = 0;      ///< at most: fewer where that is over three quarters of the room
   std::uint64_t log_bytes = 0;  ///< per-thread blocks, zeroed; 0: none
   FreeNode free{};
+  std::uint64_t stride = sizeof(Node);  ///< or twice that
+  bool arenas = false;                  ///< F3; may be another at each opening
 };
 
 class NodeSlab {
@@ -71,7 +74,7 @@ class NodeSlab {
   static constexpr std::uint64_t most_nodes = std::uint64_t{1} << 26;
 
   /// In DRAM. Errors: out_of_space.
-  [[nodiscard]] static Result<std::unique_ptr<NodeSlab>> in_dram(std::uint64_t nodes,
+  [[nodiscard]] static Result<std::unique_ptr<NodeSlab>> in_dram(const SlabPlan& plan,
                                                                  bool huge_pages);
   /// In the pool: durable, and reachable by nobody yet; nothing is left behind on error. Errors:
   /// out_of_space.
@@ -86,7 +89,7 @@ class NodeSlab {
     return *reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(base_) + offset);
   }
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t node) const noexcept {
-    return chunk_[node >> chunk_shift_] + (node & (chunk_nodes() - 1)) * sizeof(Node);
+    return chunk_[node >> chunk_shift_] + ((node & (chunk_nodes() - 1)) << stride_shift_);
   }
   /// The node at this offset, or `no_node` where none begins.
   [[nodiscard]] std::uint32_t node_at(std::uint64_t offset) const noexcept;
@@ -102,10 +105,14 @@ class NodeSlab {
   }
   [[nodiscard]] Reclaimer& reclaimer() noexcept { return *reclaimer_; }
   [[nodiscard]] FreeNodes& free_nodes() noexcept { return *free_; }
+  /// Nobody takes nodes meanwhile.
+  void spread() noexcept { free_->spread(arenas_); }
   /// Empty, or why nodes are missing or counted twice where `reachable` are in use.
   [[nodiscard]] Result<void> check_count(std::uint64_t reachable) const;
 
   [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
+  /// Bytes from one node to the next, as a power of two.
+  [[nodiscard]] unsigned stride_shift() const noexcept { return stride_shift_; }
   [[nodiscard]] SlabTop& top() const noexcept { return *top_; }
   [[nodiscard]] std::uint64_t top_offset() const noexcept { return top_offset_; }
   /// Blocks of the heap that it has.
@@ -115,13 +122,16 @@ class NodeSlab {
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
   /// For counterexamples.
-  [[nodiscard]] static std::vector<MediaStruct> media(std::uint64_t nodes,
+  [[nodiscard]] static std::vector<MediaStruct> media(std::uint64_t nodes, std::uint64_t stride,
                                                       std::vector<MediaField> node_fields);
 
  private:
-  NodeSlab() = default;
+  explicit NodeSlab(const SlabPlan& plan) noexcept;
   [[nodiscard]] std::uint64_t chunk_nodes() const noexcept {
     return std::uint64_t{1} << chunk_shift_;
+  }
+  [[nodiscard]] std::uint64_t chunk_bytes() const noexcept {
+    return chunk_nodes() << stride_shift_;
   }
   [[nodiscard]] bool reserve(Pool& pool, std::vector<Reservation>& blocks, const SlabPlan& plan,
                              std::uint64_t chunks);
@@ -131,11 +141,13 @@ class NodeSlab {
   std::byte* base_ = nullptr;
   std::vector<std::uint64_t> chunk_;  ///< offsets
   unsigned chunk_shift_ = 0;          ///< 1 << chunk_shift_ nodes in a chunk
+  unsigned stride_shift_;             ///< and 1 << stride_shift_ bytes for each
+  bool arenas_;
   std::uint32_t nodes_ = 0;
   SlabTop* top_ = nullptr;
   std::uint64_t top_offset_ = 0;
   Pool* pool_ = nullptr;
-  std::uint64_t log_bytes_ = 0;
+  std::uint64_t log_bytes_;
   Mapping memory_;          ///< in DRAM
   SlabTop volatile_top_{};  ///< in DRAM
   std::unique_ptr<FreeNodes> free_;

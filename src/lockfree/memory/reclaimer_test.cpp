@@ -32,6 +32,32 @@ TEST(FreeNodes, ClaimsANodeOnce) {  // F2
   EXPECT_EQ(free.free_count(), 63U);
 }
 
+// F3: a thread slot's nodes lie side by side, and it gets all that there are.
+TEST(FreeNodes, WithArenasGivesEachThreadAPartOfItsOwnAndThenAnyNode) {
+  constexpr std::uint32_t part = 2 * 64;
+  constexpr std::uint32_t nodes = part * static_cast<std::uint32_t>(pm::max_threads);
+  FreeNodes free(nodes);
+  free.spread(true);
+  for (std::uint32_t i = 0; i < part; ++i)
+    for (const std::uint32_t slot : {0U, 1U, 37U}) ASSERT_EQ(free.take(slot), slot * part + i);
+  const std::uint32_t lent = free.take(37);
+  EXPECT_NE(lent, no_node);
+  EXPECT_NE(lent / part, 37U);
+  free.give(37 * part + 5);
+  EXPECT_EQ(free.take(37), 37 * part + 5) << "its own again, as soon as one is free";
+  std::uint32_t taken = 3 * part + 1;
+  while (free.take(5) != no_node) ++taken;
+  EXPECT_EQ(taken, nodes);
+}
+
+TEST(FreeNodes, WithArenasSharesPartsWhereThereAreFewNodes) {
+  FreeNodes free(100);
+  free.spread(true);
+  std::uint32_t taken = 0;
+  while (free.take(255) != no_node) ++taken;
+  EXPECT_EQ(taken, 100U);
+}
+
 class Reclaiming : public testing::Test {
  protected:
   FreeNodes free_{64};

@@ -11,7 +11,7 @@
 namespace perdure::lockfree {
 namespace {
 
-class MutexList final : public ListIndex<MutexList> {
+class MutexList : public ListIndex<MutexList> {
   friend ListIndex<MutexList>;
 
  public:
@@ -107,7 +107,7 @@ PERDURE_REGISTER_INDEX(list_mutexlist, IndexInfo{
                                            .title = "sorted list under a mutex",
                                            .replaces = false,
                                            .is_linear = true,
-                                           .options = {nodes_option()},
+                                           .options = list_options(),
                                            .create_integer = MutexList::create,
                                            .recover_integer = MutexList::recover,
                                            .media = media_of_list,

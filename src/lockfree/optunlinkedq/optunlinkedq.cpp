@@ -45,7 +45,7 @@ MadeQueue OptUnlinkedQ::recover(const QueuePlace& place) {
 OptUnlinkedQ::OptUnlinkedQ(SlotStore store, const IndexOptions& options, const FoundSlots& found)
     : store_(std::move(store)),
       durable_(store_),
-      streams_(streams_payloads(options)),
+      paths_(options),
       node_(std::make_unique<Node[]>(store_.shape().slots)),
       free_(static_cast<std::uint32_t>(store_.shape().slots)),
       head_(found.dead.front()),
@@ -81,9 +81,9 @@ void OptUnlinkedQ::fill(std::uint32_t slot, std::string_view payload) noexcept {
   node.len = static_cast<std::uint32_t>(payload.size());
   if (payload.size() <= inline_bytes)
     std::memcpy(node.short_payload.data(), payload.data(), payload.size());
-  const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
-  durable_.fill(slot, payload, {}, streams);
-  durable_.fence_payload(payload.size() > inline_bytes, streams);
+  const PayloadPath path = paths_.of(payload.size());
+  durable_.fill(slot, payload, {}, path);
+  durable_.fence_payload(payload.size() > inline_bytes, path);
 }
 
 std::uint32_t OptUnlinkedQ::link(std::uint32_t slot) noexcept {

@@ -71,7 +71,7 @@ class OptUnlinkedQ final : public DurableQueue {
 
   SlotStore store_;
   const InSlots durable_;
-  const bool streams_;
+  const PayloadPaths paths_;
   std::unique_ptr<Node[]> node_;
   FreeNodes free_;  ///< slots
   Reclaimer reclaimer_{free_};

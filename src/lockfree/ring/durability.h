@@ -3,7 +3,7 @@
 //   Push          the steps of one push, of a slot that only this thread has:
 //     Push(durable, slot, header, unfinished seq)   before the header is changed
 //     is_ready()                                    false: no room for it
-//     written(outside, streamed)                    header but for its seq, and payload, are stored
+//     written(outside, path)                        header but for its seq, and payload, are stored
 //     publish(header)                               the seq is stored, by whomever
 //   mark(seq, header)                               all up to `seq` is popped; the header, unless
 //                                                   null, becomes durable with it
@@ -30,7 +30,7 @@ struct Volatile {
 
 /// Each change is one line, which takes effect by one word. Cost under ADR: a push 1 flush and 1
 /// fence, and a fence for a payload that is not short; a pop 1 and 1. Under eADR: a fence for what
-/// is streamed.
+/// is streamed or written back.
 class TxFree : public InSlots {
  public:
   static constexpr bool persists = true;
@@ -42,8 +42,8 @@ class TxFree : public InSlots {
     Push(const TxFree& durable, std::uint32_t, SlotHeader&, std::uint64_t) noexcept
         : durable_(durable) {}
     [[nodiscard]] bool is_ready() const noexcept { return true; }
-    void written(bool outside, bool streamed) const noexcept {
-      durable_.fence_payload(outside, streamed);
+    void written(bool outside, PayloadPath path) const noexcept {
+      durable_.fence_payload(outside, path);
     }
     void publish(SlotHeader& header) const noexcept { durable_.persist_header(header); }
 
@@ -59,7 +59,7 @@ class TxFree : public InSlots {
 
 /// Each change is a transaction of the thread, with an undo log of its own. Cost under ADR: a push
 /// 4 flushes and 3 fences, and a fence for a payload that is not short; a pop 3 and 3. Under eADR:
-/// a fence, and one for what is streamed.
+/// a fence, and one for what is streamed or written back.
 class Tx : public InSlots {
  public:
   static constexpr bool persists = true;
@@ -78,8 +78,8 @@ class Tx : public InSlots {
       durable_.begin(log_, UndoLog::What::header, slot, seq, sizeof log_);
     }
     [[nodiscard]] bool is_ready() const noexcept { return true; }
-    void written(bool outside, bool streamed) const noexcept {
-      durable_.fence_payload(outside, streamed);
+    void written(bool outside, PayloadPath path) const noexcept {
+      durable_.fence_payload(outside, path);
     }
     void publish(SlotHeader& header) const noexcept {
       pm::flush(&header, sizeof header);
@@ -139,9 +139,9 @@ class TxPmdk : public InSlots {
       is_ready_ = transaction_->snapshot(&header, sizeof header);
     }
     [[nodiscard]] bool is_ready() const noexcept { return is_ready_; }
-    void written(bool, bool streamed) noexcept {
+    void written(bool, PayloadPath path) noexcept {
       pm::flush(&header_, sizeof header_);
-      if (streamed) pm::fence();
+      if (path != PayloadPath::cached) pm::fence();
       transaction_->commit();
       transaction_.reset();
     }

@@ -57,7 +57,7 @@ class Ring final : public DurableQueue {
   Ring(SlotStore store, const IndexOptions& options, const FoundSlots& found)
       : store_(std::move(store)),
         durable_(made(store_)),
-        streams_(persists && streams_payloads(options)),
+        paths_(made_paths(options)),
         full_(store_.shape().slots),
         free_(store_.shape().slots, persists),
         base_(found.last_seq + 1 - full_.first_ticket() - found.live.size()),
@@ -96,6 +96,15 @@ class Ring final : public DurableQueue {
       return {};
   }
 
+  struct NoPaths {};
+  using Paths = std::conditional_t<persists, PayloadPaths, NoPaths>;
+  [[nodiscard]] static Paths made_paths([[maybe_unused]] const IndexOptions& options) {
+    if constexpr (persists)
+      return Paths(options);
+    else
+      return {};
+  }
+
   Outcome push_tagged(std::string_view payload, PushTag tag);
   /// Its seq, which is finished when this returns (R1).
   [[nodiscard]] std::uint64_t finish(SlotHeader& header, std::uint64_t ticket) noexcept;
@@ -106,7 +115,7 @@ class Ring final : public DurableQueue {
 
   SlotStore store_;
   const Made durable_;
-  const bool streams_;
+  [[no_unique_address]] const Paths paths_;
   IndexRing full_;
   FreeSlots free_;
   const std::uint64_t base_;  ///< seq of ticket 0, which may be below 0: all sums wrap around
@@ -127,14 +136,14 @@ Outcome Ring<Durable>::push_tagged(std::string_view payload, PushTag tag) {
   } else {
     const std::uint64_t seq = header.seq.load(std::memory_order_relaxed) | unfinished;
     const bool outside = payload.size() > inline_bytes;
-    const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
+    const PayloadPath path = paths_.of(payload.size());
     typename Durable::Push change(*durable_, slot, header, seq);
     if (!change.is_ready()) {
       free_.give_back(slot);
       return Outcome::out_of_space;
     }
-    durable_->fill(slot, payload, tag, streams);
-    change.written(outside, streams);
+    durable_->fill(slot, payload, tag, path);
+    change.written(outside, path);
     const std::uint64_t ticket = full_.push(slot);
     std::uint64_t expected = seq;
     header.seq.compare_exchange_strong(expected, base_ + ticket);  // R1

@@ -371,11 +371,46 @@ TEST(Ring, KeepsPayloadsInTheCachesWhereItIsTold) {
   pm::configure(pm::Durability::eadr);
   for (const char* const mode : persistent_modes) {
     IndexOptions options = options_of(64, 700);
-    options.set("flush_payload", 0);
+    options.set("payload", 2);
     TestQueue queue(mode, options);
     ASSERT_NO_FATAL_FAILURE(agree_with_a_model(queue, 600));
   }
   pm::configure(pm::Durability::adr);
+}
+
+TEST(Ring, WritesPayloadsBackWhereItIsTold) {
+  for (const pm::Durability durability :
+       {pm::Durability::adr, pm::Durability::eadr, pm::Durability::none}) {
+    pm::configure(durability);
+    for (const char* const mode : persistent_modes) {
+      IndexOptions options = options_of(64, 700);
+      options.set("payload", 1);
+      TestQueue queue(mode, options);
+      ASSERT_NO_FATAL_FAILURE(agree_with_a_model(queue, 600));
+    }
+  }
+  pm::configure(pm::Durability::adr);
+}
+
+// A payload in the caches alone is lost with them. The path is no part of the layout.
+TEST(Ring, KeepsNoPayloadInCachesThatAPowerCutEmpties) {
+  for (const char* const mode : persistent_modes) {
+    TestQueue queue(mode);
+    ASSERT_EQ(queue->push(std::string(300, 'x')), Outcome::ok);
+    queue.place().options.set("payload", 2);
+    queue.place().root_name = "another";
+    EXPECT_EQ(create_queue(queue.info(), queue.place()).error().code, ErrorCode::unsupported);
+    queue.place().root_name = "queue";
+    const Result<void> opened = queue.crash();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::unsupported);
+    EXPECT_NE(opened.error().what.find("payload=2 keeps no payload under adr"), std::string::npos)
+        << opened.error().line();
+    pm::configure(pm::Durability::eadr);
+    EXPECT_TRUE(queue.crash());
+    pm::configure(pm::Durability::adr);
+    EXPECT_EQ(queue->size(), 1U);
+  }
 }
 
 TEST(Ring, RunsInTransactionsOfLibpmemobj) {

@@ -25,13 +25,14 @@ class InSlots {
   void fence_if_flushed() const noexcept {
     if (flushes_) pm::fence();
   }
-  /// Streamed bytes may become visible after later stores, in any mode, unless a fence follows.
-  void fence_payload(bool outside, bool streamed) const noexcept {
-    if (streamed || (outside && flushes_)) pm::fence();
+  /// Streamed bytes may become visible after later stores, in any mode, unless a fence follows; and
+  /// who writes lines back waits for them.
+  void fence_payload(bool outside, PayloadPath path) const noexcept {
+    if (path != PayloadPath::cached || (outside && flushes_)) pm::fence();
   }
   /// All of a slot that the caller has to itself, but for the seq, which is unfinished (M1).
   void fill(std::uint64_t slot, std::string_view payload, PushTag tag,
-            bool streams) const noexcept {
+            PayloadPath path) const noexcept {
     SlotHeader& header = store_.header(slot);
     header.seq.store(header.seq.load(std::memory_order_relaxed) | unfinished,
                      std::memory_order_relaxed);
@@ -41,7 +42,7 @@ class InSlots {
     header.producer = tag.producer;
     header.number = tag.number;
     if (payload.size() > inline_bytes)
-      write_payload(store_.payload(slot, payload.size()), payload, streams);
+      write_payload(store_.payload(slot, payload.size()), payload, path);
     else if (!payload.empty())
       std::memcpy(header.short_payload.data(), payload.data(), payload.size());
   }

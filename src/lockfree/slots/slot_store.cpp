@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "index/common/index_root.h"
 #include "index/common/publish_batch.h"
+#include "pm/write_back.h"
 #include "pool/mapping.h"
 
 namespace perdure::lockfree {
@@ -64,6 +65,25 @@ class NewBlocks {
   bool published_ = false;
 };
 
+/// The option that says how payloads reach memory.
+struct PayloadOption {
+  static constexpr const char* name = "payload";
+  static constexpr std::uint64_t streams = 0;
+  static constexpr std::uint64_t writes_back = 1;
+  static constexpr std::uint64_t keeps = 2;
+};
+
+/// A payload that is never flushed is durable only where the caches are.
+Result<void> check_payload_option(const QueuePlace& place, const SlotOwner& owner) {
+  if (place.options.get(PayloadOption::name) != PayloadOption::keeps ||
+      pm::persist_mode().durability == pm::Durability::eadr)
+    return {};
+  const std::string mode = pm::name_of(pm::persist_mode().durability);
+  return Error{ErrorCode::unsupported,
+               std::string(owner.queue) + " with payload=2 keeps no payload under " + mode,
+               place.pool->path(), "run it with pm::Durability::eadr, or give payload=0 or 1"};
+}
+
 /// Marks and headers begin as zeros; what a payload's place holds means nothing.
 void clear(std::byte* at, std::uint64_t bytes) noexcept {
   std::memset(at, 0, bytes);
@@ -104,6 +124,7 @@ void SlotStore::place_chunk(std::uint64_t number, std::byte* at) noexcept {
 
 Result<SlotStore> SlotStore::create(const QueuePlace& place, const SlotOwner& owner,
                                     const SlotShape& shape) {
+  if (auto fits = check_payload_option(place, owner); !fits) return fits.error();
   Pool& pool = *place.pool;
   SlotStore store(shape);
   store.pool_ = &pool;
@@ -136,6 +157,7 @@ Result<SlotStore> SlotStore::create(const QueuePlace& place, const SlotOwner& ow
 
 Result<SlotStore> SlotStore::recover(const QueuePlace& place, const SlotOwner& owner,
                                      const SlotShape& shape) {
+  if (auto fits = check_payload_option(place, owner); !fits) return fits.error();
   Pool& pool = *place.pool;
   const auto root = read_index_root(pool, place.root_name, {.index = owner.queue});
   if (!root) return root.error();
@@ -305,10 +327,13 @@ void stream_through_copy(std::byte* to, std::string_view payload) noexcept {
 
 }  // namespace
 
-void write_payload(std::byte* to, std::string_view payload, bool past_caches) noexcept {
-  if (!past_caches) {
+void write_payload(std::byte* to, std::string_view payload, PayloadPath path) noexcept {
+  if (path != PayloadPath::streamed) {
     std::memcpy(to, payload.data(), payload.size());
-    pm::flush(to, payload.size());
+    if (path == PayloadPath::written_back)
+      pm::write_back(to, payload.size());
+    else
+      pm::flush(to, payload.size());
     return;
   }
   const bool aligned = reinterpret_cast<std::uintptr_t>(payload.data()) % word_bytes == 0;
@@ -324,14 +349,18 @@ std::vector<IndexOption> slot_options() {
 
 std::vector<IndexOption> persistent_slot_options() {
   std::vector<IndexOption> options = slot_options();
-  options.push_back({"flush_payload",
-                     "payloads from 256 bytes on go past the caches under eADR, too; 0: they stay",
-                     1, 0, 1});
+  options.push_back({PayloadOption::name,
+                     "0: payloads from 256 bytes on go past the caches; 1: plain stores, and a "
+                     "write-back of each line, under eADR, too; 2: plain stores only (eADR)",
+                     PayloadOption::streams, PayloadOption::streams, PayloadOption::keeps});
   return options;
 }
 
-bool streams_payloads(const IndexOptions& options) {
-  return pm::persist_mode().durability != pm::Durability::eadr || options.get("flush_payload") != 0;
+PayloadPaths::PayloadPaths(const IndexOptions& options) {
+  const std::uint64_t chosen = options.get(PayloadOption::name);
+  of_short_ =
+      chosen == PayloadOption::writes_back ? PayloadPath::written_back : PayloadPath::cached;
+  of_long_ = chosen == PayloadOption::streams ? PayloadPath::streamed : of_short_;
 }
 
 SlotShape shape_of(const IndexOptions& options, bool has_logs) {

@@ -43,11 +43,11 @@ class SlotStore {
   static constexpr std::size_t least_streamed_bytes = pm::media_block_bytes;
 
   /// Makes empty slots and a root that leads to them: durable when it returns. Nothing is left
-  /// behind on error. Errors: exists, out_of_space, usage.
+  /// behind on error. Errors: exists, out_of_space, usage, unsupported.
   [[nodiscard]] static Result<SlotStore> create(const QueuePlace& place, const SlotOwner& owner,
                                                 const SlotShape& shape);
   /// Finds the slots again, marks their blocks for the heap and tells the pool. Writes nothing but
-  /// what logs undo. Errors: not_found, foreign, newer, corrupt, out_of_space.
+  /// what logs undo. Errors: not_found, foreign, newer, corrupt, out_of_space, unsupported.
   [[nodiscard]] static Result<SlotStore> recover(const QueuePlace& place, const SlotOwner& owner,
                                                  const SlotShape& shape);
   /// Without marks.
@@ -97,16 +97,35 @@ class SlotStore {
   std::unique_ptr<std::byte, FreeMemory> memory_;  ///< all of it, if it is in DRAM
 };
 
-/// Copies a payload to its place. `past_caches`: streamed, and durable after a fence; otherwise
-/// flushed, which under eADR is nothing.
-void write_payload(std::byte* to, std::string_view payload, bool past_caches) noexcept;
+/// How a payload reaches memory. What is not cached is durable after a fence, and takes one in any
+/// mode.
+enum class PayloadPath : std::uint8_t {
+  cached,        ///< plain stores, flushed where flushes are needed
+  written_back,  ///< plain stores, and a write-back of each line also where none is needed
+  streamed,      ///< past the caches
+};
+
+/// The option `payload`: the path of each payload, by its length.
+class PayloadPaths {
+ public:
+  explicit PayloadPaths(const IndexOptions& options);
+  [[nodiscard]] PayloadPath of(std::size_t bytes) const noexcept {
+    if (bytes <= inline_bytes) return PayloadPath::cached;
+    return bytes < SlotStore::least_streamed_bytes ? of_short_ : of_long_;
+  }
+
+ private:
+  PayloadPath of_short_;  ///< of less than a media block
+  PayloadPath of_long_;
+};
+
+/// Copies a payload to its place.
+void write_payload(std::byte* to, std::string_view payload, PayloadPath path) noexcept;
 
 /// The options of every bounded queue.
 [[nodiscard]] std::vector<IndexOption> slot_options();
-/// Of one in a pool, with `flush_payload`.
+/// Of one in a pool, with `payload`.
 [[nodiscard]] std::vector<IndexOption> persistent_slot_options();
-/// Whether payloads that are long enough go past the caches.
-[[nodiscard]] bool streams_payloads(const IndexOptions& options);
 [[nodiscard]] SlotShape shape_of(const IndexOptions& options, bool has_logs);
 
 /// Compares with what the last clean close has kept, if it has. Errors: corrupt.

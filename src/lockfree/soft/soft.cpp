@@ -18,7 +18,7 @@ PERDURE_REGISTER_INDEX(list_soft, IndexInfo{
                                       .replaces = false,
                                       .is_linear = true,
                                       .progress = Progress::lock_free,
-                                      .options = {nodes_option()},
+                                      .options = list_options(),
                                       .create_integer = SoftList<SoftTraits>::create,
                                       .recover_integer = SoftList<SoftTraits>::recover,
                                       .media = media_of_soft,

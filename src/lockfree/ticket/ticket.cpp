@@ -46,7 +46,7 @@ TicketRing::TicketRing(SlotStore store, const IndexOptions& options, const Found
     : store_(std::move(store)),
       durable_(store_),
       slots_(store_.shape().slots),
-      streams_(streams_payloads(options)),
+      paths_(options),
       turn_(std::make_unique<Turn[]>(slots_)),
       head_(found.last_popped),
       tail_(found.last_seq),
@@ -70,9 +70,9 @@ Outcome TicketRing::push(std::string_view payload) {
   const std::uint64_t slot = ticket % slots_;
   SlotHeader& header = store_.header(slot);
   const bool outside = payload.size() > inline_bytes;
-  const bool streams = streams_ && payload.size() >= SlotStore::least_streamed_bytes;
-  durable_.fill(slot, payload, {}, streams);
-  durable_.fence_payload(outside, streams);
+  const PayloadPath path = paths_.of(payload.size());
+  durable_.fill(slot, payload, {}, path);
+  durable_.fence_payload(outside, path);
   header.seq.store(ticket + 1, std::memory_order_release);
   durable_.persist_header(header);
   mine.exchange(turn_of_pop(ticket));  // locked: the last store under eADR

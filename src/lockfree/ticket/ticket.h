@@ -70,7 +70,7 @@ class TicketRing final : public DurableQueue {
   SlotStore store_;
   const InSlots durable_;
   const std::uint64_t slots_;
-  const bool streams_;
+  const PayloadPaths paths_;
   std::unique_ptr<Turn[]> turn_;
   alignas(64) std::atomic<std::uint64_t> head_;
   alignas(64) std::atomic<std::uint64_t> tail_;

@@ -16,7 +16,7 @@ struct LoggedLinks : VolatileLinks {
   }
 };
 
-class TLogList final : public ListIndex<TLogList> {
+class TLogList : public ListIndex<TLogList> {
   friend ListIndex<TLogList>;
 
  public:
@@ -166,7 +166,7 @@ PERDURE_REGISTER_INDEX(list_tlog, IndexInfo{
                                       .replaces = false,
                                       .is_linear = true,
                                       .progress = Progress::lock_free,
-                                      .options = {nodes_option()},
+                                      .options = list_options(),
                                       .create_integer = TLogList::create,
                                       .recover_integer = TLogList::recover,
                                       .media = media_of_list,

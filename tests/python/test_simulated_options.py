@@ -1,0 +1,46 @@
+"""What options of lists, and flags of workloads, change in a simulated run; and that it repeats."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from test_simulation import bench
+
+
+def test_think_time_passes_between_operations_and_in_no_latency() -> None:
+    flags = ("--mix", "lookup=1", "--think-ns", "3000")
+    text = bench("null", 2, *flags)
+    document = json.loads(text)
+    (repetition,) = document["repetitions"]
+    assert repetition["seconds"] == pytest.approx(1400 / 2 * 3000e-9, rel=0.02)
+    assert repetition["operations"]["lookup"]["latency_ns"]["max"] < 1000
+    assert document["configuration"]["workload"]["think_ns"] == 3000
+    assert bench("null", 2, *flags) == text
+
+
+def test_a_mix_in_steps_repeats_and_has_their_shares() -> None:
+    flags = ("--mix", "lookup=0.9,insert=0.1", "--mix-steps", "256", "--operations", "25600")
+    text = bench("null", 2, *flags)
+    document = json.loads(text)
+    operations = document["repetitions"][0]["operations"]
+    assert operations["insert"]["attempted"] == 2500
+    assert operations["lookup"]["attempted"] == 23100
+    assert document["configuration"]["workload"]["mix_steps"] == 256
+    assert bench("null", 2, *flags) == text
+
+
+@pytest.mark.parametrize("name", ["list:soft", "list:linkfree", "list:harris"])
+def test_the_options_of_lists_repeat_byte_for_byte(name: str) -> None:
+    flags = ("--option", "nodes=4096", "--key-range", "256", "--records", "128",
+             "--mix", "lookup=0.5,insert=0.25,remove=0.25", "--check")  # fmt: skip
+
+    def seconds(text: str) -> float:
+        return float(json.loads(text)["repetitions"][0]["seconds"])
+
+    default = seconds(bench(name, 7, *flags))
+    for option in ("stride=64", "arenas=1", "counted=1"):
+        text = bench(name, 7, *flags, "--option", option)
+        assert bench(name, 7, *flags, "--option", option) == text
+        assert seconds(text) != default, f"{option} changes nothing"
