@@ -43,6 +43,10 @@ namespace perdure::lockfree {
 
 inline constexpr std::size_t inline_bytes = 40;
 inline constexpr std::uint64_t unfinished = std::uint64_t{1} << 63;
+/// No queue pushes so often: a century of 100 million a second. What is beyond is damage, and the
+/// seqs that follow could run into `unfinished`. It is far from every small number with some bits
+/// flipped, so a queue that is damaged unnoticed does not come upon it after a few pushes.
+inline constexpr std::uint64_t largest_seq = 0x0555'5555'5555'5555;
 
 struct SlotHeader {
   std::atomic<std::uint64_t> seq;

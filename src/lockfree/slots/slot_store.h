@@ -97,6 +97,10 @@ class SlotStore {
   std::unique_ptr<std::byte, FreeMemory> memory_;  ///< all of it, if it is in DRAM
 };
 
+/// What the checksum of a directory with these offsets must be.
+[[nodiscard]] std::uint64_t checksum_of(const Directory& directory,
+                                        const std::uint64_t* offsets) noexcept;
+
 /// Copies a payload to its place. `past_caches`: streamed, and durable after a fence; otherwise
 /// flushed, which under eADR is nothing.
 void write_payload(std::byte* to, std::string_view payload, bool past_caches) noexcept;
