@@ -83,6 +83,10 @@ class Ring final : public DurableQueue {
   [[nodiscard]] std::uint64_t capacity() const override { return store_.shape().slots; }
   [[nodiscard]] std::size_t payload_bytes() const override { return store_.shape().payload_bytes; }
   [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t content_sum() const override {
+    if constexpr (persists) return store_.content_sum();
+    return size();
+  }
   [[nodiscard]] std::uint64_t dram_bytes() const override {
     return store_.dram_bytes() + full_.dram_bytes() + free_.dram_bytes() + sizeof *this;
   }

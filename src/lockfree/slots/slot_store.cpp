@@ -299,6 +299,35 @@ Result<FoundSlots> SlotStore::look() const {
   return found;
 }
 
+std::uint64_t SlotStore::sum_of(const FoundSlots& found) const noexcept {
+  std::uint64_t sum = mix64(found.live.size());
+  const auto add = [&](std::uint64_t word) { sum = mix64(sum ^ word) + 0x9e3779b97f4a7c15ULL; };
+  for (const FoundSlots::Live& live : found.live) {
+    const SlotHeader& at = header(live.slot);
+    add(at.len);
+    add(at.number);
+    if (at.len > inline_bytes) continue;
+    for (std::size_t i = 0; i < at.len; i += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at.short_payload.data() + i, std::min(at.len - i, sizeof word));
+      add(word);
+    }
+  }
+  for (const std::uint64_t number : found.pushed) add(number);
+  return sum;
+}
+
+std::uint64_t SlotStore::content_sum() const {
+  const Result<FoundSlots> found = look();
+  return found ? sum_of(*found) : 0;
+}
+
+Result<void> SlotStore::check_content(const QueuePlace& place, const FoundSlots& found) const {
+  if (!pool_->expects_records()) return {};
+  const Result<void> same = pool_->check_records(place.root_name, sum_of(found));
+  return same ? Result<void>{} : corrupt("the queue holds other payloads than when it was closed");
+}
+
 Result<void> SlotStore::check_blocks() const {
   if (pool_->roots().size() != 1) return {};
   const std::uint64_t reached = shape_.chunks() + 2;  // the directory, the root
@@ -363,11 +392,6 @@ bool streams_payloads(const IndexOptions& options) {
 
 SlotShape shape_of(const IndexOptions& options, bool has_logs) {
   return {options.get("slots"), options.get("payload_bytes"), has_logs};
-}
-
-Result<void> check_count(const QueuePlace& place, std::uint64_t payloads) {
-  if (!place.pool->expects_records()) return {};
-  return place.pool->check_records(place.root_name, payloads);
 }
 
 std::vector<MediaStruct> media_of_slots(const SlotShape& shape) {

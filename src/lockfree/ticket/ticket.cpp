@@ -28,7 +28,7 @@ MadeQueue made(Result<SlotStore> store, const QueuePlace& place, bool recovers) 
   if (!found) return found.error();
   if (auto sound = check(*found, store->shape().slots, *place.pool); !sound) return sound.error();
   if (recovers)
-    if (auto same = check_count(place, found->live.size()); !same) return same.error();
+    if (auto same = store->check_content(place, *found); !same) return same.error();
   return std::unique_ptr<DurableQueue>(
       std::make_unique<TicketRing>(std::move(store).value(), place.options, *found));
 }

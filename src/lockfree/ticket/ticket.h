@@ -46,6 +46,7 @@ class TicketRing final : public DurableQueue {
   [[nodiscard]] std::uint64_t capacity() const override { return slots_; }
   [[nodiscard]] std::size_t payload_bytes() const override { return store_.shape().payload_bytes; }
   [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t content_sum() const override { return store_.content_sum(); }
   [[nodiscard]] std::uint64_t dram_bytes() const override {
     return store_.dram_bytes() + slots_ * sizeof(Turn) + sizeof *this;
   }
