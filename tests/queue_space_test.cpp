@@ -183,6 +183,28 @@ TEST_P(QueueSpace, takes_as_much_from_several_threads) {
   }
 }
 
+// A thread's mark is inherited with its number, also while others pop: it must not go back.
+TEST_P(QueueSpace, forgets_no_pop_of_threads_that_come_and_go) {
+  const std::uint64_t rounds = scaled(12, 2);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    ASSERT_TRUE(holds(fill()));
+    std::atomic<std::uint64_t> popped{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 24; ++t)
+      threads.emplace_back([&, t] {
+        std::string payload;
+        for (unsigned i = 0; i < 1 + t % 4; ++i)
+          if (queue().pop(payload) == Outcome::ok) popped.fetch_add(1);
+      });
+    for (std::thread& thread : threads) thread.join();
+    model_.erase(model_.begin(), model_.begin() + static_cast<std::ptrdiff_t>(popped.load()));
+    ASSERT_TRUE(holds(invariants()));
+    ASSERT_TRUE(holds(bed_->reopen(Reopen::crash)));
+    ASSERT_EQ(queue().size(), model_.size()) << "what was popped came back";
+  }
+  ASSERT_TRUE(holds(drain()));
+}
+
 /// A refusal in one line that says where and what to do, and leaves nothing behind.
 void expect_refusal(QueueBed& bed, const QueueBedOptions& options) {
   const Result<void> made = bed.make_queue(options);

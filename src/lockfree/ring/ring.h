@@ -158,6 +158,7 @@ std::uint64_t Ring<Durable>::finish(SlotHeader& header, std::uint64_t ticket) no
 
 template <class Durable>
 Outcome Ring<Durable>::pop(std::string& payload) {
+  if constexpr (persists) have_mark();
   const IndexRing::Taken taken = full_.pop();
   if (taken.number == IndexRing::none) {
     if constexpr (persists) make_empty_durable();

@@ -76,6 +76,7 @@ Outcome TicketRing::push(std::string_view payload) {
 }
 
 Outcome TicketRing::pop(std::string& payload) {
+  have_mark();
   std::uint64_t ticket = head_.load();
   do {
     if (ticket >= tail_.load()) {
