@@ -35,6 +35,7 @@ SUITES = (
     "suite_conformance",
     "suite_corruption",
     "suite_library",
+    "suite_queues",
     "suite_recovery",
     "suite_space",
 )

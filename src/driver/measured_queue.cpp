@@ -151,10 +151,7 @@ Result<void> MeasuredQueue::close() {
   // A simulation's process ends with the run: a queue that keeps nothing need not be taken apart.
   if (Target::simulates && config_.index.index_class == IndexClass::in_memory)
     static_cast<void>(queue_.release());
-  if (queue_ && site_.is_kept()) {
-    queue_->quiesce();
-    site_.pool()->note_settled(QueuePlace{}.root_name, queue_->size());
-  }
+  if (queue_ && site_.is_kept()) settle_queue(*queue_, *site_.pool(), QueuePlace{}.root_name);
   queue_.reset();
   return site_.close();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/bed.h"
+#include "support/damage.h"
 
 namespace perdure::testing {
 
@@ -9,12 +10,6 @@ struct CorruptionPlan {
   std::uint64_t seed = 1;
   unsigned trials = 60;
   std::uint64_t records = 1500;
-};
-
-struct CorruptionReport {
-  unsigned refused = 0;    ///< recovery said what is wrong
-  unsigned working = 0;    ///< it recovered, and answered as before
-  unsigned differing = 0;  ///< it recovered, and answered otherwise: the damage was not noticed
 };
 
 /// Damages copies of one good pool in various ways; each is opened and used in a child process with

@@ -57,6 +57,10 @@ class DurableQueue {
   /// Walks the whole structure and checks every invariant its header numbers, and that exactly the
   /// blocks it reaches are live. No other operation may run. Errors: corrupt, naming the invariant.
   [[nodiscard]] virtual Result<void> check_invariants() const = 0;
+  /// For a clean close to keep: another number where payloads, their order or what `last_push`
+  /// tells are others, but by chance, and the same after a recovery that finds what was there. A
+  /// queue may leave out what lies beyond its headers. No other operation may run.
+  [[nodiscard]] virtual std::uint64_t content_sum() const { return size(); }
   /// DRAM held beside the pool, in bytes as allocated.
   [[nodiscard]] virtual std::uint64_t dram_bytes() const = 0;
   /// Frees what is retired. No other operation may run.

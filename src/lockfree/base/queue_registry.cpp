@@ -81,4 +81,9 @@ MadeQueue recover_queue(const QueueInfo& info, const QueuePlace& place) {
   return whole ? info.recover(*whole) : whole.error();
 }
 
+void settle_queue(DurableQueue& queue, Pool& pool, std::string_view root_name) {
+  queue.quiesce();
+  pool.note_settled(root_name, queue.content_sum());
+}
+
 }  // namespace perdure

@@ -69,6 +69,11 @@ class QueueRegistry {
 [[nodiscard]] MadeQueue create_queue(const QueueInfo& info, const QueuePlace& place);
 [[nodiscard]] MadeQueue recover_queue(const QueueInfo& info, const QueuePlace& place);
 
+/// Before a pool is closed: tells it what the queue holds, so that the next opening notices damage.
+/// Of an index the pool keeps how many records there are (Pool::note_settled); of a queue, whose
+/// payloads have an order, a sum over them. No operation may follow.
+void settle_queue(DurableQueue& queue, Pool& pool, std::string_view root_name);
+
 }  // namespace perdure
 
 /// Registers a queue at start-up: PERDURE_REGISTER_QUEUE(ring_txfree, QueueInfo{...});

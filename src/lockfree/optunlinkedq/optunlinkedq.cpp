@@ -28,7 +28,7 @@ MadeQueue made(Result<SlotStore> store, const QueuePlace& place, bool recovers) 
   if (!found) return found.error();
   if (found->dead.empty()) return corrupt("U1: every slot is live", *place.pool);
   if (recovers)
-    if (auto same = check_count(place, found->live.size()); !same) return same.error();
+    if (auto same = store->check_content(place, *found); !same) return same.error();
   return std::unique_ptr<DurableQueue>(
       std::make_unique<OptUnlinkedQ>(std::move(store).value(), place.options, *found));
 }

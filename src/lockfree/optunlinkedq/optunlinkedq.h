@@ -50,6 +50,7 @@ class OptUnlinkedQ final : public DurableQueue {
   [[nodiscard]] std::uint64_t capacity() const override { return store_.shape().slots - 1; }
   [[nodiscard]] std::size_t payload_bytes() const override { return store_.shape().payload_bytes; }
   [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t content_sum() const override { return store_.content_sum(); }
   [[nodiscard]] std::uint64_t dram_bytes() const override;
 
  private:

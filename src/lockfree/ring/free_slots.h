@@ -81,7 +81,7 @@ class FreeSlots {
     }
     if (before == 0) raise(most_producers_, producer + 1ULL);
     std::uint64_t held = mine.withheld.load();
-    if (held != 0 && number_in(held) < (number & number_mask) &&
+    if (held != 0 && is_before(number_in(held), number & number_mask) &&
         mine.withheld.compare_exchange_strong(held, 0))
       give_back(slot_in(held));
   }
@@ -130,6 +130,12 @@ class FreeSlots {
     return word >> slot_bits;
   }
 
+  /// Of the low bits of two numbers that a producer has used at about the same time: they may have
+  /// turned over between them.
+  [[nodiscard]] static constexpr bool is_before(std::uint64_t one, std::uint64_t other) noexcept {
+    return one != other && ((other - one) & number_mask) <= number_mask / 2;
+  }
+
   static void raise(std::atomic<std::uint64_t>& most, std::uint64_t to) noexcept {
     std::uint64_t known = most.load();
     while (known < to && !most.compare_exchange_weak(known, to)) {
@@ -166,7 +172,7 @@ class FreeSlots {
     const std::uint64_t mine = word_of(slot, number);
     std::uint64_t held = its.withheld.load();
     do {
-      if (held != 0 && number_in(held) >= number_in(mine)) {
+      if (held != 0 && !is_before(number_in(held), number_in(mine))) {
         give_back(slot);
         return;
       }

@@ -30,7 +30,7 @@ MadeQueue recover_ring(const QueuePlace& place, const SlotOwner& owner) {
   if (!store) return store.error();
   const Result<FoundSlots> found = store->look();
   if (!found) return found.error();
-  if (auto same = check_count(place, found->live.size()); !same) return same.error();
+  if (auto same = store->check_content(place, *found); !same) return same.error();
   return std::unique_ptr<DurableQueue>(
       std::make_unique<Ring<Durable>>(std::move(store).value(), place.options, *found));
 }

@@ -83,6 +83,10 @@ class Ring final : public DurableQueue {
   [[nodiscard]] std::uint64_t capacity() const override { return store_.shape().slots; }
   [[nodiscard]] std::size_t payload_bytes() const override { return store_.shape().payload_bytes; }
   [[nodiscard]] Result<void> check_invariants() const override;
+  [[nodiscard]] std::uint64_t content_sum() const override {
+    if constexpr (persists) return store_.content_sum();
+    return size();
+  }
   [[nodiscard]] std::uint64_t dram_bytes() const override {
     return store_.dram_bytes() + full_.dram_bytes() + free_.dram_bytes() + sizeof *this;
   }
@@ -163,6 +167,7 @@ std::uint64_t Ring<Durable>::finish(SlotHeader& header, std::uint64_t ticket) no
 
 template <class Durable>
 Outcome Ring<Durable>::pop(std::string& payload) {
+  if constexpr (persists) have_mark();
   const IndexRing::Taken taken = full_.pop();
   if (taken.number == IndexRing::none) {
     if constexpr (persists) make_empty_durable();

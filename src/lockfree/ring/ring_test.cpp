@@ -121,6 +121,25 @@ TEST(Ring, KnowsTheLastPushOfEachProducer) {
   }
 }
 
+// F1: a withheld slot is remembered with the low bits of its number, which turn over.
+TEST(Ring, KnowsTheLastPushWhenItsNumberTurnsOver) {
+  for (const char* const mode : persistent_modes) {
+    TestQueue queue(mode, options_of(4, 100));
+    std::string payload;
+    constexpr std::uint64_t turn = std::uint64_t{1} << 44;
+    for (const std::uint64_t number : {turn - 1, turn}) {
+      ASSERT_EQ(queue->push("tagged", {1, number}), Outcome::ok);
+      ASSERT_EQ(queue->pop(payload), Outcome::ok);
+    }
+    while (queue->push("in every slot that is free") == Outcome::ok) {
+    }
+    EXPECT_EQ(queue->size(), 4U);
+    EXPECT_EQ(queue->last_push(1), turn);
+    ASSERT_TRUE(holds(queue.crash()));
+    EXPECT_EQ(queue->last_push(1), turn);
+  }
+}
+
 // F2: slots withheld for producers that push no more are used again.
 TEST(Ring, IsNotFullOfSlotsThatAreOnlyRemembered) {
   for (const char* const mode : persistent_modes) {

@@ -13,6 +13,11 @@
 
 namespace perdure::lockfree {
 
+/// Before a pop draws its ticket: from here on the thread's mark is its own. Were its number, and
+/// with it the mark, taken after the ticket, then a thread with that number could have popped what
+/// is behind the ticket meanwhile, and have ended; and the mark would go back over that.
+inline void have_mark() noexcept { static_cast<void>(pm::thread_slot()); }
+
 /// What every queue of slots does to make them durable.
 class InSlots {
  public:

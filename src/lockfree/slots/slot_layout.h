@@ -18,10 +18,10 @@
 //     header without the bit is whole: stores to one line become durable in their order.
 // M2  seqs order the pushes of all time: no two pushes have the same. A header with seq s was
 // pushed
-//     as number s; it is present <=> s is greater than the seq of every mark.
+//     as number s; it is present <=> s is greater than the seq of every mark. A mark never goes
+//     back, also when another thread inherits it.
 // M3  the newest push that took effect of each producer is in a header, or its number is in the
-// mark
-//     with the producer's number.
+//     mark with the producer's number.
 // M4  a header and a mark are written within one line; payloads are durable before the seq of their
 //     header.
 //
@@ -43,6 +43,10 @@ namespace perdure::lockfree {
 
 inline constexpr std::size_t inline_bytes = 40;
 inline constexpr std::uint64_t unfinished = std::uint64_t{1} << 63;
+/// No queue pushes so often: a century of 100 million a second. What is beyond is damage, and the
+/// seqs that follow could run into `unfinished`. It is far from every small number with some bits
+/// flipped, so a queue that is damaged unnoticed does not come upon it after a few pushes.
+inline constexpr std::uint64_t largest_seq = 0x0555'5555'5555'5555;
 
 struct SlotHeader {
   std::atomic<std::uint64_t> seq;

@@ -14,7 +14,6 @@
 #include "pool/mapping.h"
 
 namespace perdure::lockfree {
-namespace {
 
 std::uint64_t checksum_of(const Directory& directory, const std::uint64_t* offsets) noexcept {
   std::uint64_t sum = mix64(directory.chunks ^ 0x736c6f7473ULL);
@@ -23,11 +22,35 @@ std::uint64_t checksum_of(const Directory& directory, const std::uint64_t* offse
   return sum;
 }
 
+namespace {
+
 /// Without marks.
 std::uint64_t bytes_in_dram(const SlotShape& shape) noexcept {
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 1; i < shape.chunks(); ++i) bytes += shape.chunk_bytes(i);
   return bytes;
+}
+
+/// A block of the heap could not hold their directory. `slots`: as they were asked for.
+Error too_many(const SlotShape& shape, std::uint64_t slots, const Pool& pool) {
+  return {ErrorCode::usage,
+          std::to_string(slots) + " slots of " + std::to_string(shape.payload_bytes) +
+              " bytes are more than a queue can have",
+          pool.path(), "give fewer slots, or a smaller payload_bytes"};
+}
+
+std::uint64_t bytes_in_pool(const SlotShape& shape) noexcept {
+  std::uint64_t bytes = shape.directory_bytes();
+  for (std::uint64_t i = 0; i < shape.chunks(); ++i) bytes += shape.chunk_bytes(i);
+  return bytes;
+}
+
+Error no_room(const SlotShape& shape, std::uint64_t slots, const Pool& pool) {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  return {ErrorCode::out_of_space,
+          "no room for " + std::to_string(slots) + " slots of a queue, which take " +
+              std::to_string((bytes_in_pool(shape) + mib - 1) / mib) + " MiB",
+          pool.path(), "create a larger pool, or give fewer slots or a smaller payload_bytes"};
 }
 
 /// Blocks that are reserved, and given back unless they are published.
@@ -126,17 +149,21 @@ Result<SlotStore> SlotStore::create(const QueuePlace& place, const SlotOwner& ow
                                     const SlotShape& shape) {
   if (auto fits = check_payload_option(place, owner); !fits) return fits.error();
   Pool& pool = *place.pool;
+  const std::uint64_t asked = shape.slots - owner.spare;
+  if (shape.directory_bytes() > Heap::max_block_bytes) return too_many(shape, asked, pool);
+  // At once, because what is reserved in vain below is written, too.
+  if (bytes_in_pool(shape) > pool.heap().capacity_bytes()) return no_room(shape, asked, pool);
   SlotStore store(shape);
   store.pool_ = &pool;
   NewBlocks blocks(pool.heap());
   const std::uint64_t directory = blocks.reserve(shape.directory_bytes());
-  if (directory == null_offset) return no_room_for("the slots of a queue", pool);
+  if (directory == null_offset) return no_room(shape, asked, pool);
   auto* const first = pool.at<Directory>(directory);
   auto* const offsets = pool.at<std::uint64_t>(directory + sizeof(Directory));
   const std::uint64_t cleared = shape.chunks() - shape.payload_chunks();
   for (std::uint64_t i = 0; i < shape.chunks(); ++i) {
     const std::uint64_t chunk = blocks.reserve(shape.chunk_bytes(i));
-    if (chunk == null_offset) return no_room_for("the slots of a queue", pool);
+    if (chunk == null_offset) return no_room(shape, asked, pool);
     offsets[i] = chunk;
     store.place_chunk(i, pool.at<std::byte>(chunk));
     if (i < cleared) clear(pool.at<std::byte>(chunk), shape.chunk_bytes(i));
@@ -146,9 +173,8 @@ Result<SlotStore> SlotStore::create(const QueuePlace& place, const SlotOwner& ow
   pm::flush(first, shape.directory_bytes());
   pm::fence();
   blocks.publish();
-  if (Result<void> rooted = create_index_root(
-          pool, place.root_name, {.index = owner.queue},
-          {shape.slots - owner.spare, shape.payload_bytes, owner.value}, directory);
+  if (Result<void> rooted = create_index_root(pool, place.root_name, {.index = owner.queue},
+                                              {asked, shape.payload_bytes, owner.value}, directory);
       !rooted)
     return rooted.error();
   blocks.keep();
@@ -264,7 +290,7 @@ Result<FoundSlots> SlotStore::look() const {
   found.pushed.resize(pm::max_threads);
   for (std::uint64_t i = 0; i < pm::max_threads; ++i) {
     const std::uint64_t seq = mark(i).seq.load();
-    if ((seq & unfinished) != 0) return corrupt("M2: mark " + std::to_string(i) + " is damaged");
+    if (seq > largest_seq) return corrupt("M2: mark " + std::to_string(i) + " is damaged");
     found.last_popped = std::max(found.last_popped, seq);
     found.pushed[i] = mark(i).number.load();
   }
@@ -274,7 +300,8 @@ Result<FoundSlots> SlotStore::look() const {
     const std::uint64_t seq = at.seq.load();
     const bool says_something = (seq & unfinished) == 0 && seq != 0;
     if (says_something) {
-      if (at.len > shape_.payload_bytes || (at.number != 0 && at.producer >= pm::max_threads))
+      if (seq > largest_seq || at.len > shape_.payload_bytes ||
+          (at.number != 0 && at.producer >= pm::max_threads))
         return corrupt("M1: the header of slot " + std::to_string(slot) + " is damaged");
       if (at.number != 0) {
         std::uint64_t& pushed = found.pushed[at.producer];
@@ -292,6 +319,35 @@ Result<FoundSlots> SlotStore::look() const {
   if (same != found.live.end())
     return corrupt("M2: two slots have the seq " + std::to_string(same->seq));
   return found;
+}
+
+std::uint64_t SlotStore::sum_of(const FoundSlots& found) const noexcept {
+  std::uint64_t sum = mix64(found.live.size());
+  const auto add = [&](std::uint64_t word) { sum = mix64(sum ^ word) + 0x9e3779b97f4a7c15ULL; };
+  for (const FoundSlots::Live& live : found.live) {
+    const SlotHeader& at = header(live.slot);
+    add(at.len);
+    add(at.number);
+    if (at.len > inline_bytes) continue;
+    for (std::size_t i = 0; i < at.len; i += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at.short_payload.data() + i, std::min(at.len - i, sizeof word));
+      add(word);
+    }
+  }
+  for (const std::uint64_t number : found.pushed) add(number);
+  return sum;
+}
+
+std::uint64_t SlotStore::content_sum() const {
+  const Result<FoundSlots> found = look();
+  return found ? sum_of(*found) : 0;
+}
+
+Result<void> SlotStore::check_content(const QueuePlace& place, const FoundSlots& found) const {
+  if (!pool_->expects_records()) return {};
+  const Result<void> same = pool_->check_records(place.root_name, sum_of(found));
+  return same ? Result<void>{} : corrupt("the queue holds other payloads than when it was closed");
 }
 
 Result<void> SlotStore::check_blocks() const {
@@ -365,11 +421,6 @@ PayloadPaths::PayloadPaths(const IndexOptions& options) {
 
 SlotShape shape_of(const IndexOptions& options, bool has_logs) {
   return {options.get("slots"), options.get("payload_bytes"), has_logs};
-}
-
-Result<void> check_count(const QueuePlace& place, std::uint64_t payloads) {
-  if (!place.pool->expects_records()) return {};
-  return place.pool->check_records(place.root_name, payloads);
 }
 
 std::vector<MediaStruct> media_of_slots(const SlotShape& shape) {

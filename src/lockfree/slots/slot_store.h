@@ -68,6 +68,12 @@ class SlotStore {
 
   /// Reads every header and mark. Errors: corrupt, naming the invariant.
   [[nodiscard]] Result<FoundSlots> look() const;
+  /// Over what `look` finds, in order: lengths, short payloads and newest pushes. Payloads that lie
+  /// outside headers are left out, because a recovery does not read them. 0: what is there is
+  /// damaged.
+  [[nodiscard]] std::uint64_t content_sum() const;
+  /// Compares with what the last clean close has kept, if it has. Errors: corrupt.
+  [[nodiscard]] Result<void> check_content(const QueuePlace& place, const FoundSlots& found) const;
   /// Exactly its blocks are live, if it has the pool to itself. Errors: corrupt.
   [[nodiscard]] Result<void> check_blocks() const;
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
@@ -83,6 +89,7 @@ class SlotStore {
   void place_chunk(std::uint64_t number, std::byte* at) noexcept;
   [[nodiscard]] Result<void> take_back(const QueuePlace& place, std::uint64_t directory);
   void undo() const noexcept;
+  [[nodiscard]] std::uint64_t sum_of(const FoundSlots& found) const noexcept;
   [[nodiscard]] Error corrupt(const std::string& what) const;
 
   SlotShape shape_;
@@ -96,6 +103,10 @@ class SlotStore {
   std::vector<std::byte*> payloads_;
   std::unique_ptr<std::byte, FreeMemory> memory_;  ///< all of it, if it is in DRAM
 };
+
+/// What the checksum of a directory with these offsets must be.
+[[nodiscard]] std::uint64_t checksum_of(const Directory& directory,
+                                        const std::uint64_t* offsets) noexcept;
 
 /// How a payload reaches memory. What is not cached is durable after a fence, and takes one in any
 /// mode.
@@ -127,9 +138,6 @@ void write_payload(std::byte* to, std::string_view payload, PayloadPath path) no
 /// Of one in a pool, with `payload`.
 [[nodiscard]] std::vector<IndexOption> persistent_slot_options();
 [[nodiscard]] SlotShape shape_of(const IndexOptions& options, bool has_logs);
-
-/// Compares with what the last clean close has kept, if it has. Errors: corrupt.
-[[nodiscard]] Result<void> check_count(const QueuePlace& place, std::uint64_t payloads);
 
 /// For counterexamples.
 [[nodiscard]] std::vector<MediaStruct> media_of_slots(const SlotShape& shape);

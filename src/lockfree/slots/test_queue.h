@@ -88,8 +88,7 @@ class TestQueue {
   }
   /// A clean close, and the next opening.
   [[nodiscard]] Result<void> restart() {
-    queue_->quiesce();
-    pool_->note_settled(place_.root_name, queue_->size());
+    settle_queue(*queue_, *pool_, place_.root_name);
     queue_.reset();
     if (auto closed = pool_->close(); !closed) return closed;
     return crash();

@@ -1,6 +1,7 @@
 #include "lockfree/ticket/ticket.h"
 
 #include <utility>
+#include <vector>
 
 namespace perdure::lockfree {
 namespace {
@@ -12,23 +13,12 @@ Error corrupt(const std::string& what, const Pool& pool) {
           "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
 }
 
-Result<void> check(const FoundSlots& found, std::uint64_t slots, const Pool& pool) {
-  if (found.last_seq - found.last_popped > slots)
-    return corrupt("K2: seqs are further apart than there are slots", pool);
-  for (const FoundSlots::Live& live : found.live)
-    if ((live.seq - 1) % slots != live.slot)
-      return corrupt(
-          "K1: seq " + std::to_string(live.seq) + " is in slot " + std::to_string(live.slot), pool);
-  return {};
-}
-
 MadeQueue made(Result<SlotStore> store, const QueuePlace& place, bool recovers) {
   if (!store) return store.error();
   const Result<FoundSlots> found = store->look();
   if (!found) return found.error();
-  if (auto sound = check(*found, store->shape().slots, *place.pool); !sound) return sound.error();
   if (recovers)
-    if (auto same = check_count(place, found->live.size()); !same) return same.error();
+    if (auto same = store->check_content(place, *found); !same) return same.error();
   return std::unique_ptr<DurableQueue>(
       std::make_unique<TicketRing>(std::move(store).value(), place.options, *found));
 }
@@ -48,14 +38,21 @@ TicketRing::TicketRing(SlotStore store, const IndexOptions& options, const Found
       slots_(store_.shape().slots),
       paths_(options),
       turn_(std::make_unique<Turn[]>(slots_)),
-      head_(found.last_popped),
-      tail_(found.last_seq),
+      base_(found.last_seq - found.live.size()),
+      head_(0),
+      tail_(found.live.size()),
       durable_mark_(found.last_popped) {
-  const std::uint64_t head = found.last_popped;
-  for (std::uint64_t ticket = head; ticket < head + slots_; ++ticket)
-    turn(ticket).store(ticket < found.last_seq ? hole | turn_of_pop(ticket) : turn_of_push(ticket));
-  for (const FoundSlots::Live& live : found.live)
-    turn(live.seq - 1).store(turn_of_pop(live.seq - 1));
+  std::uint64_t ticket = 0;
+  for (const FoundSlots::Live& live : found.live) {
+    turn_[ticket].slot = live.slot;
+    turn_[ticket].word.store(turn_of_pop(ticket));
+    ++ticket;
+  }
+  for (const std::uint32_t slot : found.dead) {
+    turn_[ticket].slot = slot;
+    turn_[ticket].word.store(turn_of_push(ticket));
+    ++ticket;
+  }
 }
 
 Outcome TicketRing::push(std::string_view payload) {
@@ -64,49 +61,41 @@ Outcome TicketRing::push(std::string_view payload) {
   do {
     if (ticket - head_.load() >= slots_ && ticket == tail_.load()) return Outcome::out_of_space;
   } while (!tail_.compare_exchange_weak(ticket, ticket + 1));
-  std::atomic<std::uint64_t>& mine = turn(ticket);
-  for (pm::Backoff backoff; mine.load(std::memory_order_acquire) != turn_of_push(ticket);)
+  Turn& mine = turn(ticket);
+  for (pm::Backoff backoff; mine.word.load(std::memory_order_acquire) != turn_of_push(ticket);)
     backoff.wait();
-  const std::uint64_t slot = ticket % slots_;
-  SlotHeader& header = store_.header(slot);
+  SlotHeader& header = store_.header(mine.slot);
   const bool outside = payload.size() > inline_bytes;
   const PayloadPath path = paths_.of(payload.size());
-  durable_.fill(slot, payload, {}, path);
+  durable_.fill(mine.slot, payload, {}, path);
   durable_.fence_payload(outside, path);
-  header.seq.store(ticket + 1, std::memory_order_release);
+  header.seq.store(base_ + ticket + 1, std::memory_order_release);
   durable_.persist_header(header);
-  mine.exchange(turn_of_pop(ticket));  // locked: the last store under eADR
+  mine.word.exchange(turn_of_pop(ticket));  // locked: the last store under eADR
   return Outcome::ok;
 }
 
 Outcome TicketRing::pop(std::string& payload) {
-  for (;;) {
-    std::uint64_t ticket = head_.load();
-    do {
-      if (ticket >= tail_.load()) {
-        make_empty_durable();
-        return Outcome::not_found;
-      }
-    } while (!head_.compare_exchange_weak(ticket, ticket + 1));
-    std::atomic<std::uint64_t>& mine = turn(ticket);
-    std::uint64_t found = mine.load(std::memory_order_acquire);
-    for (pm::Backoff backoff; (found & ~hole) != turn_of_pop(ticket);
-         found = mine.load(std::memory_order_acquire))
-      backoff.wait();
-    const bool is_hole = (found & hole) != 0;
-    if (!is_hole) {
-      const std::uint64_t slot = ticket % slots_;
-      const std::size_t bytes = store_.header(slot).len;
-      payload.assign(reinterpret_cast<const char*>(store_.payload(slot, bytes)), bytes);
-      durable_.persist_mark(ticket + 1);
+  have_mark();
+  std::uint64_t ticket = head_.load();
+  do {
+    if (ticket >= tail_.load()) {
+      make_empty_durable();
+      return Outcome::not_found;
     }
-    mine.exchange(turn_of_push(ticket + slots_));
-    if (!is_hole) return Outcome::ok;
-  }
+  } while (!head_.compare_exchange_weak(ticket, ticket + 1));
+  Turn& mine = turn(ticket);
+  for (pm::Backoff backoff; mine.word.load(std::memory_order_acquire) != turn_of_pop(ticket);)
+    backoff.wait();
+  const SlotHeader& header = store_.header(mine.slot);
+  payload.assign(reinterpret_cast<const char*>(store_.payload(mine.slot, header.len)), header.len);
+  durable_.persist_mark(header.seq.load(std::memory_order_relaxed));
+  mine.word.exchange(turn_of_push(ticket + slots_));
+  return Outcome::ok;
 }
 
 void TicketRing::make_empty_durable() noexcept {
-  const std::uint64_t up_to = head_.load();  // K3
+  const std::uint64_t up_to = base_ + head_.load();  // K3
   std::uint64_t known = durable_mark_.load(std::memory_order_acquire);
   if (known >= up_to) return;
   if (store_.mark(pm::thread_slot()).seq.load(std::memory_order_relaxed) < up_to)
@@ -116,24 +105,29 @@ void TicketRing::make_empty_durable() noexcept {
 }
 
 std::uint64_t TicketRing::size() const {
-  std::uint64_t count = 0;
-  const std::uint64_t tail = tail_.load();
-  for (std::uint64_t ticket = head_.load(); ticket < tail; ++ticket)
-    count += turn(ticket).load() == turn_of_pop(ticket) ? 1U : 0U;
-  return count;
+  const std::uint64_t head = head_.load();
+  return tail_.load() - head;
 }
 
 Result<void> TicketRing::check_invariants() const {
   const Result<FoundSlots> found = store_.look();
   if (!found) return found.error();
   const Pool& pool = store_.pool();
-  if (auto sound = check(*found, slots_, pool); !sound) return sound;
+  const std::uint64_t head = head_.load();
+  if (size() > slots_) return corrupt("K2: more tickets are in use than there are slots", pool);
   if (found->live.size() != size())
-    return corrupt("K1: " + std::to_string(found->live.size()) + " slots are live, " +
-                       std::to_string(size()) + " have their turn",
+    return corrupt("K2: " + std::to_string(found->live.size()) + " slots are live, " +
+                       std::to_string(size()) + " tickets in use",
                    pool);
-  if (tail_.load() - head_.load() > slots_ || head_.load() < found->last_popped)
-    return corrupt("K2: tickets are further apart than there are slots", pool);
+  for (std::uint64_t i = 0; i < size(); ++i)
+    if (found->live[i].slot != turn(head + i).slot)
+      return corrupt(
+          "K1: slot " + std::to_string(found->live[i].slot) + " is not that of its ticket", pool);
+  std::vector<bool> seen(slots_);
+  for (std::uint64_t i = 0; i < slots_; ++i) {
+    if (seen[turn_[i].slot]) return corrupt("K1: two tickets have one slot", pool);
+    seen[turn_[i].slot] = true;
+  }
   return store_.check_blocks();
 }
 
