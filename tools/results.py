@@ -238,7 +238,8 @@ def prediction(file: Path) -> str:
     """The study ep2-prediction: throughputs, then its findings beside the published ones."""
     runs = load(file)
     study = tomllib.loads((ROOT / "studies" / f"{file.stem}.toml").read_text("utf-8"))
-    found = (one.document() for one in findings({"published": study["published"]}, runs))
+    by_target = findings({"published": study["published"]}, runs)
+    found = (one.document() for some in by_target.values() for one in some)
     rows = [
         [one["what"], one["ours_text"], one["published"].split(" (")[0], one["verdict"]]
         for one in found  # the note in brackets would make the table too wide

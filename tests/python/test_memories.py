@@ -14,6 +14,7 @@ from perdure.errors import InputError
 from perdure.memory import published
 from perdure.results import metrics, record
 from perdure.study import reader as studies
+from perdure.study.model import Choices
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -111,7 +112,7 @@ def test_a_quick_run_has_numbers_and_no_verdicts(sim_cli: Cli, file: Path, tmp_p
 
 
 def test_another_target_is_classified_alone(file: Path) -> None:
-    study = studies.load(file, studies.Choices(target="native"))
+    study = studies.load(file, Choices(target="native"))
     assert (list(study.memories.targets), list(study.memories.tables)) == (["native"], [])
 
 

@@ -1,0 +1,48 @@
+"""The drawings of a study's figures: what stands on the axes, and what tells panels apart."""
+
+from __future__ import annotations
+
+import pytest
+
+import fake_native
+from perdure.report import plots, study_figures
+from perdure.results.record import Run
+from perdure.study.model import Figure
+
+COLOURS = plots.palette([("fptree", "persistent"), ("lbtree", "persistent")])
+
+
+def run(index: str, workload: str, durability: str, rate: float) -> Run:
+    record = fake_native.record({"index": index, "threads": "1", "repetitions": "1"})
+    record["repetitions"][0]["throughput_ops_s"] = rate
+    return Run({"index": index, "workload": workload, "durability": durability}, record)
+
+
+RUNS = [
+    run(index, f"1024 keys, {share} %", durability, 1e6 + 1000 * share)
+    for index in ("fptree", "lbtree")
+    for durability in ("adr", "eadr")
+    for share in (5, 50)
+]
+
+
+def figure(**more: str) -> Figure:
+    return Figure(name="f", title="Title", cells={"index": ["fptree", "lbtree"]}, **more)
+
+
+def test_workloads_are_an_axis_and_other_labels_panels() -> None:
+    (drawing,) = study_figures.draw(figure(drawing="workloads"), RUNS, COLOURS)
+    for word in (">5 %<", ">50 %<", ">1024 keys<", ">durability adr<", ">durability eadr<"):
+        assert word in drawing.svg, word
+    assert ">1024 keys, 5 %<" not in drawing.svg
+    assert len(drawing.rows) == 8 and "panel" in drawing.columns
+
+
+@pytest.mark.parametrize("drawing", ["none", "percentiles"])
+def test_panels_name_what_tells_cells_apart(drawing: str) -> None:
+    (drawn,) = study_figures.draw(figure(drawing=drawing), RUNS, COLOURS)
+    assert "1024 keys, 5 %, durability eadr" in drawn.svg
+
+
+def test_a_flame_graph_needs_a_profile() -> None:
+    assert study_figures.draw(figure(drawing="flame"), RUNS, COLOURS) == []
