@@ -105,17 +105,18 @@ def shortened(folded: str) -> str:
 
 def short_name(name: str) -> str:
     """`bool a::b::Tree<int>::find<K>(K) const` as `Tree::find`."""
-    name = re.sub(r"\(anonymous namespace\)::", "", name)
-    name = re.sub(r"\{lambda\([^{}]*\)#\d+\}(::operator\(\))?", "lambda", name)
+    plain = re.sub(r"\(anonymous namespace\)::", "", name)
+    plain = re.sub(r"\{lambda\([^{}]*\)#\d+\}(::operator\(\))?", "lambda", plain)
+    plain = plain.replace("operator()", "operator\0")
     kept, depth = [], 0
-    for position, letter in enumerate(name):
-        if letter in "<>" and not name[:position].endswith(("operator", "-")):
-            depth += 1 if letter == "<" else -1
+    for position, letter in enumerate(plain):
+        # The signs of `operator<` and `operator->` are no brackets.
+        if letter in "<>()" and not plain[:position].endswith(("operator", "-", "operator<")):
+            depth += 1 if letter in "<(" else -1
         elif depth <= 0:
             kept.append(letter)
-    plain = "".join(kept)
-    plain = plain.split("(", 1)[0] if "operator()" not in plain else plain
-    return "::".join(plain.split(" ")[-1].split("::")[-2:]) or name
+    words = "".join(kept).removesuffix(" const").split(" ")
+    return "::".join(words[-1].replace("\0", "()").split("::")[-2:]) or name
 
 
 def fold_perf(recording: Path) -> str:
