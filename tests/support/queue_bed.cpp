@@ -158,7 +158,8 @@ Result<void> fill(DurableQueue& queue, std::deque<std::string>& model, std::uint
     const std::string payload = numbered_payload(next, queue.payload_bytes());
     const auto producer = static_cast<std::uint32_t>(next % 3);
     const PushTag tag{producer, queue.last_push(producer) + 1};
-    const Outcome outcome = next % 2 == 0 ? queue.push(payload) : queue.push(payload, tag);
+    const bool has_tag = next % 2 != 0 && tag.number != 0;  // 0: damage, no number is left
+    const Outcome outcome = has_tag ? queue.push(payload, tag) : queue.push(payload);
     if (outcome == Outcome::out_of_space) return {};
     if (outcome != Outcome::ok) return wrong(std::string("a push came to ") + name_of(outcome));
     model.push_back(payload);
