@@ -72,9 +72,9 @@ class ExplanationTest : public testing::Test {
     EXPECT_TRUE(summary.violation.has_value()) << plan.subject.info->name;
     if (!summary.violation) return finding;
     finding.verdict.violation = summary.violation;
-    finding.small = shrink(*summary.failed, finding.verdict, workspace_, 10);
+    finding.small = shrink(*summary.failed, finding.verdict, workspace_, 60);
     Places places;
-    finding.explanation = explain(finding.small, finding.verdict, workspace_, places, 20);
+    finding.explanation = explain(finding.small, finding.verdict, workspace_, places, 60);
     finding.text = tell(finding.small, finding.verdict, places, finding.explanation);
     return finding;
   }

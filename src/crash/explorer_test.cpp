@@ -106,7 +106,7 @@ class FindingTest : public testing::Test {
     const Summary summary = run(plan, workspace_);
     ASSERT_TRUE(summary.violation.has_value());
     verdict_.violation = summary.violation;
-    small_ = shrink(*summary.failed, verdict_, workspace_, 30);
+    small_ = shrink(*summary.failed, verdict_, workspace_, 60);
   }
   void find_in_all_ways(Defect defect) {
     Plan plan = plan_for(toys()[static_cast<std::size_t>(defect)], threads_of(defect), 200'000);
@@ -172,13 +172,13 @@ TEST_F(FindingTest, AMissingFlushIsShrunkToAFewOperationsAndARepair) {
   ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   EXPECT_LE(small_.program.operations.size() + small_.program.preload.size(), 3U);
   EXPECT_EQ(small_.program.threads, 1U);
-  EXPECT_NE(explain(small_, verdict_, workspace_, places_, 30).text.find("flush"),
+  EXPECT_NE(explain(small_, verdict_, workspace_, places_, 60).text.find("flush"),
             std::string::npos);
 }
 
 TEST_F(FindingTest, AMissingFenceIsRepairedByAFence) {
   ASSERT_NO_FATAL_FAILURE(find(Defect::missing_fence));
-  EXPECT_EQ(explain(small_, verdict_, workspace_, places_, 30).text.rfind("a fence", 0), 0U);
+  EXPECT_EQ(explain(small_, verdict_, workspace_, places_, 60).text.rfind("a fence", 0), 0U);
 }
 
 TEST_F(FindingTest, ACounterexampleNamesOperationLinesAndVerdict) {

@@ -180,7 +180,7 @@ TEST(Lists, AsPublishedAreRefutedByThreeOperations) {
     Verdict verdict;
     verdict.violation = summary.violation;
     const Case small =
-        shrink(*summary.failed, verdict, all.of(summary.failed->subject.pool_bytes), 10);
+        shrink(*summary.failed, verdict, all.of(summary.failed->subject.pool_bytes), 60);
     EXPECT_LE(called_operations(verdict), 1U + 3U) << verdict.violation->what;  // and the creation
     EXPECT_EQ(verdict.violation->oracle, Oracle::linearizability);
     EXPECT_EQ(small.program.threads, 2U);

@@ -49,7 +49,7 @@ class QueueToyTest : public testing::TestWithParam<std::size_t> {
         explore_queue(queue_plan(queue_toy_of(defect()), threads_of(defect()), 400'000), all_);
     ASSERT_TRUE(summary.violation.has_value()) << summary.coverage.states << " states";
     verdict_.violation = summary.violation;
-    small_ = shrink(*summary.failed, verdict_, workspace(*summary.failed), 10);
+    small_ = shrink(*summary.failed, verdict_, workspace(*summary.failed), 60);
   }
   Workspace& workspace(const Case& what) { return all_.of(what.subject.pool_bytes); }
 
@@ -130,7 +130,7 @@ TEST(ProgressTest, AnIndexUnderALockIsNotLockFree) {
   Verdict verdict;
   verdict.violation = summary.violation;
   Workspace& workspace = workspaces.of(summary.failed->subject.pool_bytes);
-  const Case small = shrink(*summary.failed, verdict, workspace, 10);
+  const Case small = shrink(*summary.failed, verdict, workspace, 60);
   EXPECT_LE(called_operations(verdict), 3U);
   Places places;
   const Explanation why = explain(small, verdict, workspace, places, 5);
