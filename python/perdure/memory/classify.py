@@ -116,6 +116,15 @@ def classify(
     }
 
 
+def tasks(target: str, *, quick: bool) -> list[probes.Task]:
+    """The first probes of `classify`: without those on DRAM and those that look for causes."""
+    threads = thread_counts(target)
+    wanted = [m for e in idiosyncrasies(threads) for m in e.measures]
+    wanted += [*_writers(threads), *_transaction()]
+    identity = targets.identity(target)
+    return [_task(m, (), target, quick, identity) for m in wanted]
+
+
 def classes_of(shown: dict[str, bool | None]) -> Json:
     """The classes of table 2, which overlap. Only idiosyncrasies that few classes have decide."""
     known = all(shown.get(name) is not None for name in ("I2", "I3", "I5", "I7"))
@@ -279,16 +288,16 @@ class _Runner:
         return results
 
     def task(self, measure: Measure, off: tuple[str, ...]) -> probes.Task:
-        inputs: Inputs = dict(measure.inputs)
-        swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
-        return probes.task(
-            self.target,
-            inputs,
-            [] if swept is None else [swept],
-            quick=self.quick,
-            ablate=off,
-            identity=self.identity,
-        )
+        return _task(measure, off, self.target, self.quick, self.identity)
+
+
+def _task(
+    measure: Measure, off: tuple[str, ...], target: str, quick: bool, identity: str
+) -> probes.Task:
+    inputs: Inputs = dict(measure.inputs)
+    swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
+    listed = [] if swept is None else [swept]
+    return probes.task(target, inputs, listed, quick=quick, ablate=off, identity=identity)
 
 
 def _effect(

@@ -106,12 +106,21 @@ class Campaign:
         ]
 
     def probe_tasks(self) -> list[probes.Task]:
-        """The probes of the memories, which run before the cells."""
-        return [
+        """The probes of the memories, which run before the cells; what finds causes comes later."""
+        quick = self.study.quick
+        claimed = [
             task
-            for target in self.targets
-            for task in memory_claims.tasks(self.study.probes, target, quick=self.study.quick)
+            for target in self.probed()
+            for task in memory_claims.tasks(self.study.probes, target, quick=quick)
         ]
+        classifying = memories.tasks(self.study.memories, quick=quick)
+        return list({task.key: task for task in [*claimed, *classifying]}.values())
+
+    def probed(self) -> list[str]:
+        """The targets that findings about the memory speak of: not those that are only classified
+        beside the study's own, which comes first."""
+        others = self.study.memories.targets[1:]
+        return [target for target in self.targets if target not in others]
 
     def run(self, progress: Progress) -> Outcome:
         """Runs what is pending. KeyboardInterrupt ends it with nothing lost.
@@ -246,7 +255,7 @@ class Campaign:
             return []
         progress.say("probing the memories ...")
         measured, failures = memory_claims.measure(
-            study.probes, self.targets, self.results / "probes", progress, quick=study.quick
+            study.probes, self.probed(), self.results / "probes", progress, quick=study.quick
         )
         for command, reason in failures.items():
             outcome.failed += 1

@@ -27,7 +27,7 @@ from typing import Any
 
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.memory import classify, fidelity, published, reference
-from perdure.programs import inputs, outputs
+from perdure.programs import inputs, outputs, probes
 from perdure.progress import Progress
 from perdure.results import metrics, schemas
 from perdure.results.record import Run, group
@@ -92,6 +92,19 @@ def _check_entry(
     if table["name"] not in names:
         remedy = did_you_mean(str(table["name"]), names, one_of(names))
         raise document.error(f"unknown name '{table['name']}'", (*path, "name"), remedy)
+
+
+def tasks(asked: Memories, *, quick: bool) -> list[probes.Task]:
+    """What `run` asks first; which probes look for causes depends on the answers."""
+    compared = [
+        task
+        for table in (fidelity.choose(reference.load_all(), asked.tables) if asked.tables else ())
+        for task, _ in fidelity.grouped(
+            table, fidelity.thinned(table.points) if quick else table.points, quick, ()
+        )
+    ]
+    classified = [one for t in asked.targets for one in classify.tasks(t, quick=quick)]
+    return [*compared, *classified]
 
 
 def run(asked: Memories, results: Path, progress: Progress, *, quick: bool) -> None:
