@@ -41,7 +41,7 @@ HEAT_MAPS = (
     ("i4-local", "i4-remote", "remote is faster", "remote is slower", "I4: remote p-stores"),
     ("i4-local", "i5", "plain stores are faster", "plain stores are slower", "I5: plain stores"),
 )
-DRAWN = ("i2", "i3", "i6", "u-write-buffer", "u-chase")
+DRAWN = ("i1", "i2", "i3", "i6", "u-write-buffer", "u-chase")
 
 
 def section(source: Path, runs: Sequence[Run], *, quick: bool) -> Json | None:
