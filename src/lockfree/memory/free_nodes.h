@@ -61,7 +61,9 @@ class FreeNodes {
     return count;
   }
   /// Threads begin in different words, so that their nodes share no line; with arenas (F3), in
-  /// parts of their own. Parts are a word at least, which threads then share.
+  /// parts of their own, not all of them where the part begins: parts are often as large as a power
+  /// of two, and their beginnings share the sets of a cache. Parts are a word at least, which
+  /// threads then share.
   void spread(bool arenas) noexcept {
     const auto parts = std::min(words_, static_cast<std::uint32_t>(hint_.size()));
     for (std::size_t slot = 0; slot < hint_.size(); ++slot) {
@@ -70,7 +72,8 @@ class FreeNodes {
       const std::uint64_t part = slot % parts;
       hint.first = arenas ? static_cast<std::uint32_t>(part * words_ / parts) : 0;
       hint.end = arenas ? static_cast<std::uint32_t>((part + 1) * words_ / parts) : words_;
-      hint.word.store(arenas ? hint.first : begin, relaxed);
+      hint.word.store(hint.first + static_cast<std::uint32_t>(slot * 7 % (hint.end - hint.first)),
+                      relaxed);
       hint.elsewhere.store(begin, relaxed);
     }
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -38,8 +39,15 @@ TEST(FreeNodes, WithArenasGivesEachThreadAPartOfItsOwnAndThenAnyNode) {
   constexpr std::uint32_t nodes = part * static_cast<std::uint32_t>(pm::max_threads);
   FreeNodes free(nodes);
   free.spread(true);
+  std::set<std::uint32_t> taken_of_parts;
   for (std::uint32_t i = 0; i < part; ++i)
-    for (const std::uint32_t slot : {0U, 1U, 37U}) ASSERT_EQ(free.take(slot), slot * part + i);
+    for (const std::uint32_t slot : {0U, 1U, 37U}) {
+      const std::uint32_t node = free.take(slot);
+      ASSERT_EQ(node / part, slot);
+      if (i == 0) EXPECT_EQ(node % part, slot * 7 % 2 * 64) << "parts begin in different lines";
+      taken_of_parts.insert(node);
+    }
+  EXPECT_EQ(taken_of_parts.size(), 3 * part);
   const std::uint32_t lent = free.take(37);
   EXPECT_NE(lent, no_node);
   EXPECT_NE(lent / part, 37U);
