@@ -44,7 +44,9 @@ TEST(FreeNodes, WithArenasGivesEachThreadAPartOfItsOwnAndThenAnyNode) {
     for (const std::uint32_t slot : {0U, 1U, 37U}) {
       const std::uint32_t node = free.take(slot);
       ASSERT_EQ(node / part, slot);
-      if (i == 0) EXPECT_EQ(node % part, slot * 7 % 2 * 64) << "parts begin in different lines";
+      if (i == 0) {
+        EXPECT_EQ(node % part, slot * 7 % 2 * 64) << "parts begin in different lines";
+      }
       taken_of_parts.insert(node);
     }
   EXPECT_EQ(taken_of_parts.size(), 3 * part);
