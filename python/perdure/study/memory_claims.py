@@ -92,7 +92,8 @@ class Measured:
         upper, lower = self.of.number, self.over.number
         if not upper or not lower:
             return claims.Finding(claim, None, "", claims.NOT_MEASURED, ())
-        numbers = f"{upper:.3g} over {lower:.3g} {UNITS[claim.metric]}"
+        shown = [f"{n:,.0f}" if n >= 100 else f"{n:.3g}" for n in (upper, lower)]
+        numbers = f"{shown[0]} over {shown[1]} {UNITS[claim.metric]}"
         return claims.judge_ratio(claim, upper / lower, numbers)
 
 

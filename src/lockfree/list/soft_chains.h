@@ -110,7 +110,8 @@ class SoftChains {
 
   /// True: `place` leads to the node with the key; else to the first one behind it, if there is
   /// one. Unlinks what is deleted on its way.
-  [[nodiscard]] PERDURE_FRAME bool search(const Guard& guard, std::uint64_t key, soft::Place& place) {
+  [[nodiscard]] PERDURE_FRAME bool search(const Guard& guard, std::uint64_t key,
+                                          soft::Place& place) {
     for (;;) {
       Link& head = heads_.of(key);
       place = {.link = &head, .word = head.load(std::memory_order_acquire)};

@@ -47,7 +47,8 @@ class SoftList : public ListIndex<SoftList<Traits>> {
       }
       chains_[node].next.store(soft::offset_of(place.word) | soft::intend_to_insert,
                                std::memory_order_release);
-      added = swap_link(*place.link, place.word, chains_.link_to(node) | soft::state_in(place.word));
+      added =
+          swap_link(*place.link, place.word, chains_.link_to(node) | soft::state_in(place.word));
     }
     write_record(node);
     pm::fence();
