@@ -32,7 +32,7 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawin
     measured."""
     if figure.cells is None:
         return []
-    cells = list(record.group(claims.select(figure.cells, runs)).values())
+    cells = _in_order(figure, list(record.group(claims.select(figure.cells, runs)).values()))
     if figure.drawing == metrics.FLAME:
         return [_flame(figure, runs[0], i) for i, runs in enumerate(cells) if runs[0].profile]
     kind = figure.drawing
@@ -78,6 +78,14 @@ def _flame(figure: Figure, run: Run, number: int) -> Drawing:
     )
 
 
+def _in_order(figure: Figure, cells: Cells) -> Cells:
+    """By workload as the figure lists them."""
+    listed = (figure.cells or {}).get("workload")
+    if not isinstance(listed, list):
+        return cells
+    return sorted(cells, key=lambda runs: listed.index(runs[0].labels["workload"]))
+
+
 def _rows(figure: Figure, cells: Cells) -> Rows:
     rows = []
     for runs, head in zip(cells, _heads(cells), strict=True):
@@ -109,7 +117,12 @@ def _heads(cells: Cells) -> list[Json]:
 def _head(run: Run, told: Sequence[str]) -> Json:
     labels = run.labels
     keys, workload = labels.get("keys"), labels.get("workload", "")
-    words = (f"{axis.replace('_', ' ')} {labels[axis]}" for axis in told if axis in labels)
+    # A word speaks for itself, a number does not.
+    words = (
+        labels[axis] if labels[axis].isalpha() else f"{axis.replace('_', ' ')} {labels[axis]}"
+        for axis in told
+        if axis in labels
+    )
     return {
         "index": run.record["index"],
         "name": run.record["index"],

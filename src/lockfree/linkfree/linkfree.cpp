@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/frame.h"
 #include "lockfree/list/links.h"
 #include "lockfree/list/list_index.h"
 #include "lockfree/list/relink.h"
@@ -62,7 +63,7 @@ class LinkFreeList : public ListIndex<LinkFreeList> {
     }
   }
 
-  Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
+  PERDURE_FRAME Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     std::uint64_t offset = head_.load(std::memory_order_acquire);
     while (offset != 0) {
       Node& node = at(offset);

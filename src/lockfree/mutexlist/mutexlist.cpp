@@ -4,6 +4,7 @@
 //
 // M1  a node is in the list <=> it can be reached from the head; keys ascend.
 // M2  a node is durable before the link that leads to it, and that link before the lock is free.
+#include "core/frame.h"
 #include "lockfree/list/list_index.h"
 #include "lockfree/list/relink.h"
 #include "pm/shared_lock.h"
@@ -38,7 +39,7 @@ class MutexList : public ListIndex<MutexList> {
     slab().give(slab().node_at(offset));  // nobody reads without the lock
     return Outcome::ok;
   }
-  Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
+  PERDURE_FRAME Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     const Held held(lock_);
     const std::uint64_t offset = place_of(key).load(std::memory_order_relaxed);
     if (!holds(offset, key)) return Outcome::not_found;

@@ -1,5 +1,6 @@
 #include "lockfree/tlog/tlog.h"
 
+#include "core/frame.h"
 #include "lockfree/list/harris_list.h"
 #include "lockfree/tlog/log.h"
 #include "lockfree/tlog/recovery.h"
@@ -74,7 +75,7 @@ class TLogList : public ListIndex<TLogList> {
     }
   }
 
-  Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
+  PERDURE_FRAME Outcome find(const Guard&, std::uint64_t key, std::uint64_t& value) {
     Link* link = &head();
     std::uint64_t offset = offset_in(link->load(std::memory_order_acquire));
     while (offset != 0) {
