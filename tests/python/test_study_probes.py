@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import InputError
+from perdure.study import memory_claims
 from perdure.study import reader as studies
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -124,3 +126,16 @@ def test_a_wrong_probe_is_refused_with_its_line(
     with pytest.raises(InputError) as caught:
         studies.load(file)
     assert str(caught.value).startswith(f"{file}:{line}: ") and words in str(caught.value)
+
+
+def test_natively_threads_are_cut_and_equal_sides_compare_nothing() -> None:
+    claim = {"what": "w", "source": "s", "metric": "bandwidth", "direction": "above"}
+    many = 1_000_000  # more than any machine has
+    inputs = {"probe": "bandwidth", "op": "load", "access_size": 64}
+    sides = {"of": {"threads": 2 * many}, "over": {"threads": many}}
+    one = memory_claims.MemoryClaim.read({**claim, **sides, "inputs": inputs})
+    assert one.on("sim:x") is one and one.compares
+    cores = len(os.sched_getaffinity(0))
+    assert one.on("native").inputs_of("of")["threads"] == cores
+    assert not one.on("native").compares
+    assert not memory_claims.tasks([one], "native", quick=True)

@@ -13,12 +13,14 @@ source = "paper, figure"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from perdure.errors import did_you_mean, one_of
-from perdure.programs import probes
+from perdure.programs import native, probes
 from perdure.programs.probes import Inputs
 from perdure.progress import Progress
 from perdure.results.record import Run
@@ -50,6 +52,24 @@ class MemoryClaim:
         inputs = self.inputs_of(side)
         swept = inputs.get(probes.SWEPT[str(inputs["probe"])])
         return probes.task(target, inputs, [] if swept is None else [swept], quick=quick)
+
+    def on(self, target: str) -> MemoryClaim:
+        """The same with as many threads as the target has; a simulated one has those it needs."""
+        if native.kind_of(target) != "native":
+            return self
+        cores = len(os.sched_getaffinity(0))
+
+        def cut(inputs: Mapping[str, Any]) -> Json:
+            threads = {k: min(int(v), cores) for k, v in inputs.items() if k == "threads"}
+            return {**inputs, **threads}
+
+        claim = replace(self.claim, of=cut(self.claim.of), over=cut(self.claim.over))
+        return MemoryClaim(claim, cut(self.inputs))
+
+    @property
+    def compares(self) -> bool:
+        """Whether its sides differ: threads that were cut may have been the difference."""
+        return self.inputs_of("of") != self.inputs_of("over")
 
     def inputs_of(self, side: str) -> Inputs:
         return _inputs({"inputs": self.inputs, "of": self.claim.of, "over": self.claim.over}, side)
@@ -124,7 +144,8 @@ def check(table: Json) -> Problem | None:
 
 def tasks(entries: Iterable[MemoryClaim], target: str, *, quick: bool) -> list[probes.Task]:
     """Two processes for every entry, in the order of the entries and of `SIDES`."""
-    return [one.task(side, target, quick=quick) for one in entries for side in SIDES]
+    fitted = (one.on(target) for one in entries)
+    return [one.task(s, target, quick=quick) for one in fitted if one.compares for s in SIDES]
 
 
 def measure(
@@ -142,8 +163,11 @@ def measure(
         task.shell(): answers.failures[task.key] for task in plan if task.key in answers.failures
     }
 
-    def answer(one: MemoryClaim, side: str, target: str) -> Answer:
+    def answer(asked: MemoryClaim, side: str, target: str) -> Answer:
+        one = asked.on(target)
         task = one.task(side, target, quick=quick)
+        if not one.compares:
+            return Answer(None, task.shell())
         point = answers.point(task, one.inputs_of(side).get(probes.SWEPT[task.probe]))
         number = point.value(one.claim.metric) if point else None
         return Answer(number, task.shell())
