@@ -90,6 +90,11 @@ bench
     assert flame_graph.fold(script) == "bench;main;perdure::lookup(long) 2\n"
 
 
+def test_what_perf_takes_for_frames_without_a_name_is_one() -> None:
+    script = ["bench", "\t 1 f+0x1", "\t 2 [unknown]", "\t 3 [unknown]", "\t 4 main+0x1", ""]
+    assert flame_graph.fold(script) == "bench;main;[unknown];f 1\n"
+
+
 def test_the_command_draws_beside_its_source(tmp_path: Path, cli: Cli) -> None:
     source = tmp_path / "run.folded"
     source.write_text(FOLDED)

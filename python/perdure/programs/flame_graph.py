@@ -19,6 +19,7 @@ from perdure.errors import InputError, PerdureError, one_of
 from perdure.programs import child
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 18, 8, 34
+UNKNOWN = "[unknown]"
 SMALLEST = 0.3  # pixels: narrower boxes are left out
 CHARACTER = 6.3
 UNITS = {"ps": 1e-12, "ns": 1e-9, "samples": 0.0}
@@ -153,8 +154,11 @@ def fold(script: Iterable[str]) -> str:
         if not line.strip():
             close()
         elif line[0].isspace():
-            name = line.split(maxsplit=1)[1].strip() if len(line.split()) > 1 else "[unknown]"
-            frames.append(re.sub(r"\+0x[0-9a-f]+$", "", name).replace(";", ":"))
+            name = line.split(maxsplit=1)[1].strip() if len(line.split()) > 1 else UNKNOWN
+            name = re.sub(r"\+0x[0-9a-f]+$", "", name).replace(";", ":")
+            # Where there is no frame pointer, perf follows what else is on the stack: one says it.
+            if name != UNKNOWN or frames[-1:] != [UNKNOWN]:
+                frames.append(name)
         else:
             close()
             command = line.split()[0]
