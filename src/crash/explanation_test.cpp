@@ -80,6 +80,13 @@ class ExplanationTest : public testing::Test {
   }
 };
 
+/// "in change" may be "in perdure::crash::Table::change": the compiler decides which names are
+/// whole.
+bool names(const std::string& told, const std::string& what) {
+  if (told.find(what) != std::string::npos) return true;
+  return what.starts_with("in ") && told.find("::" + what.substr(3)) != std::string::npos;
+}
+
 struct Expected {
   Defect defect;
   Kind kind;
@@ -145,7 +152,7 @@ TEST_F(ExplanationTest, EachPlantedDefectIsNamed) {
     const std::string& told = finding.explanation.text;
     const char* const name = name_of(expected.defect);
     EXPECT_STREQ(name_of(finding.explanation.kind), name_of(expected.kind)) << name << ": " << told;
-    for (const std::string& each : expected.named) EXPECT_THAT(told, HasSubstr(each)) << name;
+    for (const std::string& each : expected.named) EXPECT_TRUE(names(told, each)) << name << told;
     for (const std::string& each : expected.unnamed)
       EXPECT_THAT(told, Not(HasSubstr(each))) << name;
     if (expected.kind != Kind::fixes) {

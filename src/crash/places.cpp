@@ -16,7 +16,6 @@
 namespace perdure::crash {
 namespace {
 
-using platform::runtime::unqualified;
 using platform::runtime::without_arguments;
 
 struct Frame {
@@ -111,7 +110,7 @@ std::vector<std::vector<Frame>> ask(const std::string& object,
     } else {
       words = words.substr(0, words.find(" (discriminator"));
       const std::size_t colon = words.rfind(':');
-      Frame frame{unqualified(function), words.substr(0, colon), 0};
+      Frame frame{without_arguments(function), words.substr(0, colon), 0};
       if (colon != std::string::npos)
         frame.line = static_cast<unsigned>(std::strtoul(words.c_str() + colon + 1, nullptr, 10));
       answers.back().push_back(std::move(frame));

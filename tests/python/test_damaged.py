@@ -18,7 +18,7 @@ import test_simulated_report
 from conftest import Cli
 from perdure.cli import tables
 from perdure.errors import InputError
-from perdure.report import page, plots, probe_plots
+from perdure.report import memories_section, page, plots, probe_plots
 from perdure.results import compare, metrics, record, schemas
 from perdure.study import reader as study_module
 
@@ -164,6 +164,9 @@ def manifest() -> Document:
         "cells": ["a"], "left_out": ["hot"], "published": [claim],
         "figures": [{"name": "f1", "title": "t", "note": "n", "cells": {"index": ["fptree"]},
                      "metric": "throughput", "drawing": "percentiles"}],
+        "memories": {"targets": ["native"], "rules": [
+            {"name": "R7", "of": {"index": "fptree"}, "over": {"index": "fptree"}, "note": "n"}],
+            "notes": [{"name": "R7", "memory": "native", "why": "w"}]},
         "probes": [{"target": "native", "entry": entry, "of": side, "over": side}],
     }  # fmt: skip
 
@@ -196,6 +199,16 @@ def test_no_change_of_what_else_a_report_shows_is_a_traceback(sim_cli: Cli, tmp_
             file.write_text(json.dumps(document))
             refused(lambda: read_all(tmp_path), f"{name} {what}")
         file.write_text(json.dumps(whole))
+
+
+def test_no_change_of_a_memory_is_a_traceback(sim_cli: Cli, tmp_path: Path) -> None:
+    done = sim_cli("classify", "--target", "sim:x", "--quick", "-q", "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    classes = json.loads((tmp_path / "classes-quick.json").read_text())
+    asked, runs = manifest() | {"quick": False}, [record.Run({}, native_cell()["record"])]
+    for what, document in changed({"memories": [classes]}):
+        (tmp_path / "memories.json").write_text(json.dumps(document))
+        refused(lambda: memories_section.section(tmp_path, asked, runs), what)
 
 
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from perdure.memory import published, tables
 from perdure.memory.classify import CLASSES
+from perdure.results import schemas
 from perdure.results.record import Run
 from perdure.study import memories
 from perdure.types import Json
@@ -22,6 +23,11 @@ def section(folder: Path, manifest: Json, runs: Sequence[Run]) -> Json | None:
     documents = memories.read(folder, quick=quick)
     if not documents:
         return None
+    with schemas.whole(memories.file_of(folder, quick=quick), memories.AGAIN):
+        return _tables(documents, manifest, runs, quick)
+
+
+def _tables(documents: Sequence[Json], manifest: Json, runs: Sequence[Run], quick: bool) -> Json:
     judged = memories.judged(documents, manifest.get("memories", {}), runs)
     entries = [one for memory in judged for one in (*memory["idiosyncrasies"], *memory["rules"])]
     return {

@@ -124,9 +124,15 @@ def run(asked: Memories, results: Path, progress: Progress, *, quick: bool) -> N
     _write(results, HERE, {"quick": quick, "memories": documents})
 
 
+def file_of(results: Path, *, quick: bool) -> Path:
+    """What a campaign keeps of its memories."""
+    return results / (f"{HERE}-quick.json" if quick else f"{HERE}.json")
+
+
 def read(results: Path, *, quick: bool) -> list[Json]:
-    """What a campaign kept of each memory; nothing where it classified none."""
-    file = results / (f"{HERE}-quick.json" if quick else f"{HERE}.json")
+    """What a campaign kept of each memory; nothing where it classified none. It has no schema, so
+    who uses it does so within `schemas.whole`."""
+    file = file_of(results, quick=quick)
     if not file.is_file():
         return []
     document = schemas.parse(inputs.text(file, AGAIN), str(file), AGAIN)

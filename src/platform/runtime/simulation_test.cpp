@@ -492,19 +492,17 @@ TEST(Dependence, AnOffsetPointsIntoThePoolOnly) {
   });
 }
 
-TEST(Symbols, NamesLoseArgumentsAndQualifiers) {
+TEST(Symbols, NamesLoseTheirArguments) {
   const std::pair<const char*, const char*> cases[] = {
       {"change", "change"},
-      {"ns::Tree<int>::find(int) const", "find"},
-      {"perdure::crash::(anonymous namespace)::Table::change(unsigned long, unsigned long)",
-       "change"},
-      {"a::Tree<b::Key, (a::Kind)1>::find(b::Key const&)", "find"},
-      {"a::Less::operator()(int, int) const", "operator()"},
+      {"ns::Tree<int>::find(int) const", "ns::Tree<int>::find"},
+      {"a::(anonymous namespace)::Table::change(unsigned long, unsigned long)",
+       "a::(anonymous namespace)::Table::change"},
+      {"a::(anonymous namespace)::leaf", "a::(anonymous namespace)::leaf"},
+      {"a::Less::operator()(int, int) const", "a::Less::operator()"},
   };
   for (const auto& [whole, name] : cases)
-    EXPECT_EQ(platform::runtime::unqualified(whole), name) << whole;
-  EXPECT_EQ(platform::runtime::without_arguments("a::(anonymous namespace)::f(int)"),
-            "a::(anonymous namespace)::f");
+    EXPECT_EQ(platform::runtime::without_arguments(whole), name);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <utility>
 
 namespace perdure::platform::runtime {
 namespace {
@@ -45,17 +44,6 @@ std::string without_arguments(std::string name) {
       if (keep != i) return name.substr(0, keep);
       return name.substr(0, i);
     }
-  }
-  return name;
-}
-
-std::string unqualified(std::string name) {
-  name = without_arguments(std::move(name));
-  int depth = 0;
-  for (std::size_t i = name.size(); i-- > 1;) {
-    if (name[i] == '>') ++depth;
-    if (name[i] == '<') --depth;
-    if (depth == 0 && name[i] == ':' && name[i - 1] == ':') return name.substr(i + 1);
   }
   return name;
 }

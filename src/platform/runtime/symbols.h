@@ -11,9 +11,6 @@ namespace perdure::platform::runtime {
 /// "(anonymous namespace)" is no list of arguments.
 [[nodiscard]] std::string without_arguments(std::string name);
 
-/// The name alone: "(anonymous namespace)::Tree<a::Key>::find(int)" -> "find".
-[[nodiscard]] std::string unqualified(std::string name);
-
 class Symbols {
  public:
   /// Reads the symbol table of the program's file at the first call.
