@@ -17,8 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 Answer = TypeVar("Answer")
 
-# A shell's background job inherits an ignored SIGINT, and its children would never be interrupted.
+# A shell's background job inherits ignored SIGINT and SIGQUIT, and its children would never be
+# interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 STUDY = """
 name = "small"
