@@ -41,7 +41,6 @@ from perdure.types import Json
 HERE = "memories"  # the table in a study, and the file in a results folder
 NAMES = tuple(f"{letter}{n}" for letter in "IR" for n in range(1, 8))
 AGAIN = "run the study again"
-CLASS_DECIDES = ("I2", "I3", "I5", "I7")  # what a memory's class is computed from
 
 
 def load(document: Document, cells: Sequence[Cell]) -> Memories:
@@ -155,33 +154,32 @@ def _judged(
 ) -> Json:
     target, names = document["target"], document["classes"]["names"]
     own = [run for run in runs if run.record["target"] == target]
-    gains = {rule.name: _gain(rule, own) for rule in rules}
-    by_cells = {rule.name: rule.note for rule in rules}
-    shown = []
-    for one in document["idiosyncrasies"]:
-        expected = published.applies(one["published_classes"], names) if names else None
-        found = published.verdict(expected, one["shown"])
-        shown.append(
-            one | {"expected": expected, "verdict": found, "decides": one["name"] in CLASS_DECIDES}
+    by_cells = {rule.name: rule for rule in rules}
+
+    def with_verdict(one: Json, name: str, expected: object, found: object) -> Json:
+        verdict = published.verdict(expected, found)
+        why = notes.get((name, target), "") if verdict == published.DIFFERS else ""
+        return one | {"verdict": verdict, "why": why}
+
+    shown = [
+        with_verdict(
+            one,
+            one["name"],
+            published.applies(one["published_classes"], names) if names else None,
+            one["shown"],
         )
-    measured = []
+        for one in document["idiosyncrasies"]
+    ]
+    gained = []
     for one in document["rules"]:
-        name = one["rule"]
-        if name in by_cells:
-            gain = gains[name]
-            one = one | {
-                "factor": gain,
-                "impact": "" if document["quick"] else classify.level(gain),
-                "from": "structures",
-                "note": by_cells[name],
-            }
-        level = published.impact(one["published_impact"], names)
-        found = published.verdict(level, one["impact"])
-        measured.append(one | {"expected": level, "verdict": found})
-    for one in (*shown, *measured):
-        name = one.get("name") or one.get("rule")
-        one["why"] = notes.get((name, target), "") if one["verdict"] == published.DIFFERS else ""
-    return document | {"idiosyncrasies": shown, "rules": measured}
+        rule = by_cells.get(one["rule"])
+        if rule:
+            gain = _gain(rule, own)
+            impact = "" if document["quick"] else classify.level(gain)
+            one = one | {"factor": gain, "impact": impact, "from": "cells", "note": rule.note}
+        expected = published.impact(one["published_impact"], names)
+        gained.append(with_verdict(one, one["rule"], expected, one["impact"]))
+    return document | {"idiosyncrasies": shown, "rules": gained}
 
 
 def _gain(rule: Rule, runs: Sequence[Run]) -> float | None:
