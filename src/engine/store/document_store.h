@@ -1,0 +1,197 @@
+// DocumentStore: documents under keys, with any number of further index entries for each. It knows
+// nothing of what a document holds: BSON is above it (engine/document/).
+//
+// Parts: records in segments (record.h, segments.h); a table that leads from a record's id to its
+// place (record_table.h); intents, two lines for each thread (intents.h); and one ordered index of
+// byte strings, any registered one, that leads from keys to ids.
+//
+// The index holds, for a record with this id,
+//   key            -> id   its primary entry
+//   entry, id (BE) -> ""   for each of the entries that the EntryRule gives
+// Whoever uses the store sees to it that no entry is a prefix-mate of a key: the first bytes differ.
+//
+// A write of one document:
+//   1 the record into the thread's segment and the intent line, flushed; one fence. It is committed.
+//   2 new entries into the index
+//   3 the table's word to the new record: only now it is visible
+//   4 entries of the old document out of the index
+// Step 3's line is flushed with the thread's next write, which the intent outlives: a thread has two.
+//
+// S1  a record is present <=> the table's word of its id leads to it.
+// S2  a word changes under the lock of the record's key (KeyLocks), and by the cleaner, too.
+// S3  what is visible is committed: a cut after step 3 loses nothing, because recovery redoes it.
+// S4  recovery redoes an intent only while the table's word is older than its version, or removes
+//     what is left of the version before. So an intent that others have overtaken does nothing.
+// S5  a segment, and extents, are freed after a grace period; a thread is pinned as long as it
+//     reads or writes a record.
+// S6  when no operation runs, the index holds exactly the entries of the records that are present.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "index/index.h"
+#include "index/registry.h"
+#include "index/writable_index.h"
+#include "pool/epoch.h"
+#include "pool/pool.h"
+
+namespace perdure::engine {
+
+inline constexpr std::size_t max_document_bytes = 16U << 20;
+
+/// Entries of one document; reuse one, so that nothing is allocated once it has grown.
+class Entries {
+ public:
+  void clear() noexcept { count_ = 0; }
+  /// The next entry, to be filled; the string is empty.
+  [[nodiscard]] std::string& add(bool unique = false) {
+    if (count_ == entry_.size()) entry_.emplace_back();
+    entry_[count_].text.clear();
+    entry_[count_].unique = unique;
+    return entry_[count_++].text;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept {
+    return entry_[i].text;
+  }
+  /// No other document may have an equal entry.
+  [[nodiscard]] bool is_unique(std::size_t i) const noexcept { return entry_[i].unique; }
+
+ private:
+  struct Entry {
+    std::string text;
+    bool unique = false;
+  };
+  std::vector<Entry> entry_;
+  std::size_t count_ = 0;
+};
+
+/// Which entries a document has in the index, besides its key. Called by any thread, also under the
+/// lock of a key; a rule may look up other documents, but not write.
+class EntryRule {
+ public:
+  EntryRule() = default;
+  virtual ~EntryRule() = default;
+  EntryRule(const EntryRule&) = delete;
+  EntryRule& operator=(const EntryRule&) = delete;
+  /// Appends to `out`, which is cleared. No entry longer than max_key_bytes - 8, none twice.
+  virtual void entries(std::string_view key, std::string_view document, Entries& out) const = 0;
+};
+
+/// How a write or a lookup ended.
+enum class Status : std::uint8_t {
+  ok,
+  exists,        ///< insert: the key is present
+  duplicate,     ///< another document has an entry that must be unique
+  not_found,     ///< the key is absent
+  out_of_space,  ///< no room in the pool; nothing has changed
+  too_long,      ///< a key, an entry or a document exceeds the limits
+  corrupt,       ///< the record does not agree with its checksum
+  unchanged,     ///< `modify`: the change has declined
+};
+[[nodiscard]] const char* name_of(Status status) noexcept;
+
+struct StoreOptions {
+  std::string index = "pactree";     ///< any registered persistent index of byte strings
+  std::string root_name = "engine";  ///< the index's root is this and ".index"
+  unsigned threads = 1;              ///< that recovery may use
+  bool huge_pages = true;
+};
+
+/// What is wrong with one record or entry.
+struct Finding {
+  std::string what;
+  std::uint64_t id = 0;
+};
+
+struct StoreUsage {
+  std::uint64_t documents = 0;
+  std::uint64_t live_bytes = 0;     ///< of records that are present, as they lie in segments
+  std::uint64_t extent_bytes = 0;   ///< of long documents, besides
+  std::uint64_t segment_bytes = 0;  ///< of all segments
+  std::uint64_t moved_bytes = 0;    ///< by the cleaner, since the store was opened
+  std::uint64_t dram_bytes = 0;
+};
+
+class DocumentStore {
+ public:
+  /// `rule` outlives the store. Errors: exists, out_of_space, usage, unsupported.
+  [[nodiscard]] static Result<std::unique_ptr<DocumentStore>> create(Pool& pool,
+                                                                     const StoreOptions& options,
+                                                                     const EntryRule& rule);
+  /// From the pool alone; the index is the one that it was created with. The rule is asked once all
+  /// documents can be looked up but those whose writes were cut off, which are told to it in the
+  /// order of their keys. Errors: not_found, foreign, newer, corrupt, out_of_space.
+  [[nodiscard]] static Result<std::unique_ptr<DocumentStore>> recover(Pool& pool,
+                                                                      const StoreOptions& options,
+                                                                      const EntryRule& rule);
+  ~DocumentStore();
+  DocumentStore(const DocumentStore&) = delete;
+  DocumentStore& operator=(const DocumentStore&) = delete;
+
+  /// What `modify` does with the document of a key.
+  class Change {
+   public:
+    virtual ~Change() = default;
+    /// `document`: what is there, null where nothing is. True: `out` is to be there instead, or
+    /// nothing, if `remove` was set. False: leave it. Called again where others intervened.
+    virtual bool operator()(const std::string* document, std::string& out, bool& remove) = 0;
+  };
+
+  /// Durable when it returns ok. ok | exists | not_found | duplicate | out_of_space | too_long.
+  /// Cost: the lines of the record, one intent line, one line of the table; one fence, and those of
+  /// the index.
+  Status put(std::string_view key, std::string_view document, Put kind);
+  /// ok | not_found | corrupt (it is gone then, too, but for its entries).
+  Status remove(std::string_view key);
+  /// Reads, changes and writes one document under the lock of its key. Besides the above: unchanged.
+  Status modify(std::string_view key, Change& change);
+  /// Copies the document. ok | not_found | corrupt. Cost: one lookup in the index, the record.
+  Status lookup(std::string_view key, std::string& document);
+
+  /// One document of a scan.
+  struct Found {
+    std::string key;
+    std::string document;
+  };
+  struct Entry {
+    std::string entry;  ///< as the rule gave it, or a key
+    std::uint64_t id = 0;
+  };
+  /// Appends the entries and keys in [from, to) and the ids of their documents, in the index's order,
+  /// at most `count`. `next` is where to go on, or
+  /// empty at the end. An entry's document may have changed since: whoever asks checks.
+  void scan_entries(std::string_view from, std::string_view to, std::size_t count,
+                            std::vector<Entry>& out, std::string& next);
+  /// The document with this id. ok | not_found | corrupt.
+  Status read(std::uint64_t id, std::string& key, std::string& document);
+  /// Appends records with keys in [from, to), in order, at most `count`; `next` as above. What is
+  /// corrupt is left out, and counted.
+  void scan(std::string_view from, std::string_view to, std::size_t count,
+                    std::vector<Found>& out, std::string& next, std::uint64_t& corrupt);
+
+  /// Puts entries into the index for a document that was written before the rule gave them; for
+  /// whoever makes a new index over old documents. ok | not_found | duplicate | out_of_space.
+  Status add_entries(std::string_view key);
+  /// Takes out entries that the rule gives no more, all of [from, to).
+  void remove_entries(std::string_view from, std::string_view to);
+
+  [[nodiscard]] std::uint64_t size() const noexcept;
+  [[nodiscard]] StoreUsage usage() const;
+  /// Reads everything: records against their checksums, the index against the records (S6). At most
+  /// `most` findings; no other operation may run.
+  [[nodiscard]] std::vector<Finding> check(std::size_t most) const;
+  /// Before the pool is closed: lets go of what is retired and tells the pool what is there.
+  void settle();
+};
+
+}  // namespace perdure::engine
