@@ -8,14 +8,15 @@
 // The index holds, for a record with this id,
 //   key            -> id   its primary entry
 //   entry, id (BE) -> ""   for each of the entries that the EntryRule gives
-// Whoever uses the store sees to it that no entry is a prefix-mate of a key: the first bytes differ.
+// Whoever uses the store sees to it that no entry is a prefix-mate of a key: the first bytes
+// differ.
 //
 // A write of one document:
-//   1 the record into the thread's segment and the intent line, flushed; one fence. It is committed.
-//   2 new entries into the index
-//   3 the table's word to the new record: only now it is visible
-//   4 entries of the old document out of the index
-// Step 3's line is flushed with the thread's next write, which the intent outlives: a thread has two.
+//   1 the record into the thread's segment and the intent line, flushed; one fence. It is
+//   committed. 2 new entries into the index 3 the table's word to the new record: only now it is
+//   visible 4 entries of the old document out of the index
+// Step 3's line is flushed with the thread's next write, which the intent outlives: a thread has
+// two.
 //
 // S1  a record is present <=> the table's word of its id leads to it.
 // S2  a word changes under the lock of the record's key (KeyLocks), and by the cleaner, too.
@@ -75,6 +76,8 @@ class Entries {
   std::size_t count_ = 0;
 };
 
+class DocumentStore;
+
 /// Which entries a document has in the index, besides its key. Called by any thread, also under the
 /// lock of a key; a rule may look up other documents, but not write.
 class EntryRule {
@@ -83,6 +86,8 @@ class EntryRule {
   virtual ~EntryRule() = default;
   EntryRule(const EntryRule&) = delete;
   EntryRule& operator=(const EntryRule&) = delete;
+  /// Called once, before the rule is asked for anything.
+  virtual void attach(DocumentStore& /*store*/) {}
   /// Appends to `out`, which is cleared. No entry longer than max_key_bytes - 8, none twice.
   virtual void entries(std::string_view key, std::string_view document, Entries& out) const = 0;
 };
@@ -153,7 +158,8 @@ class DocumentStore {
   Status put(std::string_view key, std::string_view document, Put kind);
   /// ok | not_found | corrupt (it is gone then, too, but for its entries).
   Status remove(std::string_view key);
-  /// Reads, changes and writes one document under the lock of its key. Besides the above: unchanged.
+  /// Reads, changes and writes one document under the lock of its key. Besides the above:
+  /// unchanged.
   Status modify(std::string_view key, Change& change);
   /// Copies the document. ok | not_found | corrupt. Cost: one lookup in the index, the record.
   Status lookup(std::string_view key, std::string& document);
@@ -167,17 +173,17 @@ class DocumentStore {
     std::string entry;  ///< as the rule gave it, or a key
     std::uint64_t id = 0;
   };
-  /// Appends the entries and keys in [from, to) and the ids of their documents, in the index's order,
-  /// at most `count`. `next` is where to go on, or
-  /// empty at the end. An entry's document may have changed since: whoever asks checks.
+  /// Appends the entries and keys in [from, to) and the ids of their documents, in the index's
+  /// order, at most `count`. `next` is where to go on, or empty at the end. An entry's document may
+  /// have changed since: whoever asks checks.
   void scan_entries(std::string_view from, std::string_view to, std::size_t count,
-                            std::vector<Entry>& out, std::string& next);
+                    std::vector<Entry>& out, std::string& next);
   /// The document with this id. ok | not_found | corrupt.
   Status read(std::uint64_t id, std::string& key, std::string& document);
   /// Appends records with keys in [from, to), in order, at most `count`; `next` as above. What is
   /// corrupt is left out, and counted.
-  void scan(std::string_view from, std::string_view to, std::size_t count,
-                    std::vector<Found>& out, std::string& next, std::uint64_t& corrupt);
+  void scan(std::string_view from, std::string_view to, std::size_t count, std::vector<Found>& out,
+            std::string& next, std::uint64_t& corrupt);
 
   /// Puts entries into the index for a document that was written before the rule gave them; for
   /// whoever makes a new index over old documents. ok | not_found | duplicate | out_of_space.

@@ -1,7 +1,8 @@
 // Record: a document with its key, as it lies in a segment.
 //
 //   byte 0      4        8    16       24          28         30       32
-//        | crc  | segment | id | version | document | key bytes | extents | body ... | zeros to 64 B |
+//        | crc  | segment | id | version | document | key bytes | extents | body ... | zeros to 64
+//        B |
 //                                          bytes
 //   body, extents == 0   document, key
 //   body, extents > 0    extent[extents], key; the document lies in blocks of the heap of its own
