@@ -14,6 +14,12 @@ namespace perdure::engine {
 
 inline constexpr unsigned max_nesting = 200;
 
+/// A value that a container can hold: bson_iter_t alone claims an alignment that is no divisor of
+/// its size. Its bytes lie elsewhere.
+struct Value {
+  bson_iter_t at;
+};
+
 /// One whole document, its elements within bounds, nested at most `max_nesting` deep.
 /// Errors: invalid_bson.
 [[nodiscard]] Answer<Done> check_document(std::string_view bytes);
@@ -45,25 +51,21 @@ inline constexpr unsigned max_nesting = 200;
 /// A document that is being written.
 class Builder {
  public:
-  Builder() { bson_init(&bson_); }
+  Builder() : bson_(bson_new()) {}
   /// Room for `bytes` at once.
-  explicit Builder(std::size_t bytes) {
-    bson_init(&bson_);
-    bson_reserve_buffer(&bson_, static_cast<std::uint32_t>(bytes));
-  }
-  ~Builder() { bson_destroy(&bson_); }
+  explicit Builder(std::size_t bytes) : bson_(bson_sized_new(bytes)) {}
+  ~Builder() { bson_destroy(bson_); }
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  operator bson_t*() noexcept { return &bson_; }
+  operator bson_t*() noexcept { return bson_; }
   /// Valid until the next change.
   [[nodiscard]] std::string_view bytes() const noexcept {
-    return {reinterpret_cast<const char*>(bson_get_data(&bson_)), bson_.len};
+    return {reinterpret_cast<const char*>(bson_get_data(bson_)), bson_->len};
   }
-  void clear() noexcept { bson_reinit(&bson_); }
 
  private:
-  bson_t bson_;
+  bson_t* bson_;
 };
 
 // Appends to `out`; false where libbson refuses, because the document would exceed 2 GB.
