@@ -40,7 +40,7 @@ foreach(function IN LISTS perdure_sim_wrapped)
 endforeach()
 
 set(folders)
-foreach(layer core pm pool index index/* structure/* lockfree/* pibench workload probe driver crash/toys)
+foreach(layer core pm pool index index/* structure/* lockfree/* engine/store pibench workload probe driver crash/toys)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND folders ${found})
 endforeach()
@@ -65,7 +65,7 @@ endfunction()
 # Tests among the sources of other folders link these instead of the native objects.
 add_library(perdure_sim_flags INTERFACE)
 target_link_libraries(perdure_sim_flags INTERFACE perdure_flags nlohmann_json::nlohmann_json
-  PkgConfig::PMEM Threads::Threads CLI11::CLI11 absl::btree gomp ${CMAKE_DL_LIBS})
+  PkgConfig::PMEM PkgConfig::ISAL Threads::Threads CLI11::CLI11 absl::btree gomp ${CMAKE_DL_LIBS})
 target_compile_definitions(perdure_sim_flags INTERFACE PERDURE_SIM)
 if(TOMLPLUSPLUS_INCLUDE_DIR)
   target_include_directories(perdure_sim_flags SYSTEM INTERFACE "${TOMLPLUSPLUS_INCLUDE_DIR}")

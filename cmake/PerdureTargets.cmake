@@ -3,7 +3,7 @@
 #   perdure_layer(NAME [LINK lib...])   src/NAME/*.cpp      -> object library perdure_NAME
 #   perdure_platform_model()            src/platform/model -> object library perdure_platform
 #   perdure_plugin(FOLDER)              one index folder    -> object library perdure_index_<name>,
-#                                       of src/lockfree perdure_lockfree_<name>;
+#                                       of src/lockfree perdure_lockfree_<name>, and so on;
 #                                       a CMakeLists.txt there may add to it (find_package, link)
 #   perdure_libraries()                 all of them         -> libperdure.so
 #
@@ -58,9 +58,11 @@ endfunction()
 function(perdure_plugin folder)
   get_filename_component(name "${folder}" NAME)
   set(name index_${name})
-  if(folder MATCHES "/src/lockfree/")
-    string(REPLACE "index_" "lockfree_" name "${name}")
-  endif()
+  foreach(layer lockfree engine)
+    if(folder MATCHES "/src/${layer}/")
+      string(REPLACE "index_" "${layer}_" name "${name}")
+    endif()
+  endforeach()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   if(sources)
     perdure_objects(perdure_${name} "${sources}")

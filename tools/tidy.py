@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "index": {"core", "pm", "pool"},
     "structure": {"core", "pm", "pool", "index"},
     "lockfree": {"core", "pm", "pool", "index"},
+    "engine": {"core", "pm", "pool", "index"},
     "workload": {"core"},
     "platform": {"core", "pm"},
     # The explorer creates and recovers whatever is registered, on pool images: so it stands above
@@ -62,7 +63,7 @@ PYTHON_ROOT = "python/perdure/"
 PYTHON_STARTS = {"__main__.py"}
 
 # A folder of these for each index, structure, list or queue.
-PLUGIN_LAYERS = {"index", "structure", "lockfree"}
+PLUGIN_LAYERS = {"index", "structure", "lockfree", "engine"}
 # Folders that hold what several of them share; they are no index themselves.
 SHARED_INDEX_FOLDERS = {
     "base",
@@ -73,6 +74,7 @@ SHARED_INDEX_FOLDERS = {
     "memory",
     "reference",
     "slots",
+    "store",
     "tree",
 }
 

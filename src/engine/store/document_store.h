@@ -39,6 +39,13 @@
 #include <vector>
 
 #include "core/result.h"
+#include "engine/store/cleaner.h"
+#include "engine/store/entries.h"
+#include "engine/store/intents.h"
+#include "engine/store/key_locks.h"
+#include "engine/store/record_reader.h"
+#include "engine/store/record_table.h"
+#include "engine/store/segments.h"
 #include "index/index.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
@@ -48,49 +55,6 @@
 namespace perdure::engine {
 
 inline constexpr std::size_t max_document_bytes = 16U << 20;
-
-/// Entries of one document; reuse one, so that nothing is allocated once it has grown.
-class Entries {
- public:
-  void clear() noexcept { count_ = 0; }
-  /// The next entry, to be filled; the string is empty.
-  [[nodiscard]] std::string& add(bool unique = false) {
-    if (count_ == entry_.size()) entry_.emplace_back();
-    entry_[count_].text.clear();
-    entry_[count_].unique = unique;
-    return entry_[count_++].text;
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept {
-    return entry_[i].text;
-  }
-  /// No other document may have an equal entry.
-  [[nodiscard]] bool is_unique(std::size_t i) const noexcept { return entry_[i].unique; }
-
- private:
-  struct Entry {
-    std::string text;
-    bool unique = false;
-  };
-  std::vector<Entry> entry_;
-  std::size_t count_ = 0;
-};
-
-class DocumentStore;
-
-/// Which entries a document has in the index, besides its key. Called by any thread, also under the
-/// lock of a key; a rule may look up other documents, but not write.
-class EntryRule {
- public:
-  EntryRule() = default;
-  virtual ~EntryRule() = default;
-  EntryRule(const EntryRule&) = delete;
-  EntryRule& operator=(const EntryRule&) = delete;
-  /// Called once, before the rule is asked for anything.
-  virtual void attach(DocumentStore& /*store*/) {}
-  /// Appends to `out`, which is cleared. No entry longer than max_key_bytes - 8, none twice.
-  virtual void entries(std::string_view key, std::string_view document, Entries& out) const = 0;
-};
 
 /// How a write or a lookup ended.
 enum class Status : std::uint8_t {
@@ -102,13 +66,17 @@ enum class Status : std::uint8_t {
   too_long,      ///< a key, an entry or a document exceeds the limits
   corrupt,       ///< the record does not agree with its checksum
   unchanged,     ///< `modify`: the change has declined
+  busy,          ///< never returned: another thread holds the lock of a unique entry
 };
 [[nodiscard]] const char* name_of(Status status) noexcept;
 
 struct StoreOptions {
   std::string index = "pactree";     ///< any registered persistent index of byte strings
   std::string root_name = "engine";  ///< the index's root is this and ".index"
-  unsigned threads = 1;              ///< that recovery may use
+  /// Of a new store, at most, 512 or more: a small pool has smaller segments. A record must fit in.
+  std::uint64_t segment_bytes = Heap::max_block_bytes;
+  unsigned threads = 1;        ///< that recovery may use
+  bool serve_damaged = false;  ///< open although records are damaged, without them
   bool huge_pages = true;
 };
 
@@ -132,13 +100,13 @@ class DocumentStore {
   /// `rule` outlives the store. Errors: exists, out_of_space, usage, unsupported.
   [[nodiscard]] static Result<std::unique_ptr<DocumentStore>> create(Pool& pool,
                                                                      const StoreOptions& options,
-                                                                     const EntryRule& rule);
+                                                                     EntryRule& rule);
   /// From the pool alone; the index is the one that it was created with. The rule is asked once all
   /// documents can be looked up but those whose writes were cut off, which are told to it in the
   /// order of their keys. Errors: not_found, foreign, newer, corrupt, out_of_space.
   [[nodiscard]] static Result<std::unique_ptr<DocumentStore>> recover(Pool& pool,
                                                                       const StoreOptions& options,
-                                                                      const EntryRule& rule);
+                                                                      EntryRule& rule);
   ~DocumentStore();
   DocumentStore(const DocumentStore&) = delete;
   DocumentStore& operator=(const DocumentStore&) = delete;
@@ -196,8 +164,89 @@ class DocumentStore {
   /// Reads everything: records against their checksums, the index against the records (S6). At most
   /// `most` findings; no other operation may run.
   [[nodiscard]] std::vector<Finding> check(std::size_t most) const;
-  /// Before the pool is closed: lets go of what is retired and tells the pool what is there.
+  /// Of the index and of the store itself. No other operation may run. Errors: corrupt.
+  [[nodiscard]] Result<void> check_invariants() const;
+  /// Before the pool is closed: lets go of what is retired and tells the pool what is there. No
+  /// other operation may run.
   void settle();
+  /// Marks that the store is being filled: what a power cut leaves is empty again. Done: `false`.
+  void set_filling(bool filling);
+
+ private:
+  struct Head;
+  class Recovery;
+  /// What is under a key, seen under its lock.
+  struct Present {
+    std::uint64_t id = RecordTable::no_id;  ///< no_id: nothing
+    const RecordHeader* record = nullptr;   ///< null: nothing
+    std::string document{};                 ///< if it was asked for
+    bool has_document = false;
+  };
+  /// A record that is written and not announced yet.
+  struct Draft {
+    std::uint64_t offset = 0;
+    std::uint32_t segment = Segments::none;
+    std::uint64_t bytes = 0;
+    std::vector<Reservation> block{};  ///< of a long document
+  };
+  /// What one thread slot has to itself.
+  struct alignas(64) Slot {
+    Segments::Open open{};
+    Word* pending = nullptr;  ///< a word of the table that was changed and not flushed
+    std::atomic<std::int64_t> documents{0};
+    unsigned turn = 0;            ///< which of its intents comes next
+    bool wants_cleaning = false;  ///< it has taken a segment since it last cleaned
+  };
+  using EntryRefs = std::span<const EntryText* const>;
+
+  DocumentStore(Pool& pool, const StoreOptions& options, EntryRule& rule, Head& head);
+
+  [[nodiscard]] Slot& slot() noexcept { return (*slots_)[pm::thread_slot()]; }
+  [[nodiscard]] Result<void> create_index(std::string_view name);
+  [[nodiscard]] bool find_id(std::string_view key, std::uint64_t& id) const;
+  [[nodiscard]] Status copy_out(std::uint64_t id, std::string_view key,
+                                std::string& document) const;
+
+  // Writing (write.cpp).
+  template <class Attempt>
+  [[nodiscard]] Status with_cleaning(Attempt&& attempt);
+  [[nodiscard]] bool fits(std::string_view key) const noexcept;
+  [[nodiscard]] Present find(std::string_view key, bool with_document) const;
+  [[nodiscard]] Status write(const Present& before, KeyLocks::Held& held, std::string_view key,
+                             std::string_view document);
+  [[nodiscard]] Status erase(const Present& before, std::string_view key);
+  [[nodiscard]] bool draft(std::string_view key, std::string_view document, Draft& draft);
+  void discard(const Draft& draft) noexcept;
+  void fill(const Draft& draft, RecordHeader header, std::string_view key,
+            std::string_view document) const;
+  /// Makes intent and record durable: the write is committed.
+  Intent& announce(Operation operation, const Intent::Terms& terms);
+  /// Makes the write visible.
+  void swing(std::uint64_t id, std::uint64_t to, const RecordHeader* before);
+  void retire_extents(const RecordHeader& record);
+  void entries_of(std::string_view key, std::string_view document, Entries& out) const;
+
+  // Entries in the index.
+  [[nodiscard]] bool is_taken(const EntryText& entry, std::uint64_t id) const;
+  [[nodiscard]] bool is_in_index(const EntryText& entry, std::uint64_t id) const;
+  [[nodiscard]] Status hold_unique(KeyLocks::Held& held, EntryRefs entries, std::uint64_t id);
+  /// False: no room, and none of them is there.
+  [[nodiscard]] bool add_to_index(EntryRefs entries, std::uint64_t id);
+  void take_from_index(EntryRefs entries, std::uint64_t id);
+  void take_key(std::string_view key, std::uint64_t id);
+
+  Pool& pool_;
+  EntryRule& rule_;
+  const StoreOptions options_;
+  Head& head_;
+  const RecordReader reader_;
+  RecordTable table_;
+  Segments segments_;
+  std::unique_ptr<BytesIndex> index_;
+  mutable Epochs epochs_;
+  KeyLocks locks_;
+  std::unique_ptr<std::array<Slot, pm::max_threads>> slots_;
+  Cleaner cleaner_;
 };
 
 }  // namespace perdure::engine
