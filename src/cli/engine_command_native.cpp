@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/engine_export.h"
 #include "cli/engine_pool.h"
 #include "cli/flags.h"
 #include "core/units.h"
@@ -11,7 +12,8 @@ namespace {
 
 using engine::Finding;
 
-constexpr const char* engine_remedy = "give check; `perdure engine check --help` shows its flags";
+constexpr const char* engine_remedy =
+    "give check or export; `perdure engine check --help` shows its flags";
 
 /// What `check` has found in a pool.
 struct Examination {
@@ -75,9 +77,9 @@ int check(const Arguments& arguments) {
     return print_examination(examination, json);
   }
   if (!pool) return report(pool.error());
-  examination.documents = (*pool)->store().size();
-  examination.usage = (*pool)->store().usage();
-  examination.findings = (*pool)->store().check(static_cast<std::size_t>(most));
+  examination.documents = (*pool)->engine().store().size();
+  examination.usage = (*pool)->engine().usage();
+  examination.findings = (*pool)->engine().check(static_cast<std::size_t>(most));
   const int code = print_examination(examination, json);
   if (const auto closed = (*pool)->close(); !closed) return report(closed.error());
   return code;
@@ -89,6 +91,7 @@ int engine_command(const Arguments& arguments) {
   if (arguments.empty()) return report(usage("does not say what to do", "engine", engine_remedy));
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments.front() == "check") return check(rest);
+  if (arguments.front() == "export") return export_documents(rest);
   return report(usage("there is no '" + arguments.front() + "'", "engine", engine_remedy));
 }
 

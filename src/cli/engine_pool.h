@@ -1,4 +1,5 @@
-// EnginePool: a pool with a document store in it, for the commands that serve and check it.
+// EnginePool: a pool with the engine of documents in it, for the commands that serve, check and
+// export it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,7 @@
 #include <string>
 
 #include "core/result.h"
-#include "engine/store/document_store.h"
+#include "engine/document/engine.h"
 #include "pm/pm.h"
 #include "pool/pool.h"
 
@@ -23,23 +24,22 @@ struct EnginePoolOptions {
 class EnginePool {
  public:
   /// Opens and recovers it, or makes it. A pool that cannot be made whole is removed again.
-  /// Errors: as of Pool and DocumentStore, with the remedies of these commands.
+  /// Errors: as of Pool and Engine, with the remedies of these commands.
   [[nodiscard]] static Result<std::unique_ptr<EnginePool>> open(const EnginePoolOptions& options);
   ~EnginePool();
   EnginePool(const EnginePool&) = delete;
   EnginePool& operator=(const EnginePool&) = delete;
 
-  [[nodiscard]] engine::DocumentStore& store() noexcept { return *store_; }
-  /// Settles the store and closes the pool as clean; no operation may run. Errors: io.
+  [[nodiscard]] engine::Engine& engine() noexcept { return *engine_; }
+  /// Settles the engine and closes the pool as clean; no operation may run. Errors: io.
   Result<void> close();
 
  private:
   explicit EnginePool(std::unique_ptr<Pool> pool) : pool_(std::move(pool)) {}
-  Result<void> open_store(const EnginePoolOptions& options, bool is_new);
+  Result<void> open_engine(const EnginePoolOptions& options, bool is_new);
 
   std::unique_ptr<Pool> pool_;
-  std::unique_ptr<engine::EntryRule> rule_;
-  std::unique_ptr<engine::DocumentStore> store_;
+  std::unique_ptr<engine::Engine> engine_;
 };
 
 }  // namespace perdure::cli

@@ -6,12 +6,6 @@
 namespace perdure::cli {
 namespace {
 
-/// Keys of Redis clients are all that the store holds: they have no entries of their own.
-class NoEntries final : public engine::EntryRule {
-  void entries(std::string_view /*key*/, std::string_view /*document*/,
-               engine::Entries& /*out*/) const override {}
-};
-
 Error no_pool(const std::string& path) {
   return {ErrorCode::not_found, "there is no pool", path,
           "add --create SIZE to make one, such as --create 1GiB"};
@@ -59,34 +53,33 @@ Result<std::unique_ptr<EnginePool>> EnginePool::open(const EnginePoolOptions& op
   if (!pool) return in_our_terms(pool.error());
   const auto made = is_new ? MadeFile::at(options.path) : std::nullopt;
   std::unique_ptr<EnginePool> opened(new EnginePool(std::move(pool).value()));
-  auto store = opened->open_store(options, is_new);
-  if (store) return opened;
+  auto engine = opened->open_engine(options, is_new);
+  if (engine) return opened;
   if (made) made->remove();
-  return in_our_terms(store.error());
+  return in_our_terms(engine.error());
 }
 
 EnginePool::~EnginePool() = default;
 
-Result<void> EnginePool::open_store(const EnginePoolOptions& options, bool is_new) {
+Result<void> EnginePool::open_engine(const EnginePoolOptions& options, bool is_new) {
   engine::StoreOptions wanted;
   wanted.threads = options.threads;
   if (!options.index.empty()) wanted.index = options.index;
-  rule_ = std::make_unique<NoEntries>();
   // A process that was killed between the two steps of creation left a pool without roots.
   const bool is_empty = is_new || (options.create_bytes != 0 && pool_->roots().empty());
   if (!is_empty && !options.index.empty())
     return usage("the pool has its index already", "--engine-index",
                  "leave it out, or serve a new pool with --create");
-  auto store = is_empty ? engine::DocumentStore::create(*pool_, wanted, *rule_)
-                        : engine::DocumentStore::recover(*pool_, wanted, *rule_);
-  if (!store) return store.error();
-  store_ = std::move(store).value();
+  auto engine =
+      is_empty ? engine::Engine::create(*pool_, wanted) : engine::Engine::open(*pool_, wanted);
+  if (!engine) return engine.error();
+  engine_ = std::move(engine).value();
   return {};
 }
 
 Result<void> EnginePool::close() {
-  store_->settle();
-  store_.reset();
+  engine_->settle();
+  engine_.reset();
   return pool_->close();
 }
 

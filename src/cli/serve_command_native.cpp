@@ -17,8 +17,8 @@ using server::Listener;
 /// What the sessions of one server share.
 class Served {
  public:
-  Served(engine::DocumentStore& store, const server::Password* password)
-      : values_(store), password_(password) {
+  Served(engine::Engine& engine, const server::Password* password)
+      : values_(engine.store()), password_(password) {
     redis_.values = &values_;
     redis_.password = password;
     redis_.version = driver::build_info().version;
@@ -66,7 +66,7 @@ std::string announcement(const std::vector<Place>& places,
 
 int serve(EnginePool& pool, const ServeFlags& flags, const std::vector<Place>& places,
           const server::Password* password) {
-  Served served(pool.store(), password);
+  Served served(pool.engine(), password);
   std::vector<Listener> listeners;
   for (const Place& place : places) {
     auto listener = served.listener(place);

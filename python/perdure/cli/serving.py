@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     serving = "Serve a pool's documents to MongoDB and Redis clients."
     app.command(short_help=serving, context_settings=PASSING, add_help_option=False)(serve)
-    keeping = "Check a pool of documents: engine check POOL."
+    keeping = "Check or export a pool of documents: engine check POOL."
     app.command(short_help=keeping, context_settings=PASSING, add_help_option=False)(engine)
 
 
@@ -26,7 +26,7 @@ def serve(context: typer.Context) -> None:
 
 
 def engine(context: typer.Context) -> None:
-    """Check a pool of documents: engine check POOL."""
+    """Check a pool of documents, or export it as mongodump does: engine check|export POOL."""
     _become("engine", context)
 
 

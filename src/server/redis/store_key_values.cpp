@@ -1,6 +1,6 @@
 #include "server/redis/store_key_values.h"
 
-#include "engine/store/collections.h"
+#include "engine/document/keys.h"
 
 namespace perdure::server::redis {
 namespace {
@@ -10,7 +10,7 @@ using engine::Status;
 constexpr std::size_t counted_at_once = 4096;
 
 std::string store_key(std::string_view key) {
-  std::string whole = engine::key_prefix(engine::redis_collection);
+  std::string whole = engine::collection_prefix(engine::raw_collection);
   whole += key;
   return whole;
 }
@@ -42,7 +42,7 @@ class Exchange final : public engine::DocumentStore::Change {
 StoreKeyValues::StoreKeyValues(engine::DocumentStore& store) : store_(store) {
   std::vector<engine::DocumentStore::Entry> entries;
   std::string from = store_key("");
-  const std::string to = engine::key_prefix(engine::redis_collection + 1);
+  const std::string to = engine::collection_prefix(engine::first_collection);
   std::uint64_t count = 0;
   while (!from.empty()) {
     entries.clear();
@@ -92,10 +92,10 @@ Status StoreKeyValues::remove(std::string_view key) {
 
 bool StoreKeyValues::scan(std::string_view from, std::size_t count, std::vector<std::string>& keys,
                           std::string& next) {
-  const std::size_t prefix_bytes = engine::key_prefix(engine::redis_collection).size();
+  const std::size_t prefix_bytes = engine::collection_prefix(engine::raw_collection).size();
   std::vector<engine::DocumentStore::Entry> entries;
   std::string whole_next;
-  store_.scan_entries(store_key(from), engine::key_prefix(engine::redis_collection + 1), count,
+  store_.scan_entries(store_key(from), engine::collection_prefix(engine::first_collection), count,
                       entries, whole_next);
   for (const auto& entry : entries) keys.push_back(entry.entry.substr(prefix_bytes));
   if (whole_next.empty()) return false;

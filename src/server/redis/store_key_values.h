@@ -1,4 +1,5 @@
-// StoreKeyValues: Redis's keys in a document store, as collection `engine::redis_collection`.
+// StoreKeyValues: Redis's keys in a document store, as the collection that the document
+// layer leaves to raw values (engine/document/keys.h).
 //
 //   key of the store   [00 00 00 01] key     document   the value as it is
 //
