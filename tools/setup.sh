@@ -86,6 +86,7 @@ programs_of() {
       if [[ " $* " == *sim:* ]]; then echo all; else echo native; fi
       ;;
     crash) echo all ;;
+    serve | engine) echo native ;;
     *) if [[ " $* " == *" --help "* ]]; then echo none; else echo all; fi ;;
   esac
 }

@@ -46,7 +46,8 @@ LAYERS: dict[str, set[str]] = {
         "pibench",
     },
 }
-LAYERS["cli"] = LAYERS["driver"] | {"driver"}
+LAYERS["server"] = {"core", "pm", "pool", "index", "engine"}
+LAYERS["cli"] = LAYERS["driver"] | {"driver", "engine", "server"}
 
 # What a package of python/perdure may import besides itself and the modules beside the packages;
 # those import no package.

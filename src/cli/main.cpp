@@ -19,9 +19,12 @@ struct Command {
   const char* description;
 };
 
-constexpr std::array<Command, 7> commands = {
+constexpr std::array<Command, 9> commands = {
     {{"bench", perdure::cli::bench_command, "run one benchmark"},
      {"crash", perdure::cli::crash_command, "explore what a power cut may leave (perdure-sim)"},
+     {"serve", perdure::cli::serve_command,
+      "serve a pool's documents to MongoDB and Redis clients"},
+     {"engine", perdure::cli::engine_command, "check or export a pool of documents"},
      {"list", perdure::cli::list_command,
       "list indexes, workloads, platforms, heaps, options or flags"},
      {"probe", perdure::cli::probe_command, "measure memory: latency, bandwidth, idiosyncrasies"},
@@ -30,7 +33,7 @@ constexpr std::array<Command, 7> commands = {
      {"version", perdure::cli::version_command, "show version, commit and compiler"}}};
 
 constexpr const char* remedy =
-    "give one of bench, crash, list, probe, describe, environment, version";
+    "give one of bench, crash, serve, engine, list, probe, describe, environment, version";
 
 int help() {
   std::string text = "perdure-native: indexes on persistent memory, measured on this machine\n\n";

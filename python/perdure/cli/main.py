@@ -10,20 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from perdure import __version__
-from perdure.cli import advise, doctor, listing, memory, one_run, results, study
+from perdure.cli import advise, doctor, listing, memory, one_run, results, serving, study
 from perdure.cli.output import PASSING, complain
 from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean
 
 EPILOG = (
     "Exit codes: 0 ok, 1 a cell failed, 2 usage or bad input, 3 regression, 4 inconclusive "
-    "(with --strict), 5 crash-consistency violation, 130 interrupted with everything finished "
-    "saved."
+    "(with --strict), 5 crash-consistency violation or damage found, 130 interrupted with "
+    "everything finished saved."
 )
 
 # The order of the help: first what a newcomer runs, last what the others build on.
 ORDER = (
     "demo", "bench", "compare", "study", "report", "advise", "list", "doctor", "crash", "probe",
-    "classify", "fidelity", "describe", "flamegraph", "test",
+    "classify", "fidelity", "describe", "flamegraph", "serve", "engine", "test",
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for commands in (study, memory, advise, listing, one_run, doctor, results):
+for commands in (study, memory, advise, listing, one_run, serving, doctor, results):
     commands.register(app)
 
 
