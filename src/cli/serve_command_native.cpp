@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/serve_flags.h"
 #include "driver/build_info.h"
+#include "server/mongo/session.h"
 #include "server/redis/session.h"
 #include "server/redis/store_key_values.h"
 
@@ -21,12 +22,18 @@ class Served {
     redis_.values = &values_;
     redis_.password = password;
     redis_.version = driver::build_info().version;
+    mongo_.engine = &engine;
+    mongo_.version = driver::build_info().version;
+    if (password != nullptr) {
+      credentials_.emplace("perdure", password->text());
+      mongo_.credentials = &*credentials_;
+    }
   }
 
-  Result<Listener> listener(const Place& place) {
+  Listener listener(const Place& place) {
     if (!place.is_redis)
-      return Error{ErrorCode::unsupported, "this build has no MongoDB sessions",
-                   place.address.is_local() ? "--socket" : "--mongo", "give --redis PORT"};
+      return Listener{place.address, "mongo",
+                      [this] { return std::make_unique<server::mongo::MongoSession>(mongo_); }, ""};
     return Listener{place.address, "redis",
                     [this] { return std::make_unique<server::redis::RedisSession>(redis_); },
                     "-ERR max number of clients reached\r\n"};
@@ -41,6 +48,8 @@ class Served {
 
   server::redis::StoreKeyValues values_;
   server::redis::RedisService redis_{.cursors = server::redis::Cursors(random_cursor())};
+  std::optional<server::mongo::Credentials> credentials_;
+  server::mongo::MongoService mongo_;
 };
 
 std::string announcement(const std::vector<Place>& places,
@@ -66,11 +75,7 @@ int serve(EnginePool& pool, const ServeFlags& flags, const std::vector<Place>& p
           const server::Password* password) {
   Served served(pool.engine(), password);
   std::vector<Listener> listeners;
-  for (const Place& place : places) {
-    auto listener = served.listener(place);
-    if (!listener) return report(listener.error());
-    listeners.push_back(std::move(listener).value());
-  }
+  for (const Place& place : places) listeners.push_back(served.listener(place));
   auto server = server::Server::open(std::move(listeners), flags.server);
   if (!server) return report(server.error());
   const int printed = print_result(announcement(places, (*server)->addresses(), flags));

@@ -7,7 +7,8 @@
 namespace perdure::engine {
 namespace {
 
-constexpr std::size_t piece = 256;
+/// Documents that are removed while other changes of the catalog wait, but no queries.
+constexpr std::size_t removed_at_once = 256;
 
 bool is_database(std::string_view name) {
   return !name.empty() && name.size() < 64 &&
@@ -18,7 +19,7 @@ bool is_database(std::string_view name) {
 void remove_some(DocumentStore& store, std::string_view to, std::string& from) {
   std::vector<DocumentStore::Entry> entries;
   std::string next;
-  store.scan_entries(from, to, piece, entries, next);
+  store.scan_entries(from, to, removed_at_once, entries, next);
   for (const DocumentStore::Entry& entry : entries) (void)store.remove(entry.entry);
   from = std::move(next);
 }

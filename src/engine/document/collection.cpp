@@ -7,7 +7,6 @@
 namespace perdure::engine {
 namespace {
 
-constexpr std::size_t most_in_piece = 128;
 /// An upsert that another one anticipates sees its document at the next attempt.
 constexpr int upsert_attempts = 3;
 
@@ -89,7 +88,7 @@ class Candidates {
              bool many, bool all_first)
       : scan_(*parts.store, parts.catalog, make_plan(*parts.store, collection, filter, Sort()),
               filter),
-        piece_(many ? most_in_piece : 1),
+        piece_(many ? Scan::most_in_piece : 1),
         all_first_(all_first && scan_.plan().index.has_value()) {}
 
   [[nodiscard]] bool is_done() const noexcept { return is_done_; }
@@ -104,7 +103,7 @@ class Candidates {
     do {
       found.clear();
       if (Answer<Done> read = scan_.next(piece_, found); !read) return read;
-      piece_ = std::min(2 * piece_, most_in_piece);
+      piece_ = std::min(2 * piece_, Scan::most_in_piece);
       for (DocumentStore::Found& one : found) keys.push_back(std::move(one.key));
     } while (!scan_.is_done() && (all_first_ || keys.empty()));
     is_done_ = scan_.is_done();

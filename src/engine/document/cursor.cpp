@@ -9,7 +9,6 @@ namespace perdure::engine {
 namespace {
 
 constexpr std::uint64_t no_limit = ~std::uint64_t{0};
-constexpr std::size_t most_in_piece = 256;
 
 struct Query {
   Filter filter;
@@ -53,12 +52,12 @@ struct Cursor::State {
   Answer<Done> read() {
     const std::uint64_t wanted = left > no_limit - skip ? no_limit : left + skip;
     piece = static_cast<std::size_t>(
-        std::min<std::uint64_t>(sorter ? no_limit : wanted, most_in_piece));
+        std::min<std::uint64_t>(sorter ? no_limit : wanted, Scan::most_in_piece));
     std::vector<DocumentStore::Found> found;
     while (reads_on() && ready.empty()) {
       found.clear();
       if (Answer<Done> read = scan->next(piece, found); !read) return read;
-      piece = std::min(2 * piece, most_in_piece);
+      piece = std::min(2 * piece, Scan::most_in_piece);
       for (DocumentStore::Found& one : found) {
         if (!sorter) {
           add(std::move(one.document));
@@ -170,7 +169,7 @@ Answer<std::uint64_t> Collection::count(std::string_view filter, std::uint64_t s
     std::vector<DocumentStore::Found> found;
     while (!scan->is_done() && count < most) {
       found.clear();
-      if (Answer<Done> read = scan->next(most_in_piece, found); !read) return read.failure();
+      if (Answer<Done> read = scan->next(Scan::most_in_piece, found); !read) return read.failure();
       count += found.size();
     }
   }

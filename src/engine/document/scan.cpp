@@ -7,7 +7,6 @@ namespace {
 
 /// Of documents in one piece, about.
 constexpr std::size_t piece_bytes = 4U << 20;
-constexpr std::size_t most_in_piece = 512;
 
 }  // namespace
 

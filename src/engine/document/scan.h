@@ -13,6 +13,9 @@ namespace perdure::engine {
 
 class Scan {
  public:
+  /// How many documents are looked at in one piece, at most.
+  static constexpr std::size_t most_in_piece = 256;
+
   Scan(DocumentStore& store, Catalog& catalog, Plan plan, Filter filter)
       : store_(store), catalog_(catalog), plan_(std::move(plan)), filter_(std::move(filter)) {
     if (!plan_.ranges.empty()) from_ = plan_.ranges.front().from;
