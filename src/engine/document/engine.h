@@ -23,10 +23,12 @@
 
 #include "core/result.h"
 #include "engine/document/errors.h"
-#include "engine/store/document_store.h"
+#include "engine/store/store_types.h"
 #include "pool/pool.h"
 
 namespace perdure::engine {
+
+class DocumentStore;
 
 /// From MongoDB's extended JSON. Errors: failed_to_parse.
 [[nodiscard]] Answer<std::string> from_json(std::string_view json);
