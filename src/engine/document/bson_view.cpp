@@ -168,12 +168,17 @@ bool append_document(bson_t* out, std::string_view name, std::string_view docume
   return bson_init_static(&inner, raw(document), document.size()) &&
          bson_append_document(out, name.data(), length_of(name), &inner);
 }
+// bson_append_array would print a line where an array that came from outside is not numbered from
+// 0.
 bool append_array(bson_t* out, std::string_view name, std::string_view array) {
   bson_t inner;
+  bson_t copy;
   return bson_init_static(&inner, raw(array), array.size()) &&
-         bson_append_array(out, name.data(), length_of(name), &inner);
+         bson_append_array_begin(out, name.data(), length_of(name), &copy) &&
+         bson_concat(&copy, &inner) && bson_append_array_end(out, &copy);
 }
 bool append_value(bson_t* out, std::string_view name, const bson_iter_t& value) {
+  if (is_array(value)) return append_array(out, name, bytes_of(value));
   return bson_append_iter(out, name.data(), length_of(name), &value);
 }
 
