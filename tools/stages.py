@@ -24,6 +24,7 @@ THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "tes
 # The share of a program's tests that runs, and what it is in sanitized builds.
 SAMPLED = {
     "suite_large": 1 / 3,
+    "suite_queues": 1 / 3,
     "suite_recovery": 1 / 3,
     "suite_space": 1 / 3,
     "suite_concurrency": 1 / 2,

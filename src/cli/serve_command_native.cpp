@@ -18,8 +18,7 @@ using server::Listener;
 /// What the sessions of one server share.
 class Served {
  public:
-  Served(engine::Engine& engine, const server::Password* password)
-      : values_(engine.store()), password_(password) {
+  Served(engine::Engine& engine, const server::Password* password) : values_(engine.store()) {
     redis_.values = &values_;
     redis_.password = password;
     redis_.version = driver::build_info().version;
@@ -48,7 +47,6 @@ class Served {
   }
 
   server::redis::StoreKeyValues values_;
-  const server::Password* password_;
   server::redis::RedisService redis_{.cursors = server::redis::Cursors(random_cursor())};
   std::optional<server::mongo::Credentials> credentials_;
   server::mongo::MongoService mongo_;

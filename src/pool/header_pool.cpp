@@ -58,7 +58,7 @@ void HeaderPool::keep() {
       all_settled = all_settled && settled_.by[i];
   if (all_settled)
     if (const std::optional<Heap::Census> census = heap_->allocated())
-      kept = {census->blocks, census->sum, settled_.records + 1, 0};
+      kept = {census->blocks, census->sum, settled_.records() + 1, 0};
   if (kept.records != 0) kept.check = kept.compute_check();
   if (kept.records != 0 || !header_->kept.is_empty()) header_->kept = kept;
 }
@@ -68,7 +68,7 @@ bool HeaderPool::tell(Told& told, std::string_view name, std::uint64_t records) 
   for (unsigned i = 0; i < max_roots; ++i) {
     const PoolHeader::Root& root = header_->root[i];
     if (root.commit.load(std::memory_order_acquire) == 0) continue;
-    if (root.title() == name && !std::exchange(told.by[i], true)) told.records += records;
+    if (root.title() == name) told.tell(i, records);
     all = all && told.by[i];
   }
   return all;
@@ -81,8 +81,8 @@ void HeaderPool::note_settled(std::string_view name, std::uint64_t records) {
 Result<void> HeaderPool::check_records(std::string_view name, std::uint64_t records) {
   if (!kept_ || kept_->records == 0 || !tell(recovered_, name, records)) return {};
   const std::uint64_t kept = kept_->records - 1;
-  if (recovered_.records == kept) return {};
-  return differs("holds " + std::to_string(recovered_.records) + " records, and held " +
+  if (recovered_.records() == kept) return {};
+  return differs("holds " + std::to_string(recovered_.records()) + " records, and held " +
                  std::to_string(kept) + " when it was closed");
 }
 

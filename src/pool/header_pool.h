@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include "pm/pm.h"
@@ -41,10 +42,18 @@ class HeaderPool : public Pool {
   PoolHeader* header_ = nullptr;  ///< in the mapping
 
  private:
-  /// Records by root, as far as their owners have told.
+  /// Records by root, as far as their owners have told. Who tells again corrects what he told.
   struct Told {
     std::array<bool, max_roots> by{};
-    std::uint64_t records = 0;
+    std::array<std::uint64_t, max_roots> of{};
+
+    void tell(unsigned root, std::uint64_t records) noexcept {
+      by[root] = true;
+      of[root] = records;
+    }
+    [[nodiscard]] std::uint64_t records() const noexcept {
+      return std::accumulate(of.begin(), of.end(), std::uint64_t{0});
+    }
   };
 
   Result<void> sweep_if_all_recovered();

@@ -158,6 +158,7 @@ def test_no_colour_and_no_escape_codes_when_piped(cli: Cli) -> None:
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Path) -> None:
     results = tmp_path / "demo"
     done = sim_cli("demo", "--results", results, "--json")
@@ -195,6 +196,7 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     assert summary["crash"]["planted"]["violation"]["text"] == "violation: of toy:missing_flush"
 
 
+@pytest.mark.slow
 def test_demo_exits_with_5_when_the_explorer_finds_something(sim_cli: Cli, tmp_path: Path) -> None:
     done = sim_cli("demo", "--results", tmp_path, "--quick", FAKE_SIM_FOUND="fptree")
     assert done.returncode == 5, done.stderr

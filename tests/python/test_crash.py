@@ -162,6 +162,7 @@ def test_so_many_states_are_enough_within_a_run() -> None:
     assert 500 <= json.loads(done.stdout)["coverage"]["states"] < 2500
 
 
+@pytest.mark.slow
 def test_a_fence_with_nothing_to_wait_for_is_equivalent() -> None:
     done = crash("--mutate", "dptree", "--place", "::rotate", "--budget", "1", "--json")
     assert done.returncode == 0, done.stderr

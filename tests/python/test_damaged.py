@@ -182,6 +182,7 @@ def test_no_change_of_a_manifest_is_a_traceback(tmp_path: Path) -> None:
         refused(lambda: read_all(tmp_path), what)
 
 
+@pytest.mark.slow
 def test_no_change_of_what_else_a_report_shows_is_a_traceback(sim_cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "cells").mkdir()
     (tmp_path / "failed").mkdir()

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from conftest import ROOT, Cli
 from perdure.programs import child, outputs
 
@@ -26,6 +28,7 @@ def umlauts(study: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_study_and_its_report_do_not_depend_on_the_locale(cli: Cli, study: Path) -> None:
     file = umlauts(study)
     results = file.parent / "Ergebnisse"

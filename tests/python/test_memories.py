@@ -69,6 +69,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_tables_and_profiles_stand_in_the_report(sim_cli: Cli, file: Path, tmp_path: Path) -> None:
     results = tmp_path / "r"
     done = sim_cli("study", "run", file, "--results", results, "--report", "--json")
@@ -88,6 +89,7 @@ def test_tables_and_profiles_stand_in_the_report(sim_cli: Cli, file: Path, tmp_p
     assert runs["fptree"].profile and not runs["lbtree"].profile
 
 
+@pytest.mark.slow
 def test_a_cell_kept_without_a_profile_is_run_again_for_one(
     sim_cli: Cli, file: Path, tmp_path: Path
 ) -> None:

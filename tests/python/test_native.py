@@ -51,6 +51,7 @@ def listed(program: Path) -> list[dict[str, Any]]:
     return indexes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key_kind", ["integer", "bytes", "slots"])
 def test_every_index_prints_a_record_of_the_schema(
     program: Path, tmp_path: Path, key_kind: str

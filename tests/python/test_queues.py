@@ -92,6 +92,7 @@ def test_every_queue_prints_a_record_of_the_schema(
             assert again["recovery"]["records"] == 20
 
 
+@pytest.mark.slow
 def test_every_queue_is_simulated_to_the_last_bit(programs: dict[str, Path]) -> None:
     for queue in queues(programs["sim"]):
         arguments = ["--index", queue["name"], "--target", PLATFORM, *SMALL]

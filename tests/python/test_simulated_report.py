@@ -114,6 +114,7 @@ def test_the_prediction_stands_beside_the_publication(cli: Cli, simulated: Path)
     assert row and "2.50" in row.group() and "2.09x" in row.group() and "agrees" in row.group()
 
 
+@pytest.mark.slow
 def test_measured_and_simulated_cells_share_no_figure(
     cli: Cli, study: Path, simulated: Path, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_measured_and_simulated_cells_share_no_figure(
     assert "./perdure bench lbtree" in text.split('<section id="simulated">')[1]
 
 
+@pytest.mark.slow
 def test_fidelity_and_classes_are_drawn_where_they_are(
     sim_cli: Cli, simulated: Path, tmp_path: Path
 ) -> None:

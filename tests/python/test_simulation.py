@@ -121,6 +121,7 @@ def test_other_files_beside_the_pool_do_not_show() -> None:
             other.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 def test_every_index_repeats_byte_for_byte(simulated: list[str], tmp_path: Path) -> None:
     def pair(case: tuple[str, int]) -> str | None:
@@ -175,6 +176,7 @@ def test_pmdk_sees_no_variable_of_the_shell() -> None:
     assert done.stdout == first
 
 
+@pytest.mark.slow
 def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
     kinds = {index["name"]: index["key_kinds"] for index in indexes()}
     heaps = {index["name"]: index["heaps"] for index in indexes()}
@@ -190,6 +192,7 @@ def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
 
 # What an index answers does not depend on the target, nor on the heap: single threads give the same
 # answers word for word, natively and simulated; with several, whatever the order was must be right.
+@pytest.mark.slow
 @pytest.mark.parametrize("heap", ["slab", "pmdk", "memkind"])
 def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:
     flags = ("--verify", "--check", "--heap", heap, *SMALL)

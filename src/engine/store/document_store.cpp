@@ -151,6 +151,7 @@ auto DocumentStore::recover(Pool& pool, const StoreOptions& options, EntryRule& 
       std::ranges::find(roots, index_root_of(options.root_name), &PoolRoot::name) != roots.end();
   if (has_index)
     if (Result<void> opened = store->create_index(name); !opened) return opened.error();
+  recovery.keep_old_extents();
   if (Result<void> told = pool.root_recovered(options.root_name); !told) return told.error();
   if (!has_index)
     if (Result<void> made = store->create_index(name); !made) return made.error();
@@ -267,10 +268,19 @@ void DocumentStore::settle() {
     segments_.seal(slot.open);
   }
   pm::fence();
+  clear_intents();
   cleaner_.let_go();
   epochs_.drain();
   segments_.free_empty();
   settle_index(*index_, &pool_, index_root_of(options_.root_name));
+}
+
+// The words that they were for are durable.
+void DocumentStore::clear_intents() {
+  for (IntentPair& pair : head_.intents)
+    for (Intent& intent : pair)
+      if (intent.state.load(std::memory_order_relaxed) != 0) intent.clear();
+  pm::fence();
 }
 
 void DocumentStore::set_filling(bool filling) { pm::store_persist(head_.filling, filling ? 1 : 0); }

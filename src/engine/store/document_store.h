@@ -226,6 +226,8 @@ class DocumentStore {
   void retire_extents(const RecordHeader& record);
   void entries_of(std::string_view key, std::string_view document, Entries& out) const;
 
+  void clear_intents();
+
   // Entries in the index.
   [[nodiscard]] bool is_taken(const EntryText& entry, std::uint64_t id) const;
   [[nodiscard]] bool is_in_index(const EntryText& entry, std::uint64_t id) const;

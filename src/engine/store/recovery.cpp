@@ -6,12 +6,6 @@
 #include "index/common/parallel.h"
 
 namespace perdure::engine {
-namespace {
-
-constexpr unsigned most_attempts = 64;  ///< to make room for an entry
-
-}  // namespace
-
 Result<void> DocumentStore::Recovery::find_records() {
   if (Result<void> found = store_.table_.recover(); !found) return found;
   read_intents();
@@ -57,12 +51,7 @@ bool DocumentStore::Recovery::believe(Write& write) {
   std::string old_document;
   if (copy_if(terms.old, terms.id, terms.version - 1, old_key, old_document)) {
     write.old_document = std::move(old_document);
-    // Blocks of a long document may be others' by now, if the write had come to its end.
-    const RecordHeader& old = *store_.reader_.at(terms.old);
-    write.old_is_kept =
-        old.extents == 0 && store_.segments_.holds(old.segment, terms.old, record_bytes(old));
-    if (write.old_is_kept)
-      store_.segments_.note_record(old.segment, terms.old + record_bytes(old), 0);
+    keep_old(write);
   }
   if (!is_write) write.key = old_key;
   if (version < terms.version) {
@@ -72,6 +61,32 @@ bool DocumentStore::Recovery::believe(Write& write) {
   }
   // A removal whose record is gone has come to its end, or blocks of it could not have been reused.
   return is_write || write.old_document.has_value();
+}
+
+// So that the write can be taken back.
+void DocumentStore::Recovery::keep_old(Write& write) {
+  const RecordHeader& old = *store_.reader_.at(write.terms.old);
+  write.old_is_kept = store_.segments_.holds(old.segment, write.terms.old, record_bytes(old));
+  if (!write.old_is_kept) return;
+  store_.segments_.note_record(old.segment, write.terms.old + record_bytes(old), 0);
+  write.old_extents = store_.reader_.extents(old);
+}
+
+// Whole as they are, blocks of a document that was replaced may be somebody else's who has not
+// written to them yet: then the write had come to its end. Who that is has marked them before.
+void DocumentStore::Recovery::keep_old_extents() {
+  constexpr std::size_t own_roots = 2;
+  for (Write& write : writes_) {
+    if (store_.pool_.roots().size() > own_roots && !write.old_extents.empty())
+      write.old_is_kept = false;
+    if (!write.old_is_kept) write.old_extents.clear();
+    for (std::size_t i = 0; i < write.old_extents.size(); ++i) {
+      const Extent& extent = write.old_extents[i];
+      if (store_.pool_.heap().mark(extent.offset, extent.bytes)) continue;
+      write.old_is_kept = false;
+      write.old_extents.resize(i);
+    }
+  }
 }
 
 bool DocumentStore::Recovery::copy_if(std::uint64_t offset, std::uint64_t id, std::uint64_t version,
@@ -129,9 +144,12 @@ Result<void> DocumentStore::Recovery::redo() {
   std::ranges::sort(writes_, {}, [](const Write& write) {
     return std::tuple(std::string_view(write.key), write.terms.version);
   });
-  for (const Write& write : writes_)
+  for (Write& write : writes_)
     if (Result<void> finished = finish(write); !finished) return finished;
-  clear_intents();
+  store_.clear_intents();
+  for (const Write& write : writes_)
+    for (const Extent& extent : write.old_extents)
+      store_.pool_.heap().free(extent.offset, extent.bytes);
   if (store_.head_.filling.load(std::memory_order_relaxed) != 0) {
     erase_all();
     store_.set_filling(false);
@@ -139,7 +157,7 @@ Result<void> DocumentStore::Recovery::redo() {
   return {};
 }
 
-Result<void> DocumentStore::Recovery::finish(const Write& write) {
+Result<void> DocumentStore::Recovery::finish(Write& write) {
   const std::uint64_t id = write.terms.id;
   Entries old_entries;
   Entries new_entries;
@@ -164,16 +182,13 @@ Result<void> DocumentStore::Recovery::finish(const Write& write) {
     store_.take_from_index(added, id);
     return false;
   };
-  for (unsigned attempts = 0; !is_added(); ++attempts) {
-    if (attempts == most_attempts || !store_.cleaner_.make_room()) return take_back(write);
-    static_cast<void>(store_.epochs_.collect());
-  }
+  if (!is_added()) return take_back(write);
   store_.take_from_index(old_entries.without(new_entries), id);
   return {};
 }
 
 // The write was never acknowledged, so it may as well not have happened.
-Result<void> DocumentStore::Recovery::take_back(const Write& write) {
+Result<void> DocumentStore::Recovery::take_back(Write& write) {
   const std::uint64_t id = write.terms.id;
   const bool is_new = write.terms.old == null_offset;
   if (!is_new && !write.old_is_kept)
@@ -192,17 +207,13 @@ Result<void> DocumentStore::Recovery::take_back(const Write& write) {
   } else {
     const RecordHeader& old = *store_.reader_.at(write.terms.old);
     store_.segments_.add_live(old.segment, record_bytes(old));
+    write.old_extents.clear();
   }
-  pm::store_persist(word, is_new ? RecordTable::removed | write.terms.version : write.terms.old);
+  // Of a later version: should this recovery be cut off, the next one leaves the intent alone.
+  pm::store_persist(word,
+                    is_new ? RecordTable::removed | (write.terms.version + 1) : write.terms.old);
   if (is_new) store_.table_.give_back(id);
   return {};
-}
-
-void DocumentStore::Recovery::clear_intents() {
-  for (IntentPair& pair : store_.head_.intents)
-    for (Intent& intent : pair)
-      if (intent.state.load(std::memory_order_relaxed) != 0) intent.clear();
-  pm::fence();
 }
 
 void DocumentStore::Recovery::erase_all() {

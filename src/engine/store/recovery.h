@@ -24,6 +24,8 @@ class DocumentStore::Recovery {
   explicit Recovery(DocumentStore& store) noexcept : store_(store) {}
 
   [[nodiscard]] Result<void> find_records();
+  /// When everybody else has marked what is his, and the heap has not swept.
+  void keep_old_extents();
   [[nodiscard]] Result<void> redo();
 
  private:
@@ -34,19 +36,20 @@ class DocumentStore::Recovery {
     std::string key;
     std::string document{};                     ///< of a write
     std::optional<std::string> old_document{};  ///< if it was whole
-    bool old_is_kept = false;                   ///< its record is still there, whatever happens
+    bool old_is_kept = false;                   ///< it is still there, whatever happens
+    std::vector<Extent> old_extents{};          ///< marked, and freed in the end
   };
 
   void read_intents();
   /// True: it is committed and nothing has overtaken it; the word is set.
   [[nodiscard]] bool believe(Write& write);
+  void keep_old(Write& write);
   [[nodiscard]] bool copy_if(std::uint64_t offset, std::uint64_t id, std::uint64_t version,
                              std::string& key, std::string& document) const;
   [[nodiscard]] Result<void> note_range(std::uint64_t begin, std::uint64_t end);
   [[nodiscard]] bool note(std::uint64_t id, std::uint64_t word);
-  [[nodiscard]] Result<void> finish(const Write& write);
-  [[nodiscard]] Result<void> take_back(const Write& write);
-  void clear_intents();
+  [[nodiscard]] Result<void> finish(Write& write);
+  [[nodiscard]] Result<void> take_back(Write& write);
   void erase_all();
 
   DocumentStore& store_;
