@@ -22,8 +22,10 @@ ServeFlags::ServeFlags() {
   table.add("--redis", port(), redis, "port for Redis clients; 0: any");
   table.add("--socket", text(), socket, "Unix socket for MongoDB clients, with mode 0600");
   table.add("--redis-socket", text(), redis_socket, "Unix socket for Redis clients");
-  table.add("--password-file", text(), password_file,
-            "file whose first line clients must know; others may not read it");
+  table.add(
+      "--password-file", text(), password_file,
+      "file whose first line is the password, for MongoDB's user perdure and Redis's default; "
+      "others may not read it");
   table.add("--tls-cert", text(), certificate, "certificate (PEM): ports speak TLS only");
   table.add("--tls-key", text(), key, "its private key (PEM)");
   table.group("Limits");

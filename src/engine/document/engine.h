@@ -3,7 +3,8 @@
 //
 //   auto engine = Engine::create(*pool).value();
 //   Collection people = engine->collection("test.people");
-//   people.insert(from_json(R"({"_id": 1, "name": "Ada"})").value());
+//   if (auto done = people.insert(from_json(R"({"_id": 1, "name": "Ada"})").value()); !done)
+//     puts(done.failure().message.c_str());
 //   Cursor cursor = people.find({.filter = from_json(R"({"name": "Ada"})").value()}).value();
 //   while (auto document = cursor.next().value()) puts(to_json(*document).c_str());
 //
