@@ -36,6 +36,8 @@ struct BenchFlags {
   std::optional<std::uint64_t> operations;
   std::optional<double> seconds;
   std::optional<LatencyChoice> latency;
+  Text placement;
+  bool near_in_dram = false;
   bool no_histograms = false;
   bool json = false;
   bool dry_run = false;

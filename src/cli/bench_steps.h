@@ -31,6 +31,8 @@ namespace perdure::cli {
 /// Pool, heap, durability and instructions.
 [[nodiscard]] Result<void> resolve_memory(BenchFlags& flags);
 /// What a simulation cannot do, its carrier, and a pool where none is named.
+/// Once memory and machine are known. Errors: usage, unsupported.
+[[nodiscard]] Result<void> resolve_placement(BenchFlags& flags);
 [[nodiscard]] Result<void> complete_simulated(BenchFlags& flags);
 /// Everything about --pool that can be refused before a file is touched.
 [[nodiscard]] Result<void> check_place(const BenchFlags& flags);

@@ -8,7 +8,7 @@ Result<driver::BenchConfig> resolve(BenchFlags& flags) {
     if (auto done = step(flags); !done) return done.error();
   if (auto assigned = flags.table.assign(); !assigned) return assigned.error();
   for (const auto step : {place_simulated, resolve_options, resolve_queue, resolve_workload,
-                          resolve_run, resolve_memory, complete_simulated})
+                          resolve_run, resolve_memory, resolve_placement, complete_simulated})
     if (auto done = step(flags); !done) return done.error();
   if (auto checked = check_place(flags); !checked) return checked.error();
   if (auto checked = check_workload(flags); !checked) return checked.error();

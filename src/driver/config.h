@@ -93,6 +93,14 @@ struct QueueRun {
 /// own.
 inline constexpr const char* payload_bytes_option = "payload_bytes";
 
+/// Where the parts of an index lie that can lie apart.
+struct Placement {
+  std::string near;                 ///< as asked: "both", "index"
+  std::vector<std::string> parts;   ///< their names, in the order of the pool's parts
+  std::vector<unsigned> nodes;      ///< of each
+  std::vector<unsigned> in_dram{};  ///< simulated: these parts are in DRAM
+};
+
 struct BenchConfig {
   /// `bench/clock_cost` shows that throughput is that of Latency::off with it.
   static constexpr unsigned default_latency_interval = 256;
@@ -113,6 +121,7 @@ struct BenchConfig {
   bool scratch_pool = false;     ///< simulated runs: in memory, and gone with the run
   std::uint64_t pool_bytes = 0;  ///< 0: chosen from the workload
   HeapKind heap = HeapKind::slab;
+  std::optional<Placement> placement;  ///< empty: the pool has the parts that an option says
   bool reuse = false;
   bool force = false;
   bool huge_pages = true;
@@ -150,6 +159,10 @@ struct BenchConfig {
   /// True when the index lives in a Pool (of any heap).
   [[nodiscard]] bool uses_pool() const noexcept {
     return perdure::uses_pool(index.index_class) && plugin.empty();
+  }
+  /// Of its pool, on a machine with so many nodes that hold any.
+  [[nodiscard]] unsigned pool_parts(std::size_t nodes) const noexcept {
+    return placement ? static_cast<unsigned>(placement->parts.size()) : options.pool_parts(nodes);
   }
   /// How many there are of the index, each with the workload's records.
   [[nodiscard]] unsigned instances() const noexcept {

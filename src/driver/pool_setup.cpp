@@ -146,6 +146,7 @@ Result<void> check_paths(const BenchConfig& config, const std::vector<std::strin
 
 std::vector<unsigned> pool_nodes(const BenchConfig& config) {
   std::vector<unsigned> nodes;
+  if (config.placement) return config.placement->nodes;
   if (config.options.node_pools() == 0) return nodes;
   if (config.simulated) {
     const platform::Platform& platform = config.simulated->platform;
@@ -189,7 +190,7 @@ Room room_of(const BenchConfig& config) {
 }
 
 Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& room) {
-  const unsigned parts = config.options.pool_parts(pool_nodes(config).size());
+  const unsigned parts = config.pool_parts(pool_nodes(config).size());
   const std::uint64_t wanted =
       config.pool_bytes != 0 ? config.pool_bytes
                              : std::max(estimated_pool_bytes(config), parts * Pool::min_pool_bytes);
@@ -220,7 +221,7 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   const bool has_path = config.uses_path() && !config.scratch_pool;
   site->directory_ = has_path && !config.uses_pool();
   const std::vector<unsigned> nodes = pool_nodes(config);
-  const unsigned parts = config.uses_pool() ? config.options.pool_parts(nodes.size()) : 1;
+  const unsigned parts = config.uses_pool() ? config.pool_parts(nodes.size()) : 1;
   std::vector<std::string>& paths = site->paths_;
   if (site->directory_) paths.push_back(config.pool_path);
   for (unsigned n = 0; has_path && !site->directory_ && n < parts; ++n)
@@ -259,6 +260,7 @@ Result<std::unique_ptr<PoolSite>> PoolSite::prepare(const BenchConfig& config) {
   options.overwrite = config.force;
   options.parts = parts;
   options.nodes = nodes;
+  if (config.placement) options.parts_in_dram = config.placement->in_dram;
   auto pool = config.reuse ? Pool::open(options) : Pool::create(options);
   if (!pool) return pool.error();
   site->pool_ = std::move(pool).value();

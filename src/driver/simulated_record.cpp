@@ -75,11 +75,15 @@ double peak(const platform::PmParameters& pm, double media_ns, double line_ns) {
   return dimm * pm.dimms * 1e9;
 }
 
+double read_peak(const platform::Platform& platform) {
+  return peak(platform.pm, platform.pm.media_read_ns, platform.pm.line_read_ns);
+}
+double write_peak(const platform::Platform& platform) {
+  return peak(platform.pm, platform.pm.media_write_ns, platform.pm.line_write_ns);
+}
+
 // EWR, EBR and RWR as the studies define them; hit ratios of the DIMMs' buffers.
 Json ratios_record(const platform::Platform& platform, const MemoryCounters& pm, double seconds) {
-  const double read_peak = peak(platform.pm, platform.pm.media_read_ns, platform.pm.line_read_ns);
-  const double write_peak =
-      peak(platform.pm, platform.pm.media_write_ns, platform.pm.line_write_ns);
   const auto rate = [&](std::uint64_t bytes, double most) {
     return bytes == 0 ? Json(nullptr) : ratio(static_cast<double>(bytes), most * seconds);
   };
@@ -87,8 +91,8 @@ Json ratios_record(const platform::Platform& platform, const MemoryCounters& pm,
   const std::uint64_t writes = pm.buffer_write_hits + pm.buffer_write_misses;
   return {{"ewr", ratio(pm.controller_write_bytes, pm.media_write_bytes)},
           {"err", ratio(pm.controller_read_bytes, pm.media_read_bytes)},
-          {"ebr_read", rate(pm.controller_read_bytes, read_peak)},
-          {"ebr_write", rate(pm.controller_write_bytes, write_peak)},
+          {"ebr_read", rate(pm.controller_read_bytes, read_peak(platform))},
+          {"ebr_write", rate(pm.controller_write_bytes, write_peak(platform))},
           {"rwr", ratio(pm.media_read_bytes, pm.media_write_bytes)},
           {"buffer_read_hit_ratio", ratio(pm.buffer_read_hits, reads)},
           {"buffer_write_hit_ratio", ratio(pm.buffer_write_hits, writes)},
@@ -144,23 +148,60 @@ Json per_operation_record(const SimulatedPhase& phase, std::uint64_t operations)
           {"dram_write_bytes", each(c.dram.controller_write_bytes)}};
 }
 
+Json placement_record(const Placement& placement) {
+  Json parts = Json::object();
+  for (unsigned part = 0; part < placement.parts.size(); ++part) {
+    const bool dram = std::ranges::find(placement.in_dram, part) != placement.in_dram.end();
+    parts[placement.parts[part]] = {{"node", placement.nodes[part]},
+                                    {"memory", dram ? "dram" : "pm"}};
+  }
+  return {{"near", placement.near}, {"parts", std::move(parts)}};
+}
+
+/// As the scripts of pmidio have them: upside down, and at the media.
+Json published_ratios(const platform::Platform& platform, const MemoryCounters& pm,
+                      double seconds) {
+  const auto rate = [&](std::uint64_t bytes, double most) {
+    return bytes == 0 ? Json(nullptr) : ratio(static_cast<double>(bytes), most * seconds);
+  };
+  return {{"ewr", ratio(pm.media_write_bytes, pm.controller_write_bytes)},
+          {"ebr_read", rate(pm.media_read_bytes, read_peak(platform))},
+          {"ebr_write", rate(pm.media_write_bytes, write_peak(platform))}};
+}
+
+/// Of each part its traffic, and the ratios where it lies in the pool's kind of memory.
+Json parts_record(const BenchConfig& config, const Counters& counters, double seconds) {
+  const Placement& placement = *config.placement;
+  Json parts = Json::object();
+  for (unsigned part = 0; part < placement.parts.size(); ++part) {
+    const MemoryCounters& of_part = counters.parts[part];
+    parts[placement.parts[part]] = {
+        {"counters", memory_record(of_part)},
+        {"ratios", ratios_record(config.simulated->platform, of_part, seconds)},
+        {"published", published_ratios(config.simulated->platform, of_part, seconds)}};
+  }
+  return parts;
+}
+
 }  // namespace
 
 Json platform_record(const BenchConfig& config) {
   if (!config.simulated) return nullptr;
   const SimulatedMachine& machine = *config.simulated;
-  return {{"name", machine.platform.name},
-          {"title", machine.platform.title},
-          {"fingerprint", machine.fingerprint},
-          {"persistence_domain", platform::name_of(machine.platform.domain)},
-          {"clock_ghz", machine.platform.cpu.clock_ghz},
-          {"cpus", machine.cpus},
-          {"pool_node", machine.pool_node},
-          {"dram_node", machine.dram_node},
-          {"carrier", machine.carrier == platform::Carrier::fibers ? "fibers" : "threads"},
-          {"warm", machine.warm},
-          {"guard", machine.guard},
-          {"ablations", platform::names_of(machine.ablation)}};
+  Json record = {{"name", machine.platform.name},
+                 {"title", machine.platform.title},
+                 {"fingerprint", machine.fingerprint},
+                 {"persistence_domain", platform::name_of(machine.platform.domain)},
+                 {"clock_ghz", machine.platform.cpu.clock_ghz},
+                 {"cpus", machine.cpus},
+                 {"pool_node", machine.pool_node},
+                 {"dram_node", machine.dram_node},
+                 {"carrier", machine.carrier == platform::Carrier::fibers ? "fibers" : "threads"},
+                 {"warm", machine.warm},
+                 {"guard", machine.guard},
+                 {"ablations", platform::names_of(machine.ablation)}};
+  if (config.placement) record["placement"] = placement_record(*config.placement);
+  return record;
 }
 
 Json simulation_record(const BenchConfig& config, const std::optional<SimulatedPhase>& phase,
@@ -170,6 +211,7 @@ Json simulation_record(const BenchConfig& config, const std::optional<SimulatedP
                  {"ratios", ratios_record(config.simulated->platform, phase->counters.pm, seconds)},
                  {"time_ns", time_record(phase->time, 1)},
                  {"per_operation", nullptr}};
+  if (config.placement) record["parts"] = parts_record(config, phase->counters, seconds);
   if (operations != 0) record["per_operation"] = per_operation_record(*phase, operations);
   return record;
 }

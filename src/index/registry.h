@@ -151,6 +151,8 @@ struct IndexInfo {
   bool verifiable = true;    ///< keeps what it is given; false only for `null`
   bool native_only = false;  ///< lives in a foreign library, which a simulation cannot see into
   std::vector<IndexOption> options{};
+  /// What can lie in parts of a pool of their own, in that order: "record-store", "index".
+  std::vector<std::string> parts{};
 
   /// Makes an empty index. Null where the kind of key is not offered.
   MadeIndex<IntegerKeys> (*create_integer)(const IndexPlace&) = nullptr;

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pm/pool_part.h"
+
 namespace perdure::pm::detail::instruction {
 
 inline constexpr bool simulated = false;
@@ -99,8 +101,7 @@ inline constexpr std::size_t no_slot = ~std::size_t{0};
 inline void note_read(const void*, std::size_t) noexcept {}
 inline void note_write(void*, std::size_t) noexcept {}
 /// Tells a simulator that [base, base + bytes) is persistent memory, or no longer. Nothing here.
-inline constexpr unsigned any_node = ~0U;
-inline void note_persistent(const void*, std::uint64_t, bool, unsigned = any_node) noexcept {}
+inline void note_persistent(const void*, std::uint64_t, bool, PoolPart) noexcept {}
 inline void note_not_persistent(const void*) noexcept {}
 
 }  // namespace perdure::pm::detail::instruction

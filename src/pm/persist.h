@@ -108,13 +108,12 @@ inline void store_persist(std::atomic<std::uint64_t>& word, std::uint64_t value)
 void stream(void* destination, const void* source, std::size_t bytes) noexcept;
 
 /// Says that [base, base + bytes) is persistent memory: whoever maps a pool calls it, so that a
-/// simulated machine knows. `foreign_writes`: a library that is not ours stores there too. `node`:
+/// simulated machine knows. `foreign_writes`: a library that is not ours stores there too. `part`:
 /// of the parts of a pool, which are told from the last to the first, because pointers on media
-/// count from what is told last; any: where the machine has its pool.
-inline constexpr unsigned any_node = detail::instruction::any_node;
+/// count from what is told last.
 inline void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
-                            unsigned node = any_node) noexcept {
-  detail::instruction::note_persistent(base, bytes, foreign_writes, node);
+                            PoolPart part = {}) noexcept {
+  detail::instruction::note_persistent(base, bytes, foreign_writes, part);
 }
 /// Takes it back, before the memory is unmapped.
 inline void note_not_persistent(const void* base) noexcept {

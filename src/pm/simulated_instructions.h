@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pm/pool_part.h"
+
 namespace perdure::pm::detail::instruction {
 
 inline constexpr bool simulated = true;
@@ -38,10 +40,8 @@ void transaction_abort() noexcept;
 void note_read(const void* address, std::size_t bytes) noexcept;
 void note_write(void* address, std::size_t bytes) noexcept;
 /// `foreign_writes`: a library that is not ours keeps its own data there, unseen by the hooks.
-/// `node`: whose memory it is; any: where the simulation's options put the pool.
-inline constexpr unsigned any_node = ~0U;
 void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
-                     unsigned node = any_node) noexcept;
+                     PoolPart part) noexcept;
 void note_not_persistent(const void* base) noexcept;
 
 struct FlushSupport {

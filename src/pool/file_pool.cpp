@@ -100,6 +100,14 @@ std::optional<unsigned> FilePool::node_of(unsigned part) const noexcept {
   return nodes_[part % nodes_.size()];
 }
 
+pm::PoolPart FilePool::place_of(unsigned part, const PoolOptions& options) const noexcept {
+  pm::PoolPart place;
+  place.node = node_of(part).value_or(pm::any_node);
+  if (parts() > 1) place.number = part;
+  place.in_dram = std::ranges::find(options.parts_in_dram, part) != options.parts_in_dram.end();
+  return place;
+}
+
 template <class MapPart>
 Result<void> FilePool::map(const PoolOptions& options, const MapPart& map_part) {
   path_ = part_path(options.path, 0);
@@ -123,7 +131,7 @@ Result<void> FilePool::map(const PoolOptions& options, const MapPart& map_part) 
   header_ = &header_of(0);
   if (heap_kind_ == HeapKind::dram) return {};
   for (unsigned n = parts(); n-- > 0;)
-    pm::note_persistent(part(n).data(), part_bytes(), false, node_of(n).value_or(pm::any_node));
+    pm::note_persistent(part(n).data(), part_bytes(), false, place_of(n, options));
   return {};
 }
 

@@ -32,6 +32,7 @@ class FilePool final : public HeaderPool {
   template <class MapPart>
   Result<void> map(const PoolOptions& options, const MapPart& map_part);
   [[nodiscard]] std::optional<unsigned> node_of(unsigned part) const noexcept;
+  [[nodiscard]] pm::PoolPart place_of(unsigned part, const PoolOptions& options) const noexcept;
   [[nodiscard]] PoolHeader& header_of(unsigned part) const noexcept {
     return *reinterpret_cast<PoolHeader*>(base_ + start_of_part(part));
   }

@@ -20,6 +20,7 @@ struct PoolOptions {
   std::uint64_t map_address = 0;  ///< test hook: map here, 0: anywhere; libpmemobj ignores it
   unsigned parts = 1;             ///< how many files; `bytes` is what they have together
   std::vector<unsigned> nodes{};  ///< NUMA nodes that parts are dealt to; empty: wherever
+  std::vector<unsigned> parts_in_dram{};  ///< simulated: these are in their node's DRAM
 };
 
 /// How much of a power cut the pool's medium survives; recorded and reported.

@@ -43,6 +43,7 @@ class PartsHeap final : public Heap {
 
  private:
   friend class PartsInTurn;
+  friend class InPart;
   static constexpr std::uint8_t nearest = 0xff;
 
   /// The part that serves the calling thread.
@@ -84,6 +85,29 @@ class PartsInTurn {
 
   PartsHeap* const heap_;
   std::size_t turn_ = 0;
+};
+
+/// While one lives, the blocks of its thread come from one part of a pool, as long as that has
+/// room. Nothing where a pool has no such part.
+class InPart {
+ public:
+  InPart(PartsHeap* heap, unsigned part) noexcept
+      : heap_(heap != nullptr && part < heap->part_.size() ? heap : nullptr) {
+    if (heap_ == nullptr) return;
+    slot_ = pm::thread_slot();
+    before_ =
+        heap_->chosen_[slot_].exchange(static_cast<std::uint8_t>(part), std::memory_order_relaxed);
+  }
+  ~InPart() {
+    if (heap_ != nullptr) heap_->chosen_[slot_].store(before_, std::memory_order_relaxed);
+  }
+  InPart(const InPart&) = delete;
+  InPart& operator=(const InPart&) = delete;
+
+ private:
+  PartsHeap* const heap_;
+  std::size_t slot_ = 0;
+  std::uint8_t before_ = 0;
 };
 
 }  // namespace perdure

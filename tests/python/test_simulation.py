@@ -190,8 +190,7 @@ def test_every_answer_is_right_with_the_guard_on(simulated: list[str]) -> None:
         assert document["platform"]["guard"] is True
 
 
-# What an index answers does not depend on the target, nor on the heap: single threads give the same
-# answers word for word, natively and simulated; with several, whatever the order was must be right.
+# One thread's answers are the same natively and simulated, on any heap; those of several are right.
 @pytest.mark.slow
 @pytest.mark.parametrize("heap", ["slab", "pmdk", "memkind"])
 def test_native_and_simulated_answers_agree(heap: str, tmp_path: Path) -> None:

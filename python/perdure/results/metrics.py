@@ -44,9 +44,20 @@ _COUNTED = {
     "pm_media_write_bytes": "media bytes written per operation",
     "transaction_aborts": "aborted transactions per operation",
 }
+# Of one part of a pool whose parts were placed: a key of its ratios, or of those that are computed
+# as the scripts of pmidio do.
+_PARTS = {
+    "part_ewr": (("ratios", "ewr"), "EWR"),
+    "part_ebr_read": (("ratios", "ebr_read"), "EBR of reads"),
+    "part_ebr_write": (("ratios", "ebr_write"), "EBR of writes"),
+    "part_published_ewr": (("published", "ewr"), "media bytes over controller bytes, written"),
+    "part_published_ebr_read": (("published", "ebr_read"), "EBR of reads at the media"),
+    "part_published_ebr_write": (("published", "ebr_write"), "EBR of writes at the media"),
+}
 METRICS = {
     THROUGHPUT: Metric("operations per second", more_is_better=True),
     FUNCTION_TIME: Metric("time per operation"),
+    **{name: Metric(title, more_is_better=True) for name, (_, title) in _PARTS.items()},
     **{name: Metric(title) for name, title in {**_LATENCIES, **_MEMORY, **_COUNTED}.items()},
 }
 
@@ -55,7 +66,7 @@ def value(name: str, runs: Sequence[Run], of: str = "") -> float | None:
     """The metric of one cell: the median over its runs; None where they do not have it.
 
     A latency is that of the operation `of`; without one, that of the most frequent operation. The
-    time of a function is that of the function `of`.
+    time of a function is that of the function `of`; the ratios of a part are those of the part `of`.
     """
     found = samples(name, runs, of)
     return statistics.median(found) if found else None
@@ -80,6 +91,10 @@ def is_latency(name: str) -> bool:
     return name in _LATENCIES
 
 
+def is_of_a_part(name: str) -> bool:
+    return name in _PARTS
+
+
 def text(name: str, number: float) -> str:
     """For reading: `4.21 M/s`, `310 ns`, `27.3`."""
     if name == THROUGHPUT:
@@ -97,6 +112,10 @@ def _values(name: str, record: Json, operation: str) -> list[float]:
         if name in _LATENCIES:
             timed = _operation(repetition["operations"], operation)
             number = latency(timed, name) if timed else None
+        elif name in _PARTS:
+            (kind, key), _ = _PARTS[name]
+            parts = (repetition.get("simulation") or {}).get("parts") or {}
+            number = parts.get(operation, {}).get(kind, {}).get(key)
         else:
             number = ((repetition.get("simulation") or {}).get("per_operation") or {}).get(name)
         if number is not None:

@@ -7,6 +7,7 @@ over      labels as well: the metric of every `of` over that of every `over`. Wi
 metric    of metrics.py; throughput when nothing is said
 operation push, lookup, ...: whose latency is meant; without it that of the most frequent one
 function  with metric = "function_time": search, ...; see metrics.py
+part      with a metric of parts, as "part_ewr": whose traffic, "record-store" or "index"
 value     what was published for the number; within = 1.25 says how far ours may be off, as a factor
 direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
           factor in `than`
@@ -71,6 +72,7 @@ class Claim:
     metric: str = metrics.THROUGHPUT
     operation: str = ""
     function: str = ""
+    part: str = ""
     value: float | None = None
     within: float = WITHIN
     direction: str = ""
@@ -80,8 +82,8 @@ class Claim:
 
     @property
     def subject(self) -> str:
-        """The operation or function that the metric is of."""
-        return self.operation or self.function
+        """The operation, function or part that the metric is of."""
+        return self.operation or self.function or self.part
 
     def published(self) -> str:
         if self.value is None:

@@ -65,6 +65,7 @@ class Figure:
     metric: str = metrics.THROUGHPUT
     operation: str = ""  # of a latency; empty: the most frequent one
     function: str = ""  # of metric = "function_time"
+    part: str = ""  # of a metric of parts: "record-store", "index"
     drawing: str = "none"
 
     @property
@@ -73,8 +74,8 @@ class Figure:
 
     @property
     def subject(self) -> str:
-        """The operation or function that the metric is of."""
-        return self.operation or self.function
+        """The operation, function or part that the metric is of."""
+        return self.operation or self.function or self.part
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,10 @@ class PublishedReader:
         if (name == metrics.FUNCTION_TIME) != isinstance(table.get("function"), str):
             what = f"metric = '{metrics.FUNCTION_TIME}' and `function` go together"
             raise self.document.error(what, path, 'add function = "search", or drop the other')
+        if metrics.is_of_a_part(name) != isinstance(table.get("part"), str):
+            what = f"metric = '{name}' and `part` do not go together"
+            remedy = 'metrics of parts, as "part_ewr", need part = "index", and no others take it'
+            raise self.document.error(what, path, remedy)
         operation = table.get("operation")
         if operation is None:
             return

@@ -71,6 +71,7 @@ const char* name_of(Status status) noexcept {
 
 DocumentStore::DocumentStore(Pool& pool, const StoreOptions& options, EntryRule& rule, Head& head)
     : pool_(pool),
+      parts_(dynamic_cast<PartsHeap*>(&pool.heap())),
       rule_(rule),
       options_(options),
       head_(head),
@@ -116,6 +117,7 @@ auto DocumentStore::create(Pool& pool, const StoreOptions& options, EntryRule& r
 }
 
 Result<void> DocumentStore::create_index(std::string_view name) {
+  const InPart index = for_index();
   const auto info = IndexRegistry::find(name);
   if (!info) return info.error();
   const IndexPlace place{.pool = &pool_,

@@ -50,6 +50,7 @@
 #include "index/registry.h"
 #include "index/writable_index.h"
 #include "pool/epoch.h"
+#include "pool/parts_heap.h"
 #include "pool/pool.h"
 
 namespace perdure::engine {
@@ -235,9 +236,16 @@ class DocumentStore {
   /// False: no room, and none of them is there.
   [[nodiscard]] bool add_to_index(EntryRefs entries, std::uint64_t id);
   void take_from_index(EntryRefs entries, std::uint64_t id);
+  [[nodiscard]] bool add_key(std::string_view key, std::uint64_t id);
   void take_key(std::string_view key, std::uint64_t id);
 
+  /// Blocks that are reserved while one lives belong to records, or to the index: to parts of
+  /// their own, in a pool that has them.
+  [[nodiscard]] InPart for_records() const noexcept { return {parts_, 0}; }
+  [[nodiscard]] InPart for_index() const noexcept { return {parts_, 1}; }
+
   Pool& pool_;
+  PartsHeap* const parts_;  ///< null: the pool has but one
   EntryRule& rule_;
   const StoreOptions options_;
   Head& head_;

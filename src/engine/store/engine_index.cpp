@@ -162,6 +162,7 @@ PERDURE_REGISTER_INDEX(
                            .fallback = 0,
                            .least = 0,
                            .most = 1}},
+              .parts = {"record-store", "index"},
               .create_bytes = EngineIndex::create,
               .recover_bytes = EngineIndex::recover,
               .heaps = {HeapKind::slab, HeapKind::dram}});

@@ -141,6 +141,7 @@ bool DocumentStore::Recovery::note(std::uint64_t id, std::uint64_t word) {
 
 // The index serves and the heap has swept.
 Result<void> DocumentStore::Recovery::redo() {
+  const InPart records = store_.for_records();
   std::ranges::sort(writes_, {}, [](const Write& write) {
     return std::tuple(std::string_view(write.key), write.terms.version);
   });
@@ -175,10 +176,9 @@ Result<void> DocumentStore::Recovery::finish(Write& write) {
   std::erase_if(added, [&](const EntryText* entry) { return store_.is_in_index(*entry, id); });
   std::uint64_t held = 0;
   const bool has_key = store_.find_id(write.key, held) && held == id;
-  const std::string_view value(reinterpret_cast<const char*>(&id), sizeof id);
   const auto is_added = [&] {
     if (!store_.add_to_index(added, id)) return false;
-    if (has_key || store_.index_->upsert(write.key, value) == Outcome::ok) return true;
+    if (has_key || store_.add_key(write.key, id)) return true;
     store_.take_from_index(added, id);
     return false;
   };

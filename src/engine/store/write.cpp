@@ -28,6 +28,7 @@ std::string_view bytes_of(const std::uint64_t& id) noexcept {
 /// Attempts again, without lock and pin, when the heap has refused and something could be cleaned.
 template <class Attempt>
 Status DocumentStore::with_cleaning(Attempt&& attempt) {
+  const InPart records = for_records();
   Slot& mine = slot();
   if (mine.wants_cleaning) [[unlikely]] {
     mine.wants_cleaning = false;
@@ -291,6 +292,7 @@ bool DocumentStore::is_in_index(const EntryText& entry, std::uint64_t id) const 
 }
 
 bool DocumentStore::add_to_index(EntryRefs entries, std::uint64_t id) {
+  const InPart index = for_index();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string text = with_id(*entries[i], id);
     const std::string_view value = entries[i]->unique ? bytes_of(id) : std::string_view();
@@ -302,6 +304,7 @@ bool DocumentStore::add_to_index(EntryRefs entries, std::uint64_t id) {
 }
 
 void DocumentStore::take_from_index(EntryRefs entries, std::uint64_t id) {
+  const InPart index = for_index();
   for (const EntryText* entry : entries) {
     if (entry->unique)
       take_key(entry->text, id);
@@ -310,8 +313,14 @@ void DocumentStore::take_from_index(EntryRefs entries, std::uint64_t id) {
   }
 }
 
+bool DocumentStore::add_key(std::string_view key, std::uint64_t id) {
+  const InPart index = for_index();
+  return index_->upsert(key, bytes_of(id)) == Outcome::ok;
+}
+
 // Only its own: another document may have the key, or the unique entry, by now.
 void DocumentStore::take_key(std::string_view key, std::uint64_t id) {
+  const InPart index = for_index();
   std::uint64_t held = 0;
   if (find_id(key, held) && held == id) static_cast<void>(index_->remove(key));
 }
@@ -330,6 +339,7 @@ Status DocumentStore::add_entries(std::string_view key) {
       if (entry->text.size() > max_key_bytes - sizeof(std::uint64_t)) return Status::too_long;
     if (const Status status = hold_unique(held, all, present.id); status != Status::ok)
       return status;
+    const InPart index = for_index();
     for (const EntryText* entry : all) {
       const std::string_view value = entry->unique ? bytes_of(present.id) : std::string_view();
       if (index_->upsert(with_id(*entry, present.id), value) != Outcome::ok)
@@ -341,6 +351,7 @@ Status DocumentStore::add_entries(std::string_view key) {
 
 void DocumentStore::remove_entries(std::string_view from, std::string_view to) {
   constexpr std::size_t batch = 256;
+  const InPart index = for_index();
   BytesScan found;
   for (std::string at(from);;) {
     found.clear();

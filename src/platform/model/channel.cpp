@@ -62,10 +62,10 @@ DramChannel::Place DramChannel::place_of(LineAddress line) noexcept {
 }
 
 ChannelWrite DramChannel::write(LineAddress line, Time at) {
-  counters.controller_write_bytes += 64;
+  counters.add(line, &MemoryCounters::controller_write_bytes, 64);
   Pending& pending = pending_[mix64(line) % pending_.size()];
   if (pending.line == line && pending.until > at) return {at, pending.until};
-  counters.media_write_bytes += 64;
+  counters.add(line, &MemoryCounters::media_write_bytes, 64);
   const Time accepted = std::max(at, drained_.oldest());
   const Time ready = place_of(line).bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
@@ -75,13 +75,13 @@ ChannelWrite DramChannel::write(LineAddress line, Time at) {
 }
 
 void DramChannel::write_directory(LineAddress line, Time at) {
-  ++counters.directory_writes;
+  counters.add(line, &MemoryCounters::directory_writes, 1);
   write(line, at);
 }
 
 ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
-  counters.controller_read_bytes += 64;
-  counters.media_read_bytes += 64;
+  counters.add(line, &MemoryCounters::controller_read_bytes, 64);
+  counters.add(line, &MemoryCounters::media_read_bytes, 64);
   const Place place = place_of(line);
   const bool missed = place.bank.read_row != place.row;
   place.bank.read_row = place.row;
@@ -143,7 +143,7 @@ ChannelWrite PmChannel::write(LineAddress line, Time at) {
 }
 
 void PmChannel::write_directory(LineAddress line, Time at) {
-  ++counters.directory_writes;
+  counters.add(line, &MemoryCounters::directory_writes, 1);
   directories_.push(line, at);
 }
 
@@ -183,8 +183,8 @@ ChannelRead PmChannel::read_directory(LineAddress line, Time at) {
   return note_read({miss_latency_ + (read.address_hit ? 0 : address_miss_), read.waited}, at, true);
 }
 
-Time PmChannel::claim(LineAddress /*line*/, Time at) {
-  counters.controller_read_bytes += 64;
+Time PmChannel::claim(LineAddress line, Time at) {
+  counters.add(line, &MemoryCounters::controller_read_bytes, 64);
   return read_bus_.reserve(at, line_read_) + hit_latency_;
 }
 

@@ -98,7 +98,7 @@ class Channel {
   virtual void settle() {}
   [[nodiscard]] virtual bool conserves() const { return true; }
 
-  MemoryCounters counters;
+  ChannelCounters counters;
 };
 
 class DramChannel final : public Channel {

@@ -22,6 +22,44 @@ struct MemoryCounters {
   std::uint64_t directory_writes = 0;
 };
 
+/// Parts of pools that traffic is counted for apart.
+inline constexpr std::size_t most_counted_parts = 4;
+
+/// Which lines of the memory belong to which part of a pool.
+class PartRanges {
+ public:
+  static constexpr std::size_t none = most_counted_parts;
+
+  void add(std::size_t part, std::uint64_t first_line, std::uint64_t end_line) noexcept {
+    if (part < most_counted_parts) range_[part] = {first_line, end_line};
+  }
+  [[nodiscard]] std::size_t of(std::uint64_t line) const noexcept {
+    for (std::size_t part = 0; part < most_counted_parts; ++part)
+      if (line - range_[part].first < range_[part].end - range_[part].first) return part;
+    return none;
+  }
+
+ private:
+  struct Range {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+  std::array<Range, most_counted_parts> range_{};
+};
+
+/// Counters of a channel, and how much of them belongs to each part.
+struct ChannelCounters : MemoryCounters {
+  const PartRanges* parts = nullptr;
+  std::array<MemoryCounters, most_counted_parts> of_part{};
+
+  void add(std::uint64_t line, std::uint64_t MemoryCounters::*what, std::uint64_t much) noexcept {
+    this->*what += much;
+    if (parts == nullptr) return;
+    if (const std::size_t part = parts->of(line); part != PartRanges::none)
+      of_part[part].*what += much;
+  }
+};
+
 struct Counters {
   std::uint64_t loads = 0, stores = 0, atomics = 0;
   std::uint64_t l1_hits = 0, l1_misses = 0;
@@ -32,6 +70,7 @@ struct Counters {
   std::uint64_t upi_bytes = 0;
   MemoryCounters dram;
   MemoryCounters pm;
+  std::array<MemoryCounters, most_counted_parts> parts{};  ///< of these, by part of the pool
   std::uint64_t transaction_commits = 0;
   std::uint64_t aborts_conflict = 0, aborts_capacity = 0, aborts_explicit = 0, aborts_flush = 0,
                 aborts_other = 0;

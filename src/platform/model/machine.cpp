@@ -267,6 +267,11 @@ void Machine::place_page(std::uint64_t page, PageHome home) {
   state_->uncore.pages.of_page(page).home = home;
 }
 
+void Machine::count_part(std::size_t part, std::uint64_t first_page,
+                         std::uint64_t end_page) noexcept {
+  state_->uncore.count_part(part, first_page, end_page);
+}
+
 void Machine::touch(unsigned core, PhysicalAddress address, unsigned bytes, bool writes) noexcept {
   const LineAddress last = (address + bytes - 1) >> 6;
   for (LineAddress line = address >> 6; line <= last; ++line) state_->touch({line, core, writes});

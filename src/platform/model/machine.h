@@ -118,6 +118,8 @@ class Machine {
 
   /// Tells what a page is, before its first access. `page` is an address >> 12.
   void place_page(std::uint64_t page, PageHome home);
+  /// Counts the traffic of these pages for a part of a pool, too.
+  void count_part(std::size_t part, std::uint64_t first_page, std::uint64_t end_page) noexcept;
 
   /// Loading with the model off: tags only, no time; makes later misses what they would be
   /// (--warm).

@@ -53,7 +53,7 @@ void PmDimm::free_entry(std::size_t at) noexcept {
   entries_[at] = entries_[used_];
 }
 
-Time PmDimm::stall_of_wear(XpLine line, MemoryCounters& counters) {
+Time PmDimm::stall_of_wear(XpLine line, ChannelCounters& counters) {
   if (ablation_.no_wear_levelling) return 0;
   Wear& slot = wear_[mix64(line) % wear_slots];
   if (slot.line != line) {
@@ -66,26 +66,27 @@ Time PmDimm::stall_of_wear(XpLine line, MemoryCounters& counters) {
   }
   if (++slot.writes < parameters_.wear_levelling_writes) return 0;
   slot.writes = 0;
-  ++counters.wear_levelling_stalls;
+  counters.add(line << 2, &MemoryCounters::wear_levelling_stalls, 1);
   return from_ns(parameters_.wear_levelling_stall_ns);
 }
 
-Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
+Time PmDimm::write_out(std::size_t at, Time from, ChannelCounters& counters) {
   const XpLine line = tags_[at];
   const bool partial = entries_[at].pieces != whole;
   Time occupancy = media_write_;
   Time shared = shared_write_;
   if (partial && !ablation_.no_read_modify_write) {
-    ++counters.read_modify_writes;
-    if (parameters_.fetches_on_open == false) counters.media_read_bytes += xpline_bytes;
+    counters.add(line << 2, &MemoryCounters::read_modify_writes, 1);
+    if (parameters_.fetches_on_open == false)
+      counters.add(line << 2, &MemoryCounters::media_read_bytes, xpline_bytes);
     occupancy += from_ns(parameters_.read_modify_write_ns);
     shared += from_ns(parameters_.read_modify_write_ns);
   }
-  counters.media_write_bytes += xpline_bytes;
+  counters.add(line << 2, &MemoryCounters::media_write_bytes, xpline_bytes);
   pieces_out_ += static_cast<unsigned>(std::popcount(entries_[at].pieces));
   // The DIMM writes its own tables, too: one XPLine for every `writes_per_table_write`.
   if (++media_writes_ % parameters_.writes_per_table_write == 0) {
-    counters.media_write_bytes += xpline_bytes;
+    counters.add(line << 2, &MemoryCounters::media_write_bytes, xpline_bytes);
     occupancy += media_write_;
     shared += shared_write_;
   }
@@ -97,7 +98,7 @@ Time PmDimm::write_out(std::size_t at, Time from, MemoryCounters& counters) {
   return start;
 }
 
-void PmDimm::write_out_complete(Time now, MemoryCounters& counters) {
+void PmDimm::write_out_complete(Time now, ChannelCounters& counters) {
   while (first_completed_ != completed_.size()) {
     const Completion& next = completed_[first_completed_];
     const Time start = std::max({writes_.busy_until(), partitions_.busy_until(), next.at});
@@ -110,18 +111,18 @@ void PmDimm::write_out_complete(Time now, MemoryCounters& counters) {
   first_completed_ = 0;
 }
 
-Time PmDimm::write(LineAddress line, Time at, MemoryCounters& counters) {
+Time PmDimm::write(LineAddress line, Time at, ChannelCounters& counters) {
   return write_piece(line, at, counters, false);
 }
 
-Time PmDimm::write_directory(LineAddress line, Time at, MemoryCounters& counters) {
+Time PmDimm::write_directory(LineAddress line, Time at, ChannelCounters& counters) {
   return write_piece(line, at, counters, true);
 }
 
-Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bool directory) {
+Time PmDimm::write_piece(LineAddress line, Time at, ChannelCounters& counters, bool directory) {
   const XpLine xpline = line >> 2;
   const auto piece = static_cast<std::uint8_t>(1U << (line & 3));
-  counters.controller_write_bytes += 64;
+  counters.add(line, &MemoryCounters::controller_write_bytes, 64);
   ++pieces_in_;
   write_out_complete(at, counters);
   Time taken = at;
@@ -132,18 +133,18 @@ Time PmDimm::write_piece(LineAddress line, Time at, MemoryCounters& counters, bo
     at_entry = absent;
   }
   if (at_entry == absent) {
-    ++counters.buffer_write_misses;
+    counters.add(line, &MemoryCounters::buffer_write_misses, 1);
     if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
     // What was read is now put together here, and out of date there.
     const bool known = take_from_read_buffer(xpline) || is_being_written(xpline, at);
     const bool fetched = parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known;
-    if (fetched) counters.media_read_bytes += xpline_bytes;
+    if (fetched) counters.add(line, &MemoryCounters::media_read_bytes, xpline_bytes);
     at_entry = used_++;
     tags_[at_entry] = xpline;
     entries_[at_entry] = {};
     entries_[at_entry].known = known || fetched;
   } else {
-    ++counters.buffer_write_hits;
+    counters.add(line, &MemoryCounters::buffer_write_hits, 1);
   }
   Entry& entry = entries_[at_entry];
   if ((entry.pieces & piece) != 0) ++pieces_overwritten_;
@@ -180,7 +181,7 @@ bool PmDimm::is_being_written(XpLine line, Time at) const noexcept {
   });
 }
 
-PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
+PmDimm::Read PmDimm::read(LineAddress line, Time at, ChannelCounters& counters) {
   const XpLine xpline = line >> 2;
   const unsigned piece = 1U << (line & 3);
   write_out_complete(at, counters);
@@ -194,26 +195,26 @@ PmDimm::Read PmDimm::read(LineAddress line, Time at, MemoryCounters& counters) {
     return result;
   }
   if (entry != absent && (entries_[entry].known || (entries_[entry].pieces & piece) != 0)) {
-    counters.controller_read_bytes += 64;
-    ++counters.buffer_read_hits;
+    counters.add(line, &MemoryCounters::controller_read_bytes, 64);
+    counters.add(line, &MemoryCounters::buffer_read_hits, 1);
     return {0, true, true};
   }
   for (std::size_t i = 0; i < read_tags_.size(); ++i) {
     if (read_tags_[i] != xpline) continue;
-    counters.controller_read_bytes += 64;
-    ++counters.buffer_read_hits;
+    counters.add(line, &MemoryCounters::controller_read_bytes, 64);
+    counters.add(line, &MemoryCounters::buffer_read_hits, 1);
     // Its media read may still be under way: then this request waits for the same answer.
     return {read_ready_[i] <= at ? 0 : read_ready_[i] - at, true, true};
   }
   return read_media(line, at, counters);
 }
 
-PmDimm::Read PmDimm::read_media(LineAddress line, Time at, MemoryCounters& counters) {
+PmDimm::Read PmDimm::read_media(LineAddress line, Time at, ChannelCounters& counters) {
   const XpLine xpline = line >> 2;
   Read result;
-  counters.controller_read_bytes += 64;
-  ++counters.buffer_read_misses;
-  counters.media_read_bytes += xpline_bytes;
+  counters.add(line, &MemoryCounters::controller_read_bytes, 64);
+  counters.add(line, &MemoryCounters::buffer_read_misses, 1);
+  counters.add(line, &MemoryCounters::media_read_bytes, xpline_bytes);
   const XpLine region = xpline >> 4;
   if (!ablation_.no_address_cache) {
     result.address_hit = addresses_.touch(region, 0) != CacheTags::absent;

@@ -25,10 +25,10 @@ class PmDimm {
   PmDimm(const PmParameters& parameters, const Ablation& ablation, std::uint64_t seed);
 
   /// A 64 B write that reaches the DIMM at `at`; returns when the buffer has taken it.
-  Time write(LineAddress line, Time at, MemoryCounters& counters);
+  Time write(LineAddress line, Time at, ChannelCounters& counters);
   /// The same, but it changes only the directory bits that lie beside the line's data: data that
   /// come while it is in the buffer replace it.
-  Time write_directory(LineAddress line, Time at, MemoryCounters& counters);
+  Time write_directory(LineAddress line, Time at, ChannelCounters& counters);
 
   struct Read {
     Time waited = 0;   ///< for the media or for other requests
@@ -36,9 +36,9 @@ class PmDimm {
     bool address_hit = true;
   };
   /// A 64 B read. Idle latencies are the caller's to add, by `hit` and `address_hit`.
-  Read read(LineAddress line, Time at, MemoryCounters& counters);
+  Read read(LineAddress line, Time at, ChannelCounters& counters);
   /// The same from the media, even where a buffer holds the line.
-  Read read_media(LineAddress line, Time at, MemoryCounters& counters);
+  Read read_media(LineAddress line, Time at, ChannelCounters& counters);
 
   /// Pieces in the write buffer.
   [[nodiscard]] std::uint64_t dirty_bytes() const noexcept;
@@ -68,12 +68,12 @@ class PmDimm {
   [[nodiscard]] std::size_t find(XpLine line) const noexcept;
   [[nodiscard]] std::size_t choose_victim() noexcept;
   /// Writes entry `at` to the media; returns when the media starts on it.
-  Time write_out(std::size_t at, Time from, MemoryCounters& counters);
+  Time write_out(std::size_t at, Time from, ChannelCounters& counters);
   void free_entry(std::size_t at) noexcept;
   /// Idle media write whole lines out, the oldest first, up to `now`.
   void note_completion(XpLine line, Time at);
-  void write_out_complete(Time now, MemoryCounters& counters);
-  [[nodiscard]] Time stall_of_wear(XpLine line, MemoryCounters& counters);
+  void write_out_complete(Time now, ChannelCounters& counters);
+  [[nodiscard]] Time stall_of_wear(XpLine line, ChannelCounters& counters);
   /// Whether it was there.
   bool take_from_read_buffer(XpLine line) noexcept;
   /// Its last version is in the buffer still, until the media have it.
@@ -82,7 +82,7 @@ class PmDimm {
   const PmParameters& parameters_;
   const Ablation& ablation_;
   Rng rng_;
-  Time write_piece(LineAddress line, Time at, MemoryCounters& counters, bool directory);
+  Time write_piece(LineAddress line, Time at, ChannelCounters& counters, bool directory);
   [[nodiscard]] static bool complete(const Entry& entry) noexcept {
     return entry.pieces == whole && entry.directory == 0;
   }

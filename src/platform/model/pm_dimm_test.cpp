@@ -14,7 +14,7 @@ class PmDimmTest : public ::testing::Test {
   }
   PmParameters parameters;
   Ablation ablation;
-  MemoryCounters counters;
+  ChannelCounters counters;
 };
 
 TEST_F(PmDimmTest, MergesFourPiecesIntoOneMediaWrite) {

@@ -72,6 +72,8 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
         pm_.push_back(
             std::make_unique<PmChannel>(platform.pm, ablation, socket * platform.pm.dimms + i));
   }
+  for (const auto& channel : dram_) channel->counters.parts = &parts_;
+  for (const auto& channel : pm_) channel->counters.parts = &parts_;
 }
 
 bool Uncore::is_pm(PageHome home) const noexcept {
@@ -329,6 +331,10 @@ void Uncore::add_to(Counters& counters) const {
     add(counters.pm, channel->counters);
     counters.pm.directory_writes += channel->counters.directory_writes;
   }
+  for (const auto* channels : {&dram_, &pm_})
+    for (const auto& channel : *channels)
+      for (std::size_t part = 0; part < most_counted_parts; ++part)
+        add(counters.parts[part], channel->counters.of_part[part]);
   counters.upi_bytes += link_bytes_;
 }
 

@@ -96,6 +96,10 @@ class Uncore {
   PageTable pages;
 
   void add_to(Counters& counters) const;
+  void count_part(std::size_t part, std::uint64_t first_page, std::uint64_t end_page) noexcept {
+    constexpr unsigned lines_of_page_bits = 6;
+    parts_.add(part, first_page << lines_of_page_bits, end_page << lines_of_page_bits);
+  }
   void settle();
   [[nodiscard]] bool conserves() const;
 
@@ -129,6 +133,7 @@ class Uncore {
   };
   std::vector<Leaving> leaving_;
   std::vector<Lane> links_;                          ///< by the socket that sends
+  PartRanges parts_;
   std::vector<std::unique_ptr<Channel>> dram_, pm_;  ///< socket-major
   struct BusyLine {
     LineAddress line = ~LineAddress{0};

@@ -14,6 +14,7 @@ void AddressSpace::start(Machine* machine, PageHome ordinary, PageHome persisten
   machine_ = machine;
   ordinary_ = ordinary;
   persistent_ = persistent;
+  for (const Region& region : regions_) count(region);
 }
 
 std::uint32_t& AddressSpace::entry(std::uintptr_t page) {
@@ -69,6 +70,13 @@ void AddressSpace::add(const Region& region) {
       static_cast<std::uint32_t>((pages + table_mask) & ~std::uint64_t{table_mask});
   regions_.push_back(placed);
   forget(placed);
+  count(placed);
+}
+
+void AddressSpace::count(const Region& region) noexcept {
+  if (machine_ == nullptr || region.part == pm::PoolPart::none) return;
+  const std::uint64_t pages = (region.bytes >> page_bits) + 1;
+  machine_->count_part(region.part, region.first_page, region.first_page + pages);
 }
 
 void AddressSpace::remove(const void* base) {

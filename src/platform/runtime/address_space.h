@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "platform/model/machine.h"
+#include "pm/pool_part.h"
 
 namespace perdure::platform::runtime {
 
@@ -47,11 +48,12 @@ class AddressSpace {
     PageHome home;
     bool pool;  ///< watched by the guard; offsets in pools count from the latest of them
     bool foreign_writes;
+    unsigned part = pm::PoolPart::none;  ///< whose traffic is counted apart
   };
 
   /// A region whose home is on `any_node` lies on the node that the simulation's options say for
   /// its kind of memory; PM is what `start` was told it is.
-  static constexpr unsigned any_node = ~0U;
+  static constexpr unsigned any_node = pm::any_node;
   /// The same range again changes nothing.
   void add(const Region& region);
   void remove(const void* base);
@@ -70,6 +72,7 @@ class AddressSpace {
   static constexpr std::uintptr_t table_mask = (1U << table_bits) - 1;
   static constexpr std::uintptr_t directory_mask = (1U << 17) - 1;
 
+  void count(const Region& region) noexcept;
   [[nodiscard]] PhysicalAddress first_touch(std::uintptr_t host);
   void forget(const Region& region);
   [[nodiscard]] std::uint32_t& entry(std::uintptr_t page);

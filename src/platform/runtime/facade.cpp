@@ -254,17 +254,20 @@ void note_write(void* address, std::size_t bytes) noexcept {
 }
 
 void note_persistent(const void* base, std::uint64_t bytes, bool foreign_writes,
-                     unsigned node) noexcept {
+                     PoolPart part) noexcept {
   if (Observer* const observer = Observer::installed()) {
     if (foreign_writes) observer->mapped(base, bytes);
     return;
   }
-  platform::runtime::add_region({.base = static_cast<const std::byte*>(base),
-                                 .bytes = bytes,
-                                 .first_page = 0,
-                                 .home = {.memory = platform::MemoryKind::pm, .node = node},
-                                 .pool = true,
-                                 .foreign_writes = foreign_writes});
+  platform::runtime::add_region(
+      {.base = static_cast<const std::byte*>(base),
+       .bytes = bytes,
+       .first_page = 0,
+       .home = {.memory = part.in_dram ? platform::MemoryKind::dram : platform::MemoryKind::pm,
+                .node = part.node},
+       .pool = true,
+       .foreign_writes = foreign_writes,
+       .part = part.number});
 }
 
 void note_not_persistent(const void* base) noexcept {
