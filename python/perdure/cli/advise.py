@@ -45,6 +45,15 @@ def advise(
     ] = list(DEFAULT_TARGETS),  # noqa: B006 (typer copies it)
     most_records: Annotated[str, typer.Option(help="Records a cell has at most.")] = "1M",
     results: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/advise"),
+    engine: Annotated[
+        bool,
+        typer.Option(
+            "--engine", help="Rank where a document store's records and index may live, instead."
+        ),
+    ] = False,
+    near: Annotated[
+        str, typer.Option(help="With --engine: pm, or dram beside a pool on CXL memory.")
+    ] = "pm",
     quick: TinyCells = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -63,7 +72,11 @@ def advise(
     )
     for one in target:
         check_target(one)
-    plan = advising.plan(case, target, _count(most_records, "--most-records"), quick=quick)
+    most = _count(most_records, "--most-records")
+    if engine:
+        plan = advising.plan_engine(case, target, most, near=_near(near), quick=quick)
+    else:
+        plan = advising.plan(case, target, most, quick=quick)
     campaign = Campaign(plan.study, results)
     if dry_run:
         for task in campaign.tasks:
@@ -146,6 +159,12 @@ def _count(text: str, flag: str) -> int:
     if COUNT.match(text) and count_of(text) > 0:
         return count_of(text)
     raise InputError(f"not a count: '{text}'", where=flag, remedy="write 500K or 10M")
+
+
+def _near(text: str) -> str:
+    if text in ("pm", "dram"):
+        return text
+    raise InputError(f"unknown memory '{text}'", where="--near", remedy="use pm or dram")
 
 
 def _mix(text: str) -> dict[str, float]:

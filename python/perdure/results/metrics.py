@@ -66,7 +66,7 @@ def value(name: str, runs: Sequence[Run], of: str = "") -> float | None:
     """The metric of one cell: the median over its runs; None where they do not have it.
 
     A latency is that of the operation `of`; without one, that of the most frequent operation. The
-    time of a function is that of the function `of`; the ratios of a part are those of the part `of`.
+    time of a function is that of the function `of`; a ratio of a part is that of the part `of`.
     """
     found = samples(name, runs, of)
     return statistics.median(found) if found else None

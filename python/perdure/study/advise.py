@@ -172,6 +172,51 @@ def plan(case: Case, targets: Sequence[str], most_records: int, *, quick: bool =
     return made
 
 
+PLACEMENTS = {
+    "both": "record store and index near",
+    "record-store": "record store near, index far",
+    "index": "index near, record store far",
+    "none": "record store and index far",
+}
+# Of documents in a simulated cell, several times the largest last-level cache.
+MOST_DOCUMENT_BYTES = 400_000_000
+
+
+def plan_engine(
+    case: Case, targets: Sequence[str], most_records: int, *, near: str, quick: bool = False
+) -> Plan:
+    """The same for the placements of the engine's parts. Errors: InputError."""
+    case.check()
+    fitting = max(1000, MOST_DOCUMENT_BYTES // (case.key_bytes + case.value_bytes))
+    records = min(case.records, 10_000 if quick else most_records, fitting)
+    made = Plan(Study("advise", "", "", "", 7, 1, 7200, {}, [], quick=quick), records)
+    if records < case.records:
+        made.notes.append(
+            f"measured with {records:,} of {case.records:,} documents: caches hold a larger part"
+        )
+    entry = native.indexes("sim")["engine"]
+    for target in targets:
+        if native.kind_of(target) == "native":
+            made.left_out["native"] = (
+                "needs a second node with memory; there, `perdure bench --placement` measures it"
+            )
+            continue
+        for placement, name in PLACEMENTS.items():
+            cell = _cell(case, entry, "bytes", target, records, quick=quick)
+            where: Flags = {"placement": placement}
+            if near != "pm":
+                where["near"] = near
+            labels = {**cell.labels, "index": name}
+            made.study.cells.append(Cell(labels, {**cell.flags, **where}, cell.medium))
+    if not made.study.cells:
+        raise InputError(
+            "placements of the engine are simulated",
+            where="perdure advise --engine",
+            remedy="give --target sim:optane100-8280l-2s, or another platform",
+        )
+    return made
+
+
 def rank(runs: Sequence[Run]) -> list[Place]:
     """Best first, target by target. An index that `compare` does not call slower than the
     first of a rank shares the rank; a quick run has no ranks."""
