@@ -36,6 +36,10 @@ install(FILES src/index/common/with_room.h
 install(FILES src/lockfree/base/durable_queue.h src/lockfree/base/durable_set.h
   src/lockfree/base/queue_registry.h
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/lockfree/base" COMPONENT library)
+install(FILES src/engine/store/store_types.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/engine/store" COMPONENT library)
+install(FILES src/engine/document/engine.h src/engine/document/errors.h
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/perdure/engine/document" COMPONENT library)
 
 install(EXPORT perdureTargets NAMESPACE perdure:: DESTINATION "${perdure_package_folder}"
   COMPONENT library)

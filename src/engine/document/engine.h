@@ -3,7 +3,8 @@
 //
 //   auto engine = Engine::create(*pool).value();
 //   Collection people = engine->collection("test.people");
-//   people.insert(from_json(R"({"_id": 1, "name": "Ada"})").value());
+//   if (auto done = people.insert(from_json(R"({"_id": 1, "name": "Ada"})").value()); !done)
+//     puts(done.failure().message.c_str());
 //   Cursor cursor = people.find({.filter = from_json(R"({"name": "Ada"})").value()}).value();
 //   while (auto document = cursor.next().value()) puts(to_json(*document).c_str());
 //
@@ -23,10 +24,12 @@
 
 #include "core/result.h"
 #include "engine/document/errors.h"
-#include "engine/store/document_store.h"
+#include "engine/store/store_types.h"
 #include "pool/pool.h"
 
 namespace perdure::engine {
+
+class DocumentStore;
 
 /// From MongoDB's extended JSON. Errors: failed_to_parse.
 [[nodiscard]] Answer<std::string> from_json(std::string_view json);

@@ -87,12 +87,10 @@ class [[nodiscard]] Answer {
   const T* operator->() const { return &value(); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  /// The failure as whoever does not care for codes takes it.
+  [[nodiscard]] Error as_error() const { return {ErrorCode::failed, failure().message, {}, {}}; }
 
  private:
-  [[nodiscard]] Error as_error() const {
-    return {ErrorCode::failed, std::get_if<1>(&state_)->message, {}, {}};
-  }
-
   std::variant<T, Failure> state_;
 };
 

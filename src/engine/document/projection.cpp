@@ -28,6 +28,8 @@ Answer<Projection> Projection::parse(std::string_view document) {
     }
     Answer<FieldPath> path = FieldPath::parse(name);
     if (!path) return path.failure();
+    if (path->parts().front() == "_id")
+      return {Code::bad_value, "a projection of parts of _id is not supported ('" + name + "')"};
     if (includes.has_value() && *includes != is_truthy(entry))
       return {Code::projection_mixed,
               "a projection cannot both include and exclude fields ('" + name + "')"};

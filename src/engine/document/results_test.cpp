@@ -44,6 +44,7 @@ TEST(Projection, RefusesWhatItCannotDo) {
   EXPECT_EQ(projected(R"({"a": 1, "b": 0})", "{}"), "Location31254");
   EXPECT_EQ(projected(R"({"a": {"$slice": 1}})", "{}"), "BadValue");
   EXPECT_EQ(projected(R"({"a": "$b"})", "{}"), "BadValue");
+  EXPECT_EQ(projected(R"({"_id.a": 1})", "{}"), "BadValue");
   EXPECT_EQ(projected(R"({"a": 1, "a.b": 1})", "{}"), "BadValue");
   EXPECT_EQ(projected(R"({"a.$": 1})", "{}"), "DollarPrefixedFieldName");
 }

@@ -48,41 +48,7 @@ std::string random_text(Rng& random) {
   return text;
 }
 
-}  // namespace
-
-/// A value that holds values.
-void append_random_nested(bson_t* out, std::string_view name, Rng& random, unsigned depth) {
-  const char* key = name.data();
-  const int length = static_cast<int>(name.size());
-  const std::string plain = random.below(3) == 0 ? "" : "p";
-  bson_oid_t id{};
-  id.bytes[random.below(12)] = static_cast<std::uint8_t>(random.below(3));
-  switch (random.below(4)) {
-    case 0: {
-      Builder scope;
-      append_random_value(scope, "a", random, depth + 1);
-      bson_append_code_with_scope(out, key, length, plain.c_str(), scope);
-      return;
-    }
-    case 1:
-      bson_append_dbpointer(out, key, length, plain.c_str(), &id);
-      return;
-    case 2: {
-      DocumentBuilder inner(out, name);
-      for (std::uint64_t i = random.below(3); i > 0; --i)
-        append_random_value(inner, random.below(2) == 0 ? "a" : "ab", random, depth + 1);
-      return;
-    }
-    default: {
-      ArrayBuilder inner(out, name);
-      for (std::uint64_t i = random.below(3); i > 0; --i)
-        append_random_value(inner, inner.next(), random, depth + 1);
-      return;
-    }
-  }
-}
-
-void append_random_value(bson_t* out, std::string_view name, Rng& random, unsigned depth) {
+void append_random_scalar(bson_t* out, std::string_view name, Rng& random) {
   const char* key = name.data();
   const int length = static_cast<int>(name.size());
   const std::string text = random_text(random);
@@ -90,7 +56,7 @@ void append_random_value(bson_t* out, std::string_view name, Rng& random, unsign
   bson_oid_t id{};
   id.bytes[random.below(12)] = static_cast<std::uint8_t>(random.below(3));
   const auto small = static_cast<std::int32_t>(random.below(3));
-  switch (random.below(depth < 3 ? 22 : 18)) {
+  switch (random.below(19)) {
     case 0:
       bson_append_minkey(out, key, length);
       return;
@@ -145,7 +111,36 @@ void append_random_value(bson_t* out, std::string_view name, Rng& random, unsign
       bson_append_code(out, key, length, plain.c_str());
       return;
     default:
-      append_random_nested(out, name, random, depth);
+      bson_append_dbpointer(out, key, length, small == 0 ? "" : plain.c_str(), &id);
+      return;
+  }
+}
+
+}  // namespace
+
+void append_random_value(bson_t* out, std::string_view name, Rng& random, unsigned depth) {
+  switch (depth < 3 ? random.below(20) : 3) {
+    case 0: {
+      Builder scope;
+      append_random_value(scope, "a", random, depth + 1);
+      bson_append_code_with_scope(out, name.data(), static_cast<int>(name.size()),
+                                  random.below(2) == 0 ? "" : "p", scope);
+      return;
+    }
+    case 1: {
+      DocumentBuilder inner(out, name);
+      for (std::uint64_t i = random.below(3); i > 0; --i)
+        append_random_value(inner, random.below(2) == 0 ? "a" : "ab", random, depth + 1);
+      return;
+    }
+    case 2: {
+      ArrayBuilder inner(out, name);
+      for (std::uint64_t i = random.below(3); i > 0; --i)
+        append_random_value(inner, inner.next(), random, depth + 1);
+      return;
+    }
+    default:
+      append_random_scalar(out, name, random);
       return;
   }
 }

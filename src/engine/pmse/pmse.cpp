@@ -9,7 +9,6 @@
 namespace perdure::engine::pmse {
 namespace {
 
-constexpr IndexRootKind root_kind{"pmse", 1, KeyKind::bytes};
 constexpr std::uint64_t bytes_per_bucket = 4096;
 constexpr std::uint64_t most_buckets = Heap::max_block_bytes / 2 / sizeof(std::uint64_t);
 

@@ -41,6 +41,8 @@
 
 namespace perdure::engine::pmse {
 
+inline constexpr IndexRootKind root_kind{"pmse", 1, KeyKind::bytes};
+inline constexpr std::uint64_t length_bytes = sizeof(std::uint64_t);  ///< before a key's text
 inline constexpr unsigned order = 6;  ///< children of a node at most
 
 struct Node {

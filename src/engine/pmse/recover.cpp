@@ -6,9 +6,7 @@
 namespace perdure::engine::pmse {
 namespace {
 
-constexpr IndexRootKind root_kind{"pmse", 1, KeyKind::bytes};
 constexpr unsigned most_levels = 64;
-constexpr std::uint64_t length_bytes = sizeof(std::uint64_t);
 
 }  // namespace
 

@@ -8,7 +8,6 @@ namespace perdure::engine::pmse {
 namespace {
 
 constexpr unsigned most_keys = order - 1;
-constexpr std::uint64_t length_bytes = sizeof(std::uint64_t);
 
 }  // namespace
 

@@ -12,7 +12,9 @@ class WriteErrors {
   bool add(std::int32_t index, const Failure& failure) {
     engine::Builder one;
     engine::append_int32(one, "index", index);
-    append_failure(one, failure);
+    message_bytes_ += failure.message.size();
+    const bool is_full = message_bytes_ > max_message_bytes;
+    append_failure(one, is_full ? Failure{failure.code, ""} : failure);
     errors_.emplace_back(one.bytes());
     return !ordered_;
   }
@@ -23,7 +25,11 @@ class WriteErrors {
   }
 
  private:
+  /// As MongoDB: the messages of later errors are left out, so that a reply fits into a frame.
+  static constexpr std::size_t max_message_bytes = 1U << 20;
+
   bool ordered_;
+  std::size_t message_bytes_ = 0;
   std::vector<std::string> errors_;
 };
 
