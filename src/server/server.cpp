@@ -1,9 +1,12 @@
 #include "server/server.h"
 
 #include <signal.h>
+#include <time.h>
 
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cstdint>
 #include <thread>
 #include <utility>
 
@@ -13,6 +16,36 @@
 #include "server/loop/worker.h"
 
 namespace perdure::server {
+namespace {
+
+// Whoever stops a group of processes may send the same signal to us twice (timeout(1) does): that
+// is no wish to end at once.
+constexpr std::int64_t same_signal_ns = 300'000'000;
+std::atomic<std::int64_t> first_signal_ns{0};
+
+// Async-signal-safe.
+std::int64_t time_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+void on_next_signal(int number) noexcept {
+  if (time_ns() - first_signal_ns.load() < same_signal_ns) return;
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/// Does not wait for any loop, which may be what does not end. Destroying the signal set brings the
+/// system's own handlers back.
+void end_at_next_signal() noexcept {
+  first_signal_ns.store(time_ns());
+  struct sigaction action {};
+  action.sa_handler = on_next_signal;
+  for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+}
+
+}  // namespace
 
 class Server::Loops {
  public:
@@ -69,12 +102,11 @@ class Server::Loops {
     });
   }
 
-  // Without our handlers the next signal ends the process.
   void finish() {
     if (std::exchange(is_finishing_, true)) return;
     boost::system::error_code ignored;
     signals_->cancel(ignored);
-    signals_->clear(ignored);
+    end_at_next_signal();
     for (const auto& acceptor : acceptors_) acceptor->stop();
     for (const auto& worker : workers_)
       boost::asio::post(worker->context(), [each = worker.get()] { each->finish(); });

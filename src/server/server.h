@@ -52,7 +52,7 @@ class Server {
   /// One for each listener, with the port that it got.
   [[nodiscard]] std::vector<Address> addresses() const;
   /// Serves until SIGTERM or SIGINT, or `stop`. Returns when all requests in hand are answered and
-  /// all connections closed; the second signal ends the process at once.
+  /// all connections closed; a second signal ends the process at once.
   void run();
   /// Thread-safe.
   void stop();

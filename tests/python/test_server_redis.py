@@ -229,7 +229,9 @@ def test_unsafe_and_wrong_flags_are_refused_in_one_line(folder: Path) -> None:
     assert "--create" in refusal(folder, "--redis", "0")
     assert "nothing to listen on" in refusal(folder, *create)
     assert "--tls-key" in refusal(folder, *create, "--redis", "0", "--tls-cert", "x.pem")
-    assert "--engine-index" in refusal(folder, *create, "--redis", "0", "--engine-index", "none")
+    for index in ("none", "hot", "lmdb"):  # unknown, volatile, on disk
+        said = refusal(folder, *create, "--redis", "0", "--engine-index", index)
+        assert "--engine-index" in said, said
     assert not (folder / "pool").exists()
     long_path = str(folder / ("x" * 100))
     assert "107" in refusal(folder, *create, "--redis-socket", long_path)
@@ -288,6 +290,9 @@ def test_sigterm_answers_what_is_in_hand_and_closes_the_pool_cleanly(folder: Pat
             assert all_from(connection) == b""
         assert all_from(idle) == b""
         assert server.said() == ""
+    with served(folder / "pool", *ANY_PORT) as server, server.connect() as connection:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.stop() == 0, "the same signal twice is one wish"
     with served(folder / "pool", *ANY_PORT) as server, server.connect() as connection:
         replies = exchange(connection, request(b"GET", b"k"), request(b"DBSIZE"))
         assert replies == b"$1\r\nv\r\n:1\r\n"

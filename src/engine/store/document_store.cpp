@@ -43,6 +43,20 @@ Error damaged(const Pool& pool, const char* what) {
   return {ErrorCode::corrupt, what, pool.path(), "restore the pool from a copy"};
 }
 
+/// An index that forgets or tears its entries would lose documents, whose records are all there.
+Result<void> check_suitable(std::string_view name, const Pool& pool) {
+  const auto found = IndexRegistry::find(name);
+  if (!found) return found.error();
+  const IndexInfo& info = **found;
+  if (info.index_class == IndexClass::persistent && info.ordered && info.replaces &&
+      info.tearing == Tearing::nothing && info.recovers(KeyKind::bytes) &&
+      info.works_on(pool.heap_kind()))
+    return {};
+  return Error{ErrorCode::unsupported,
+               "'" + info.full_name() + "' keeps no byte strings in order in such a pool",
+               "IndexRegistry::find", "give pactree, fptree or roart"};
+}
+
 }  // namespace
 
 const char* name_of(Status status) noexcept {
@@ -94,6 +108,7 @@ auto DocumentStore::create(Pool& pool, const StoreOptions& options, EntryRule& r
   if (options.index.size() >= sizeof(Head::index))
     return Error{ErrorCode::usage, "no index '" + options.index + "'", "index",
                  "see perdure list indexes"};
+  if (Result<void> suits = check_suitable(options.index, pool); !suits) return suits.error();
   const auto fill = [&](std::uint64_t offset) {
     auto* head = pool.at<Head>(offset);
     std::memset(static_cast<void*>(head), 0, bytes);
