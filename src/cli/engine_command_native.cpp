@@ -6,6 +6,7 @@
 #include "cli/engine_pool.h"
 #include "cli/flags.h"
 #include "core/units.h"
+#include "engine/store/document_store.h"
 
 namespace perdure::cli {
 namespace {

@@ -191,9 +191,11 @@ Room room_of(const BenchConfig& config) {
 
 Result<std::uint64_t> choose_pool_bytes(const BenchConfig& config, const Room& room) {
   const unsigned parts = config.pool_parts(pool_nodes(config).size());
-  const std::uint64_t wanted =
-      config.pool_bytes != 0 ? config.pool_bytes
-                             : std::max(estimated_pool_bytes(config), parts * Pool::min_pool_bytes);
+  // Parts that are placed are of one size, and one of them has nearly everything.
+  const std::uint64_t estimated = estimated_pool_bytes(config) * (config.placement ? parts : 1);
+  const std::uint64_t wanted = config.pool_bytes != 0
+                                   ? config.pool_bytes
+                                   : std::max(estimated, parts * Pool::min_pool_bytes);
   if (room.bytes == Room::unknown) return wanted;
   const std::uint64_t usable = room.bytes / 10 * 9 / (2 * mebibyte) * (2 * mebibyte);
   if (wanted <= (config.pool_bytes != 0 ? room.bytes : usable)) return wanted;

@@ -21,7 +21,7 @@ PartsHeap::PartsHeap(unsigned parts, unsigned part_shift, std::uint64_t first_of
 std::size_t PartsHeap::home() const noexcept {
   const std::size_t slot = pm::thread_slot();
   if (const std::uint8_t chosen = chosen_[slot].load(std::memory_order_relaxed); chosen != nearest)
-    return chosen;
+    return chosen & ~only;
   if (nodes_.size() < 2) return slot % part_.size();
   const auto found = std::ranges::find(nodes_, pm::numa_node());
   const auto node = found == nodes_.end() ? 0 : static_cast<std::size_t>(found - nodes_.begin());
@@ -29,13 +29,15 @@ std::size_t PartsHeap::home() const noexcept {
 }
 
 Reservation PartsHeap::reserve(std::size_t bytes) noexcept {
-  const std::size_t nearest = home();
+  const std::uint8_t chosen = chosen_[pm::thread_slot()].load(std::memory_order_relaxed);
+  const bool is_bound = chosen != nearest && (chosen & only) != 0;
+  const std::size_t first = home();
   for (std::size_t i = 0;; ++i) {
-    const std::size_t part = (nearest + i) % part_.size();
+    const std::size_t part = (first + i) % part_.size();
     Reservation block = part_[part]->reserve(bytes);
     if (block) block.offset += std::uint64_t{part} << part_shift_;
     if (block) return block;
-    if (i + 1 == part_.size()) return refuse();
+    if (is_bound || i + 1 == part_.size()) return refuse();
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pm/pm.h"
+#include "pool/options.h"
 #include "pool/slab_heap.h"
 
 namespace perdure {
@@ -45,6 +46,8 @@ class PartsHeap final : public Heap {
   friend class PartsInTurn;
   friend class InPart;
   static constexpr std::uint8_t nearest = 0xff;
+  static constexpr std::uint8_t only = 0x80;  ///< this part and no other
+  static_assert(PoolLimits::max_parts <= only);
 
   /// The part that serves the calling thread.
   [[nodiscard]] std::size_t home() const noexcept;
@@ -60,7 +63,8 @@ class PartsHeap final : public Heap {
   const unsigned part_shift_;
   const std::vector<unsigned> nodes_;
   std::vector<std::unique_ptr<SlabHeap>> part_;
-  std::array<std::atomic<std::uint8_t>, pm::max_threads> chosen_;  ///< by slot: a part, or nearest
+  /// By slot: a part, with or without `only`, or nearest.
+  std::array<std::atomic<std::uint8_t>, pm::max_threads> chosen_;
 };
 
 /// While one lives, the blocks of its thread come from one part after the other: from the next
@@ -87,16 +91,16 @@ class PartsInTurn {
   std::size_t turn_ = 0;
 };
 
-/// While one lives, the blocks of its thread come from one part of a pool, as long as that has
-/// room. Nothing where a pool has no such part.
+/// While one lives, the blocks of its thread come from one part of a pool; a full one refuses.
+/// Nothing where a pool has no such part.
 class InPart {
  public:
   InPart(PartsHeap* heap, unsigned part) noexcept
       : heap_(heap != nullptr && part < heap->part_.size() ? heap : nullptr) {
     if (heap_ == nullptr) return;
     slot_ = pm::thread_slot();
-    before_ =
-        heap_->chosen_[slot_].exchange(static_cast<std::uint8_t>(part), std::memory_order_relaxed);
+    before_ = heap_->chosen_[slot_].exchange(static_cast<std::uint8_t>(part | PartsHeap::only),
+                                             std::memory_order_relaxed);
   }
   ~InPart() {
     if (heap_ != nullptr) heap_->chosen_[slot_].store(before_, std::memory_order_relaxed);

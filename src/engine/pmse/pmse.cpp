@@ -91,16 +91,15 @@ Outcome Pmse::remove(std::string_view key) {
   const pm::SharedLock::WriteGuard alone(lock_);
   std::uint64_t number = 0;
   if (!find(key, number)) return Outcome::not_found;
-  PmdkTransaction change(heap_);
-  if (!take_key(change, key)) return Outcome::out_of_space;
-  if (mode_ == Mode::mended) {
-    if (!take_record(change, number)) return Outcome::out_of_space;
+  {
+    PmdkTransaction change(heap_);
+    if (!take_key(change, key)) return Outcome::out_of_space;
+    if (mode_ == Mode::mended && !take_record(change, number)) return Outcome::out_of_space;
     change.commit();
-    return Outcome::ok;
   }
-  change.commit();
-  PmdkTransaction second(heap_);
-  if (take_record(second, number)) second.commit();
+  if (mode_ == Mode::mended) return Outcome::ok;
+  PmdkTransaction change(heap_);
+  if (take_record(change, number)) change.commit();
   return Outcome::ok;
 }
 

@@ -191,5 +191,28 @@ TEST(DocumentStore, SaysWhichRecordIsDamagedAndServesTheRest) {
   EXPECT_NE(findings.front().what.find("checksum"), std::string::npos);
 }
 
+std::uint64_t count_in(std::span<const std::byte> memory, std::string_view text) {
+  const std::string_view all(reinterpret_cast<const char*>(memory.data()), memory.size());
+  std::uint64_t count = 0;
+  for (auto at = all.find(text); at != all.npos; at = all.find(text, at + 1)) ++count;
+  return count;
+}
+
+TEST(DocumentStore, KeepsRecordsAndIndexInPartsOfTheirOwn) {
+  Image image(8 * mib);
+  const auto pool = std::move(Pool::create_in(image.memory(), 2)).value();
+  Letters rule;
+  const auto store = std::move(DocumentStore::create(*pool, {}, rule)).value();
+  constexpr std::uint64_t documents = 300;
+  for (std::uint64_t i = 0; i < documents; ++i)
+    ASSERT_EQ(store->put("key-of-a-document-" + std::to_string(i), "x.what-it-says", Put::insert),
+              Status::ok);
+  // A record holds key and document, the index the key once more.
+  EXPECT_GE(count_in(pool->part(0), "what-it-says"), documents);
+  EXPECT_EQ(count_in(pool->part(1), "what-it-says"), 0U);
+  EXPECT_GE(count_in(pool->part(1), "key-of-a-document"), documents);
+  EXPECT_EQ(count_in(pool->part(0), "key-of-a-document"), documents);
+}
+
 }  // namespace
 }  // namespace perdure::engine
