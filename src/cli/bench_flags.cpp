@@ -166,6 +166,9 @@ void declare_memory(FlagTable& table, BenchFlags& flags) {
   table.group("Memory");
   table.add("--pool", text(), config.pool_path,
             "file or device of the pool (on-disk indexes: a directory)");
+  table.add("--placement", text(), flags.placement,
+            "which parts of --index engine lie near to the threads: both, record-store, index or"
+            " none; the others lie on another node (all together, where the pool is)");
   table.add("--pool-bytes", bytes(), config.pool_bytes,
             "size of a new pool: 4GiB (chosen from the workload)");
   table.add("--heap",
@@ -201,9 +204,6 @@ void declare_simulation(FlagTable& table, BenchFlags& flags) {
             "the socket whose memory holds the pool (0)");
   table.add("--dram-node", count(), machine.dram_node,
             "the socket whose DRAM holds the rest (the first thread's)");
-  table.add("--placement", text(), flags.placement,
-            "which parts of --index engine lie near to the threads: both, record-store, index or"
-            " none; the others lie on another node (all together, where the pool is)");
   table.add("--near", one_of<bool>({{"pm", false}, {"dram", true}}), flags.near_in_dram,
             "pm or dram: what the near parts lie in, as beside a pool on CXL memory (pm)");
   table.add_switch("--warm", machine.warm, "fill the caches after the load (on)");

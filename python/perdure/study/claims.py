@@ -7,7 +7,8 @@ over      labels as well: the metric of every `of` over that of every `over`. Wi
 metric    of metrics.py; throughput when nothing is said
 operation push, lookup, ...: whose latency is meant; without it that of the most frequent one
 function  with metric = "function_time": search, ...; see metrics.py
-part      with a metric of parts, as "part_ewr": whose traffic, "record-store" or "index"
+part      with a metric of parts, as "part_ewr": whose traffic, "record-store" or "index"; and in
+          `over` that of `part_over`, if that is given
 value     what was published for the number; within = 1.25 says how far ours may be off, as a factor
 direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
           factor in `than`
@@ -73,6 +74,7 @@ class Claim:
     operation: str = ""
     function: str = ""
     part: str = ""
+    part_over: str = ""
     value: float | None = None
     within: float = WITHIN
     direction: str = ""
@@ -205,7 +207,8 @@ def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
     of, over = claim.of, claim.over
     shared = [axis for axis in of if isinstance(of[axis], list) and over.get(axis) == of[axis]]
     upper, missing = _numbers(of, claim, cells)
-    lower, more = _numbers(over, claim, cells) if over else ([_Number({}, "", 1.0, ())], [])
+    below = replace(claim, part=claim.part_over or claim.part)
+    lower, more = _numbers(over, below, cells) if over else ([_Number({}, "", 1.0, ())], [])
     found = [
         Finding(claim, ratio, _pair_name(a, b, shared), _verdict(claim, ratio, span), (), span)
         for a, b in itertools.product(upper, lower)

@@ -147,8 +147,7 @@ Status DocumentStore::write(const Present& before, KeyLocks::Held& held, std::st
   Intent& intent =
       announce(Operation::write, {id, version, draft.offset, is_new ? null_offset : word});
 
-  const bool has_room =
-      add_to_index(added, id) && (!is_new || index_->upsert(key, bytes_of(id)) == Outcome::ok);
+  const bool has_room = add_to_index(added, id) && (!is_new || add_key(key, id));
   if (!has_room) {
     // The intent goes last: a cut before finds the write committed, and finishes it.
     if (is_new) take_from_index(added, id);
