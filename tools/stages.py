@@ -23,13 +23,14 @@ CXX = (".cpp", ".h")
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
 # The share of a program's tests that runs, and what it is in sanitized builds.
 SAMPLED = {
+    "suite_conformance": 1 / 2,
+    "suite_corruption": 1 / 2,
     "suite_large": 1 / 3,
     "suite_queues": 1 / 3,
     "suite_recovery": 1 / 3,
     "suite_space": 1 / 3,
     "suite_concurrency": 1 / 2,
 }
-SAMPLED_SANITIZED = {**SAMPLED, "suite_conformance": 1 / 2, "suite_corruption": 1 / 2}
 SUITES = (
     "suite_checkers",
     "suite_concurrency",
@@ -77,7 +78,7 @@ def unit(stage: Stage) -> None:
 def sanitized_tests(stage: Stage, folder: Path, others: str) -> None:
     """A sample of a sanitized build's tests, without those that `others` names."""
     marks = ("-LE", "nightly|slow", "-E", others)
-    stage.ctest(folder, *marks, sampled=SAMPLED_SANITIZED, environment=SANITIZED)
+    stage.ctest(folder, *marks, sampled=SAMPLED, environment=SANITIZED)
 
 
 def address(stage: Stage) -> None:
