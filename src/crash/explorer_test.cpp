@@ -348,6 +348,14 @@ TEST_F(PmdkTest, StructuresWithoutTransactionsTearWhatTheirContractsSay) {
   }
 }
 
+TEST_F(PmdkTest, TheEngineOfPmidioLosesTheKeyOfARecordUntilItIsMended) {
+  const auto toy = find_subject("toy:pmse");
+  ASSERT_TRUE(toy.ok());
+  EXPECT_TRUE(explore(*toy->info, KeyKind::bytes, Domain::adr, 1, 1'000).violation.has_value());
+  const IndexInfo& mended = **IndexRegistry::find("pmse:mended");
+  EXPECT_FALSE(explore(mended, KeyKind::bytes, Domain::adr, 1, 1'000).violation.has_value());
+}
+
 TEST_F(PmdkTest, APlantedDefectIsFoundThere) {
   const Summary summary = explore(toys()[static_cast<std::size_t>(Defect::missing_flush)],
                                   KeyKind::integer, Domain::adr, 1, 3'000);

@@ -186,7 +186,7 @@ TEST_F(PmDimmTest, StallsAfterManyWritesOfOneLine) {
     for (LineAddress line = 0; line < 4; ++line) dimm.write(line, round * 100 * us, counters);
   EXPECT_EQ(counters.wear_levelling_stalls, 9U);
   ablation.no_wear_levelling = true;
-  MemoryCounters none;
+  ChannelCounters none;
   PmDimm without(parameters, ablation, 1);
   for (unsigned round = 0; round < 1000; ++round)
     for (LineAddress line = 0; line < 4; ++line) without.write(line, round * 100 * us, none);
