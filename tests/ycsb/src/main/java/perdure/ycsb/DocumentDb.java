@@ -5,6 +5,8 @@ import static com.mongodb.client.model.Filters.gte;
 
 import com.mongodb.ConnectionString;
 import com.mongodb.MongoException;
+import com.mongodb.MongoSocketException;
+import com.mongodb.MongoTimeoutException;
 import com.mongodb.client.FindIterable;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
@@ -169,10 +171,13 @@ public final class DocumentDb extends DB {
     Status send();
   }
 
-  /** YCSB counts a returned status; an exception would end the thread, and the run be too short. */
+  /** YCSB counts a status that is returned, and ends at an exception. */
   private static Status answer(Request request) {
     try {
       return request.send();
+    } catch (MongoSocketException | MongoTimeoutException error) {
+      // The server is gone or stuck, so each further operation would wait in vain.
+      throw error;
     } catch (MongoException error) {
       System.err.println(error);
       return Status.ERROR;
