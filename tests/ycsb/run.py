@@ -10,10 +10,11 @@ Central: YCSB's core is site.ycsb:core:0.17.0, the driver mongodb-driver-sync:5.
 mongo-java-driver:3.8.0. The bindings that YCSB publishes are not there, so DocumentDb.java is ours.
 
 Workloads: a to f are YCSB's own; paper-a, paper-b and paper-c are those of `pmidio`, section 5: 50,
-95 and 100 % reads, the rest inserts, fields of 400 B. Each gets a server and a pool of its own in
-/dev/shm, is loaded and run; then the server is stopped and the pool checked (`engine check`).
-YCSB's `dataintegrity=true` makes each value a function of its key and field, and reads verify it;
-DocumentDb.java also verifies keys, fields and order, of scans, too.
+95 and 100 % reads, the rest inserts, fields of 400 B; projection is ours: reads and scans of one
+field, updates of all. Each gets a server and a pool of its own in /dev/shm, is loaded and run; then
+the server is stopped and the pool checked (`engine check`).
+YCSB's `dataintegrity=true` makes each value a function of its key and field, and its reads verify
+it. DocumentDb.java verifies the keys, fields and order of scans, and whose values they have.
 
 One line per workload, over load and run: operations; errors, which are return codes other than OK
 and operations that are missing; wrong reads, which YCSB counts apart; findings of the check.
@@ -64,6 +65,14 @@ WORKLOADS: dict[str, dict[str, str]] = {
     "paper-a": {"readproportion": "0.5", "insertproportion": "0.5", **PAPER},
     "paper-b": {"readproportion": "0.95", "insertproportion": "0.05", **PAPER},
     "paper-c": {"readproportion": "1", **PAPER},
+    "projection": {
+        "readproportion": "0.5",
+        "scanproportion": "0.1",
+        "updateproportion": "0.4",
+        "readallfields": "false",
+        "writeallfields": "true",
+        **ZIPFIAN,
+    },
 }
 # YCSB's defaults are 0.95 reads and 0.05 updates, so each share has to be given.
 NO_OPERATIONS = {
@@ -158,7 +167,7 @@ def workloads(text: str) -> list[str]:
 
 def line(outcome: Outcome, driver: str) -> str:
     return (
-        f"{outcome.workload:8} driver {driver}: {outcome.operations} operations, "
+        f"{outcome.workload:10} driver {driver}: {outcome.operations} operations, "
         f"{outcome.errors} errors, {outcome.data_integrity_errors} data-integrity errors "
         f"in {outcome.verified_reads} verified reads, {outcome.check_findings} findings"
     )
