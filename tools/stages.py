@@ -16,6 +16,7 @@ from typing import Any
 from stage import BUILD, ROOT, STRUCTURES, Stage, is_drawn, say
 
 PYTHON = sys.executable
+PYTHON_FOLDERS = ("python", "tests/python", "tests/ycsb", "bench", "tools")
 FUZZ_SECONDS = 60
 CRASH_SECONDS = 3  # per index, kind of key, domain and number of threads
 CXX = (".cpp", ".h")
@@ -167,8 +168,8 @@ def fuzz(stage: Stage) -> None:
 def python(stage: Stage) -> None:
     """pytest, ruff and mypy --strict, with the Release build's program"""
     stage.build("release", "-DCMAKE_BUILD_TYPE=Release")
-    stage.run(PYTHON, "-m", "ruff", "check", "python", "tests/python", "tools")
-    stage.run(PYTHON, "-m", "ruff", "format", "--check", "python", "tests/python", "tools")
+    stage.run(PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)
+    stage.run(PYTHON, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS)
     stage.run(PYTHON, "-m", "mypy")
     chosen = ("-k", stage.pattern) if stage.pattern else ()
     seed = {"PERDURE_TEST_SEED": stage.seed} if stage.seed and not stage.pattern else {}
