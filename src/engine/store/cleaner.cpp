@@ -4,12 +4,12 @@
 
 namespace perdure::engine {
 
-void Cleaner::keep_small(std::uint64_t open) {
+void Cleaner::keep_small() {
   const std::uint64_t segment = segments_.segment_bytes();
-  // With the segment that copies go to and one more, or a small store would clean all the time.
+  // And two more, or a small store would clean all the time.
   const auto is_large = [&] {
     const std::uint64_t live = segments_.live_bytes();
-    return segments_.total_bytes() > live + live / 4 + (open + 2) * segment;
+    return segments_.total_bytes() > live + live / 4 + (segments_.open() + 2) * segment;
   };
   if (!is_large()) return;
   pm::HeldLock<> held;

@@ -36,9 +36,9 @@ class Cleaner {
   Cleaner(const Cleaner&) = delete;
   Cleaner& operator=(const Cleaner&) = delete;
 
-  /// Cleans while segments take a quarter more than the records in them, besides `open` segments
-  /// that threads append to. The caller is not pinned and holds no lock.
-  void keep_small(std::uint64_t open);
+  /// Cleans while segments take a quarter more than the records in them, besides those that threads
+  /// append to. The caller is not pinned and holds no lock.
+  void keep_small();
   /// The heap has no room: cleans a segment whose live records leave anything. False: there is
   /// none.
   bool make_room();

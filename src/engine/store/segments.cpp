@@ -48,6 +48,7 @@ bool Segments::renew(Open& open, Reservation& block) {
   info_[number].live.store(0, std::memory_order_relaxed);
   info_[number].state.store(State::open, std::memory_order_release);
   count_.fetch_add(1, std::memory_order_relaxed);
+  open_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -56,6 +57,7 @@ void Segments::seal(Open& open) noexcept {
   Info& info = info_[open.number];
   info.used.store(static_cast<std::uint32_t>(open.used), std::memory_order_relaxed);
   info.state.store(State::sealed, std::memory_order_release);
+  open_.fetch_sub(1, std::memory_order_relaxed);
   open = {};
 }
 

@@ -65,6 +65,11 @@ class Segments {
     return count_.load(std::memory_order_relaxed) * segment_bytes_;
   }
 
+  /// How many are appended to.
+  [[nodiscard]] std::uint64_t open() const noexcept {
+    return open_.load(std::memory_order_relaxed);
+  }
+
   struct Victim {
     std::uint32_t number = none;
     std::uint64_t offset = 0;
@@ -117,6 +122,7 @@ class Segments {
   pm::VersionLock lock_;  ///< guards free_
   std::vector<std::uint32_t> free_;
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> open_{0};
   std::atomic<std::uint64_t> live_bytes_{0};
   std::atomic<std::uint32_t> most_{0};  ///< numbers from here on were never used
   std::uint32_t hand_ = 0;              ///< where `choose_victim` goes on

@@ -32,9 +32,7 @@ Status DocumentStore::with_cleaning(Attempt&& attempt) {
   Slot& mine = slot();
   if (mine.wants_cleaning) [[unlikely]] {
     mine.wants_cleaning = false;
-    std::uint64_t open = 0;
-    for (const Slot& other : *slots_) open += other.open.number != Segments::none ? 1 : 0;
-    cleaner_.keep_small(open);
+    cleaner_.keep_small();
   }
   Status status = Status::ok;
   const auto once = [&] {
