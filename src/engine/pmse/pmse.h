@@ -19,9 +19,8 @@
 //     but after a power cut.
 // M2  keys of a node ascend; key i of an inner node is the least of child i + 1, or was.
 //
-// Differences: one reader-writer lock (MongoDB's collection locks); a leaf that has run empty
-// stays, as do separators; the table has one bucket for 4 KiB of the pool instead of a fixed
-// number.
+// Differences: one reader-writer lock (MongoDB's collection locks); nodes are not joined, only freed
+// once they are empty; the table has one bucket for 4 KiB of the pool instead of a fixed number.
 #pragma once
 
 #include <array>
@@ -116,6 +115,9 @@ class Pmse final : public WritableIndex<Pmse, ByteKeys> {
   [[nodiscard]] bool add_child(PmdkTransaction& change, std::vector<Step>& path,
                                std::string_view key, std::uint64_t right);
   [[nodiscard]] bool take_key(PmdkTransaction& change, std::string_view key);
+  [[nodiscard]] Node* leaf_before(const std::vector<Step>& path) const;
+  [[nodiscard]] bool drop_leaf(PmdkTransaction& change, std::vector<Step>& path, const Node& leaf);
+  [[nodiscard]] bool drop_child(PmdkTransaction& change, Node& node, unsigned at, bool is_root);
   [[nodiscard]] std::uint64_t make_key(PmdkTransaction& change, std::string_view key);
   [[nodiscard]] std::uint64_t make_node(PmdkTransaction& change, bool is_leaf);
   /// Moves the upper half of a full node, whose new entry is in its place already, to a new one.

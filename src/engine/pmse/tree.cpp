@@ -164,7 +164,8 @@ bool Pmse::add_child(PmdkTransaction& change, std::vector<Step>& path, std::stri
 }
 
 bool Pmse::take_key(PmdkTransaction& change, std::string_view key) {
-  Node& leaf = *descend(key, nullptr);
+  std::vector<Step> path;
+  Node& leaf = *descend(key, &path);
   const unsigned at = position(leaf, key);
   if (!change.snapshot(&leaf, sizeof leaf) || !change.free(leaf.key[at], length_bytes + key.size()))
     return false;
@@ -174,7 +175,51 @@ bool Pmse::take_key(PmdkTransaction& change, std::string_view key) {
   }
   --leaf.entries;
   pm::flush(&leaf, sizeof leaf);
-  return true;
+  const bool has_others =
+      std::ranges::any_of(path, [](const Step& step) { return step.node->entries != 0; });
+  return leaf.entries != 0 || !has_others || drop_leaf(change, path, leaf);
+}
+
+Node* Pmse::leaf_before(const std::vector<Step>& path) const {
+  for (std::size_t level = path.size(); level-- > 0;) {
+    if (path[level].child == 0) continue;
+    Node* node = node_at(path[level].node->child[path[level].child - 1]);
+    while (node->is_leaf == 0) node = node_at(node->child[node->entries]);
+    return node;
+  }
+  return nullptr;
+}
+
+// Another leaf stays, so some node of the path keeps a child.
+bool Pmse::drop_leaf(PmdkTransaction& change, std::vector<Step>& path, const Node& leaf) {
+  Node* const before = leaf_before(path);
+  std::uint64_t& link = before != nullptr ? before->child[order - 1] : head_.first_leaf;
+  if (!change.snapshot(&link, sizeof link)) return false;
+  store(link, leaf.child[order - 1]);
+  const Node* gone = &leaf;
+  for (;;) {
+    if (!change.free(pool_.offset_of(gone), sizeof *gone)) return false;
+    const auto [node, at] = path.back();
+    path.pop_back();
+    if (node->entries != 0) return drop_child(change, *node, at, path.empty());
+    gone = node;  // it was the only child
+  }
+}
+
+bool Pmse::drop_child(PmdkTransaction& change, Node& node, unsigned at, bool is_root) {
+  const unsigned separator = at == 0 ? 0 : at - 1;
+  const std::uint64_t text = node.key[separator];
+  if (!change.snapshot(&node, sizeof node) ||
+      !change.free(text, length_bytes + text_at(text).size()))
+    return false;
+  for (unsigned i = separator; i + 1 < node.entries; ++i) node.key[i] = node.key[i + 1];
+  for (unsigned i = at; i < node.entries; ++i) node.child[i] = node.child[i + 1];
+  --node.entries;
+  pm::flush(&node, sizeof node);
+  if (!is_root || node.entries != 0) return true;
+  if (!change.snapshot(&head_.root, sizeof head_.root)) return false;
+  store(head_.root, node.child[0]);
+  return change.free(pool_.offset_of(&node), sizeof node);
 }
 
 }  // namespace perdure::engine::pmse
