@@ -45,6 +45,23 @@ def test_a_claim_over_several_indexes_holds_only_when_every_pair_does() -> None:
     assert (found.verdict, found.ours, found.pair) == ("agrees", 0.5, "utree")
 
 
+def test_a_claim_about_other_targets_says_nothing_of_these_cells() -> None:
+    def on(target: str, index: str, rate: float) -> Run:
+        run = cell(index, rate=rate)
+        return Run({**run.labels, "target": target}, run.record)
+
+    whole: Json = {
+        "what": "w", "source": "s", "direction": "above",
+        "of": {"target": ["sim:a", "sim:b"], "index": "lbtree"},
+        "over": {"target": ["sim:a", "sim:b"], "index": "fptree"},
+    }  # fmt: skip
+    claim = entry.read(Claim, whole)
+    runs = [on("sim:b", "lbtree", 6e6), on("sim:b", "fptree", 2e6)]
+    (found,) = claims.judge([claim], runs)
+    assert (found.verdict, found.ours) == ("agrees", 3.0)
+    assert claims.judge([claim], [on("sim:c", "lbtree", 6e6)]) == []
+
+
 def test_the_pair_that_is_farthest_from_a_value_decides() -> None:
     found = judged(RUNS, of={"index": "lbtree"}, over={"index": ["fptree", "utree"]}, value=2.0)
     assert (found.verdict, found.ours, found.pair) == ("same side, size differs", 3.0, "fptree")

@@ -198,9 +198,30 @@ def select(wanted: Wanted, cells: Iterable[Cell]) -> list[Cell]:
 
 
 def judge(claims: Sequence[Claim], runs: Sequence[Run]) -> list[Finding]:
-    """Judges each claim by the runs, which are all of one target."""
+    """Judges each claim by the runs, which are all of one target; one about other targets says
+    nothing of them."""
     cells = list(group(runs).values())
-    return [_judge(claim, cells) for claim in claims]
+    targets = {run.labels["target"] for run in runs if "target" in run.labels}
+    return [_judge(own, cells) for claim in claims if (own := _within(claim, targets))]
+
+
+def _within(claim: Claim, targets: set[str]) -> Claim | None:
+    """The claim about those of its targets that there are; None if it has others only."""
+    of, over = (_of_targets(wanted, targets) for wanted in (claim.of, claim.over))
+    if of is None or over is None:
+        return None
+    return replace(claim, of=of, over=over)
+
+
+def _of_targets(wanted: Wanted, targets: set[str]) -> Wanted | None:
+    if not targets or "target" not in wanted:
+        return wanted
+    named = wanted["target"] if isinstance(wanted["target"], list) else [wanted["target"]]
+    own = [name for name in named if str(name) in targets]
+    if not own:
+        return None
+    target: Any = own if len(own) > 1 else own[0]
+    return {**wanted, "target": target}
 
 
 def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
