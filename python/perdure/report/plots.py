@@ -155,11 +155,13 @@ def bars(rows: Rows, title: str, colours: Palette) -> str:
         plural = "" if row["threads"] == 1 else "s"
         row["panel"] = f"{row['workload']}, {row['threads']} thread{plural}"
     names = list(dict.fromkeys(row["index"] for row in rows))
+    # A ratio of 0.5 is no 500m.
+    numbers = "~s" if max(row["throughput"] for row in rows) >= 1 else "~g"
     chart = (
         alt.Chart(_values(rows))
         .mark_bar(height=11, cornerRadiusEnd=2)
         .encode(
-            x=alt.X("throughput:Q", title=title, axis=alt.Axis(format="~s", tickCount=5)),
+            x=alt.X("throughput:Q", title=title, axis=alt.Axis(format=numbers, tickCount=5)),
             y=alt.Y("index:N", sort=names, title=None, axis=alt.Axis(labelLimit=160)),
             color=alt.Color(
                 "index:N", scale=colours.scale({row["index"] for row in rows}), legend=None

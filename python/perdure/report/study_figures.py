@@ -24,6 +24,7 @@ CAPTIONS = {
 }
 # Labels that rows have columns of their own for, or that are the same all over a section.
 LEAST_SHARE = 0.01
+INDEX, PLACEMENT = "index", "placement"
 COLUMNS = ("index", "workload", "keys", "threads", "medium", "target")
 
 
@@ -39,6 +40,9 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawin
     rows = _percentile_rows(figure, cells) if kind == "percentiles" else _rows(figure, cells)
     if not rows:
         return []
+    if _series(cells) != INDEX:
+        names = dict.fromkeys(str(row["index"]) for row in rows)
+        colours = plots.palette([(name, "persistent") for name in names])
     title = metrics.title(figure.metric, figure.subject)
     if kind == "percentiles":
         there = {row["percentile"] for row in rows}
@@ -108,14 +112,26 @@ def _percentile_rows(figure: Figure, cells: Cells) -> Rows:
 
 def _heads(cells: Cells) -> list[Json]:
     """What tells cells apart: columns of their own, and in "panel" all other labels that differ."""
+    series = _series(cells)
+    told = [axis for axis in _differing(cells) if axis not in COLUMNS and axis != series]
+    return [_head(runs[0], told, series) for runs in cells]
+
+
+def _differing(cells: Cells) -> list[str]:
     labels = [runs[0].labels for runs in cells]
-    axes = dict.fromkeys(axis for one in labels for axis in one if axis not in COLUMNS)
-    told = [axis for axis in axes if len({one.get(axis) for one in labels}) > 1]
-    return [_head(runs[0], told) for runs in cells]
+    axes = dict.fromkeys(axis for one in labels for axis in one)
+    return [axis for axis in axes if len({one.get(axis) for one in labels}) > 1]
 
 
-def _head(run: Run, told: Sequence[str]) -> Json:
+def _series(cells: Cells) -> str:
+    """What a line or a bar stands for: an index, or, of one index, where its parts lie."""
+    one_index = len({runs[0].record["index"] for runs in cells}) == 1
+    return PLACEMENT if one_index and PLACEMENT in _differing(cells) else INDEX
+
+
+def _head(run: Run, told: Sequence[str], series: str) -> Json:
     labels = run.labels
+    name = run.record["index"] if series == INDEX else labels[series]
     keys, workload = labels.get("keys"), labels.get("workload", "")
     # A word speaks for itself, a number does not.
     words = (
@@ -124,8 +140,8 @@ def _head(run: Run, told: Sequence[str]) -> Json:
         if axis in labels
     )
     return {
-        "index": run.record["index"],
-        "name": run.record["index"],
+        "index": name,
+        "name": name,
         "medium": labels.get("medium", "none"),
         "workload": f"{workload}, {keys}" if keys else workload,
         "panel": ", ".join(words),
