@@ -57,8 +57,8 @@ _PARTS = {
 METRICS = {
     THROUGHPUT: Metric("operations per second", more_is_better=True),
     FUNCTION_TIME: Metric("time per operation"),
-    **{name: Metric(title, more_is_better=True) for name, (_, title) in _PARTS.items()},
     **{name: Metric(title) for name, title in {**_LATENCIES, **_MEMORY, **_COUNTED}.items()},
+    **{name: Metric(title, more_is_better=True) for name, (_, title) in _PARTS.items()},
 }
 
 

@@ -31,14 +31,14 @@ MadeIndex<ByteKeys> Pmse::create_as(Mode mode, const IndexPlace& place) {
     const std::uint64_t table = change.allocate(buckets * sizeof(std::uint64_t));
     if (at == null_offset || leaf == null_offset || table == null_offset)
       return no_room_for("the head of pmse", pool);
-    *pool.at<Node>(leaf) = Node{.entries = 0, .is_leaf = 1, .key = {}, .child = {}};
+    put_whole(pool.at<Node>(leaf), {.entries = 0, .is_leaf = 1, .key = {}, .child = {}});
     std::memset(pool.at<std::byte>(table), 0, buckets * sizeof(std::uint64_t));
-    *pool.at<Head>(at) = {.buckets = table,
-                          .bucket_count = buckets,
-                          .root = leaf,
-                          .first_leaf = leaf,
-                          .records = 0,
-                          .last_number = 0};
+    put_whole(pool.at<Head>(at), {.buckets = table,
+                                  .bucket_count = buckets,
+                                  .root = leaf,
+                                  .first_leaf = leaf,
+                                  .records = 0,
+                                  .last_number = 0});
     change.commit();
   }
   if (auto rooted = create_index_root(pool, place.root_name, root_kind,

@@ -19,12 +19,14 @@
 //     but after a power cut.
 // M2  keys of a node ascend; key i of an inner node is the least of child i + 1, or was.
 //
-// Differences: one reader-writer lock (MongoDB's collection locks); nodes are not joined, only freed
-// once they are empty; the table has one bucket for 4 KiB of the pool instead of a fixed number.
+// Differences: one reader-writer lock (MongoDB's collection locks); nodes are not joined, only
+// freed once they are empty; the table has one bucket for 4 KiB of the pool instead of a fixed
+// number.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -150,6 +152,12 @@ class Pmse final : public WritableIndex<Pmse, ByteKeys> {
   const Mode mode_;
   mutable pm::SharedLock lock_;
 };
+
+/// By a call that the simulator sees: it may miss the assignment of a whole object.
+template <class T>
+void put_whole(T* to, const T& value) noexcept {
+  std::memcpy(static_cast<void*>(to), &value, sizeof value);
+}
 
 /// Stores a field that the transaction has snapshotted, and flushes it.
 template <class T>

@@ -22,7 +22,7 @@ bool Pmse::add_record(PmdkTransaction& change, std::string_view document, std::u
   number = head_.last_number + 1;
   std::uint64_t& bucket = bucket_of(number);
   if (!change.snapshot(&bucket, sizeof bucket)) return false;
-  *record_at(offset) = {.next = bucket, .number = number, .bytes = document.size()};
+  put_whole(record_at(offset), {.next = bucket, .number = number, .bytes = document.size()});
   std::memcpy(record_at(offset) + 1, document.data(), document.size());
   store(bucket, offset);
   store(head_.records, head_.records + 1);
@@ -37,7 +37,8 @@ bool Pmse::replace_record(PmdkTransaction& change, std::uint64_t number,
   const std::uint64_t old = *link;
   const std::uint64_t offset = change.allocate(sizeof(RecordNode) + document.size());
   if (offset == null_offset || !change.snapshot(link, sizeof *link)) return false;
-  *record_at(offset) = {.next = record_at(old)->next, .number = number, .bytes = document.size()};
+  put_whole(record_at(offset),
+            {.next = record_at(old)->next, .number = number, .bytes = document.size()});
   std::memcpy(record_at(offset) + 1, document.data(), document.size());
   store(*link, offset);
   return change.free(old, sizeof(RecordNode) + record_at(old)->bytes);

@@ -53,8 +53,9 @@ std::uint64_t Pmse::make_key(PmdkTransaction& change, std::string_view key) {
 std::uint64_t Pmse::make_node(PmdkTransaction& change, bool is_leaf) {
   const std::uint64_t offset = change.allocate(sizeof(Node));
   if (offset == null_offset) return offset;
-  *node_at(offset) = Node{};
-  node_at(offset)->is_leaf = is_leaf ? 1 : 0;
+  Node fresh{};
+  fresh.is_leaf = is_leaf ? 1 : 0;
+  put_whole(node_at(offset), fresh);
   return offset;
 }
 
@@ -82,7 +83,7 @@ bool Pmse::split(PmdkTransaction& change, Node& node, unsigned at, std::uint64_t
             full.child.begin() + at_child + 1);
 
   constexpr unsigned left_keys = order / 2;
-  Node& other = *node_at(right);
+  Node other = *node_at(right);
   const unsigned first = is_leaf ? left_keys : left_keys + 1;  // a separator goes up
   other.entries = order - first;
   std::copy(full.key.begin() + first, full.key.end(), other.key.begin());
@@ -94,7 +95,8 @@ bool Pmse::split(PmdkTransaction& change, Node& node, unsigned at, std::uint64_t
   std::copy_n(full.key.begin(), left_keys, less.key.begin());
   std::copy_n(full.child.begin(), left_keys + (is_leaf ? 0 : 1), less.child.begin());
   if (is_leaf) less.child[order - 1] = right;
-  node = less;
+  put_whole(node_at(right), other);
+  put_whole(&node, less);
   pm::flush(&node, sizeof node);
   return true;
 }
@@ -129,11 +131,12 @@ bool Pmse::add_child(PmdkTransaction& change, std::vector<Step>& path, std::stri
   if (path.empty()) {
     const std::uint64_t offset = make_node(change, false);
     if (offset == null_offset || !change.snapshot(&head_.root, sizeof head_.root)) return false;
-    Node& root = *node_at(offset);
+    Node root = *node_at(offset);
     root.entries = 1;
     root.key[0] = text;
     root.child[0] = head_.root;
     root.child[1] = right;
+    put_whole(node_at(offset), root);
     store(head_.root, offset);
     return true;
   }
