@@ -133,8 +133,7 @@ def test_every_index_repeats_byte_for_byte(simulated: list[str], tmp_path: Path)
         return None if first == second else f"{index} at {threads} threads"
 
     kinds = {index["name"]: index["key_kinds"][0] for index in indexes()}
-    # The modes of a structure differ in little that a number of threads could show.
-    modes = [(name, 7) for name in simulated if ":" in name]
+    modes = [(name, 7) for name in simulated if ":" in name]  # threads tell little of a mode
     cases = [*itertools.product((name for name in simulated if ":" not in name), THREADS), *modes]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         assert [different for different in pool.map(pair, cases) if different] == []
