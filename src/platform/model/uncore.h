@@ -132,7 +132,7 @@ class Uncore {
     std::uint64_t run = 0;  ///< how many that came in lay near each other, up to the last
   };
   std::vector<Leaving> leaving_;
-  std::vector<Lane> links_;                          ///< by the socket that sends
+  std::vector<Lane> links_;  ///< by the socket that sends
   PartRanges parts_;
   std::vector<std::unique_ptr<Channel>> dram_, pm_;  ///< socket-major
   struct BusyLine {
