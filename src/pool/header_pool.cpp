@@ -134,8 +134,10 @@ Result<void> HeaderPool::add_root(std::string_view name, Reservation& block) {
   } else {
     // P2: the entry is durable before its commit word, and the word appears with the block.
     const std::uint64_t commit = PoolHeader::Root::commit_tag | block.offset;
-    free_root->name.fill('\0');
-    std::ranges::copy(name, free_root->name.begin());
+    // By one call, which the explorer sees: it misses a fill, and a cut may have left a name there.
+    decltype(PoolHeader::Root::name) title{};
+    std::ranges::copy(name, title.begin());
+    std::memcpy(free_root->name.data(), title.data(), sizeof title);
     free_root->bytes = block.bytes;
     free_root->unused = 0;
     free_root->checksum = free_root->checksum_with(commit);
