@@ -89,13 +89,13 @@ def address(stage: Stage) -> None:
         STRUCTURES, SUITES, index_tests(), always=["suite_mutants", "suite_large"]
     )
     folder = stage.build("asan", *CHECKED, "-DPERDURE_SANITIZE=address", left_out)
-    # The README's example kills itself. The other tests are slow here, and their code runs in other
+    # The examples kill themselves. The other tests are slow here, and their code runs in other
     # tests: power cuts by hand, millions of checked answers, pools filled with strings, through
     # libpmemobj, or to the last record by many threads, all pairs of trie bits; and libpmemobj,
     # which is not instrumented, under indexes that also run on the other heap, or ended by damage
     # in a child.
     others = (
-        r"^readme|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
+        r"^readme|^example|Crash\.|^Verifier\.|OutOfSpace.*_(pmdk|bytes)|/Refilled|/NearlyFull|"
         r"/NodeTest|/(Conformance|Concurrency|SuddenEnd).*_pmdk_|^PmdkTrial|/BadP.*/pmdk"
     )
     sanitized_tests(stage, folder, others)
@@ -114,7 +114,7 @@ def thread(stage: Stage) -> None:
     # tests of bad pools and dying children, have one thread. Conformance needs one heap only.
     # Debian's RocksDB is not instrumented, so the sanitizer would call its hand-overs races.
     others = (
-        "_NOT_BUILT$|^readme|^docs|^tidy|^package|^pibench_host|/Bad|^PmdkTrial|"
+        "_NOT_BUILT$|^readme|^example|^docs|^tidy|^package|^pibench_host|/Bad|^PmdkTrial|"
         "/Conformance.*_pmdk_|rocksdb"
     )
     sanitized_tests(stage, folder, others)

@@ -79,6 +79,9 @@ SHARED_INDEX_FOLDERS = {
     "tree",
 }
 
+TEMPORARY = re.compile(r"\bTempDir\(\)|\btemp_directory_path\(\)")
+OWN_NAME = re.compile(r"\bgetpid\(\)|X{6}")
+
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 75
 
@@ -387,6 +390,19 @@ def check_words(tree: Tree) -> Iterator[Finding]:
                 )
 
 
+def check_temporary_names(tree: Tree) -> Iterator[Finding]:
+    """Tests run side by side, so that a file outside a folder of the test's own has the process's
+    number in its name."""
+    for path, lines in tree.sources():
+        if not path.endswith("_test.cpp"):
+            continue
+        for number, line in enumerate(lines, 1):
+            statement = " ".join(lines[number - 1 : number + 2]).partition(";")[0]
+            if TEMPORARY.search(line) and not OWN_NAME.search(statement):
+                what = "a temporary name that another process may use"
+                yield Finding(path, number, what, "put std::to_string(getpid()) into it")
+
+
 def check_headers(tree: Tree) -> Iterator[Finding]:
     """Every header opens with what it is, and is guarded."""
     for path, lines in tree.sources():
@@ -450,6 +466,7 @@ CHECKS = [
     check_index_folders,
     check_banned_words,
     check_words,
+    check_temporary_names,
     check_headers,
     check_headings,
     check_map,

@@ -120,11 +120,11 @@ void Explorer::ask(Recovered& recovered, Oracle& oracle, std::string& what, bool
   }
   Instance& instance = *recovered.instance;
   const bool compares = !(deep && subject_.is_queue());  // see `judge`
-  if (compares && failed(Oracle::linearizability, compare(instance))) {
+  if ((compares && failed(Oracle::linearizability, compare(instance))) ||
+      (!(deep && instance.is_recovering()) && failed(Oracle::invariants, instance.check()))) {
     if (may_tear(Tearing::structure)) what.clear();
     return;
   }
-  if (!(deep && instance.is_recovering()) && failed(Oracle::invariants, instance.check())) return;
   if (!deep) return;
   if (failed(Oracle::continued, go_on(instance, number()))) return;
   instance.quiesce();

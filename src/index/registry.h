@@ -103,7 +103,7 @@ enum class LockKind : std::uint8_t {
 enum class Tearing : std::uint8_t {
   nothing,    ///< an operation is whole or absent
   values,     ///< of a value being replaced, a mixture of the old one and the new one
-  structure,  ///< besides, nodes half changed: recovery may find records missing, or `corrupt`
+  structure,  ///< besides, nodes half changed: recovery, or the checks after it, may find damage
 };
 [[nodiscard]] const char* name_of(Tearing tearing) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -161,7 +162,7 @@ TEST(Plugin, LeavesZeroesBehindTheOptions) {
 
 TEST(Plugin, SaysInOneLineWhyAPluginDoesNotLoad) {
   const std::string text = std::filesystem::temp_directory_path() /
-                           ("perdure_plugin_" + std::to_string(std::rand()) + ".so");
+                           ("perdure_plugin_" + std::to_string(getpid()) + ".so");
   std::ofstream(text) << "not a shared object\n";
   PluginOptions with_pool = options_for(PERDURE_HONEST_WRAPPER);
   with_pool.pool_path = text;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,7 @@ class PasswordFile : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  std::string path_ = ::testing::TempDir() + "perdure_password_test";
+  std::string path_ = ::testing::TempDir() + "perdure_password_" + std::to_string(getpid());
 };
 
 TEST_F(PasswordFile, TheFirstLineIsThePassword) {

@@ -172,7 +172,7 @@ TEST(ServerAddresses, ThatAreTakenAreRefused) {
   const auto first = Server::open({listener}, {}).value();
   listener.address = first->addresses().front();
   EXPECT_EQ(Server::open({listener}, {}).error().code, ErrorCode::busy);
-  const std::string file = ::testing::TempDir() + "perdure_server_test";
+  const std::string file = ::testing::TempDir() + "perdure_server_" + std::to_string(getpid());
   std::filesystem::create_directory(file);
   listener.address = {"", 0, file};
   EXPECT_THAT(Server::open({listener}, {}).error().line(), HasSubstr("is no socket"));

@@ -1,6 +1,7 @@
 #include "workload/workload.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -118,9 +119,7 @@ TEST(Validate, NamesTheSettingThatIsWrong) {
 class KeyFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = std::filesystem::temp_directory_path() /
-            ("perdure-keys-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-             "-" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    path_ = std::filesystem::temp_directory_path() / ("perdure-keys-" + std::to_string(getpid()));
     std::ofstream(path_) << "one\ntwo\nthree\nfour\n";
     workload_.keys.form = Keys::Form::file;
     workload_.keys.file = path_;

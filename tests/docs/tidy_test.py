@@ -118,6 +118,16 @@ class Tidy(unittest.TestCase):
         self.assertEqual(len(self.found({"docs/a.md": "# A\nsee /home/someone/a\n"})), 1)
         self.assertEqual(self.found({"docs/a.md": "# A\nsee /dev/shm/a and a/home/b\n"}), [])
 
+    def test_a_temporary_name_that_two_processes_share(self) -> None:
+        for line, count in (
+            ('const auto path = testing::TempDir() + "pool";', 1),
+            ('path_ = fs::temp_directory_path() /\n    "pool";\nauto n = getpid();', 1),
+            ('path_ = fs::temp_directory_path() /\n    ("pool" + std::to_string(getpid()));', 0),
+            ('std::string name = (fs::temp_directory_path() / "out.XXXXXX").string();', 0),
+        ):
+            self.assertEqual(len(self.found({"src/core/a_test.cpp": line + "\n"})), count, line)
+            self.assertEqual(self.found({"src/core/a.cpp": line + "\n"}), [], line)
+
     def test_a_header_without_head_or_guard(self) -> None:
         self.assertEqual(len(self.found({"src/core/a.h": "#pragma once\n"})), 1)
         self.assertEqual(len(self.found({"src/core/a.h": "// What it is.\nint a;\n"})), 1)

@@ -1,5 +1,7 @@
 #include "engine/pmse/pmse.h"
 
+#include <unistd.h>
+
 #include <map>
 
 #include "core/rng.h"
@@ -12,7 +14,7 @@ class PmseTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(PmseTest, AgreesWithAMapThroughSplitsAndRemovals) {
   PoolOptions options;
-  options.path = testing::TempDir() + "pmse.pool";
+  options.path = testing::TempDir() + "perdure_pmse_" + std::to_string(getpid());
   options.heap = HeapKind::pmdk;
   options.bytes = 64U << 20;
   options.overwrite = true;

@@ -1,6 +1,7 @@
 #include "index/reference/engine_directory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,8 +14,7 @@ namespace fs = std::filesystem;
 class EngineDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    base_ = fs::temp_directory_path() / (std::string("perdure_directory_") + test->name());
+    base_ = fs::temp_directory_path() / ("perdure_directory_" + std::to_string(getpid()));
     fs::remove_all(base_);
     fs::create_directory(base_);
   }
