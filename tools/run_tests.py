@@ -9,9 +9,9 @@
 The suites repeat their tests for every index, kind of key and heap. The slowest suites and the
 crash explorations run for a sample of these. Under AddressSanitizer half of the suites, of the
 structures and of the indexes' own test programs are not even built, and one version runs either
-that stage or ThreadSanitizer's. Half of the slow Python tests run. The sample follows from --seed,
-by default from the commit. With -k everything that matches runs, and --only runs the stages that it
-names, whichever are drawn.
+that stage or ThreadSanitizer's. A third of the slow Python tests runs. The sample follows from
+--seed, by default from the commit. With -k everything that matches runs, and --only runs the stages
+that it names, whichever are drawn.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.

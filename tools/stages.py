@@ -28,9 +28,9 @@ SAMPLED = {
     "suite_corruption": 1 / 2,
     "suite_large": 1 / 3,
     "suite_queues": 1 / 3,
-    "suite_recovery": 1 / 3,
-    "suite_space": 1 / 3,
-    "suite_concurrency": 1 / 2,
+    "suite_recovery": 1 / 6,
+    "suite_space": 1 / 6,
+    "suite_concurrency": 1 / 4,
 }
 SUITES = (
     "suite_checkers",
@@ -121,13 +121,13 @@ def thread(stage: Stage) -> None:
 
 
 def clang(stage: Stage) -> None:
-    """clang++-16's warnings as errors for half of the sources, without making code"""
+    """clang++-16's warnings as errors for a quarter of the sources, without making code"""
     folder = stage.build("fuzz", *FUZZ, targets=["perdure_build_info"])
     if not stage.passed:
         return
     compiled = json.loads((folder / "compile_commands.json").read_text())
     if stage.seed is not None:
-        compiled = [each for each in compiled if is_drawn(stage.seed, source_of(each))]
+        compiled = [each for each in compiled if is_drawn(stage.seed, source_of(each), 1 / 4)]
     calls = (shlex.split(entry["command"]) for entry in compiled)
     unlaunched = (call[1:] if Path(call[0]).name == "ccache" else call for call in calls)
     stage.run_at_once(([*call, "-fsyntax-only"] for call in unlaunched), directory=folder)
@@ -217,7 +217,7 @@ def crash(stage: Stage) -> None:
             for command in commands_of(program, each)
         ]
     if stage.seed is not None and not stage.pattern:
-        drawn = [each for each in commands if is_drawn(stage.seed, Path(each[-1]).stem)]
+        drawn = [each for each in commands if is_drawn(stage.seed, Path(each[-1]).stem, 1 / 3)]
         say(
             f"crash: {len(drawn)} of {len(commands)} explorations, by --seed {stage.seed}; "
             "--thorough runs all"
