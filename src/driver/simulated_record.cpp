@@ -169,6 +169,15 @@ Json published_ratios(const platform::Platform& platform, const MemoryCounters& 
           {"ebr_write", rate(pm.media_write_bytes, write_peak(platform))}};
 }
 
+/// Bytes by the least size of the stores that wrote them.
+Json store_sizes_record(const std::array<std::uint64_t, platform::store_classes>& stored) {
+  Json sizes = Json::array();
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    sizes.push_back({{"at_least", i == 0 ? 1 : platform::smallest_store_class << (i - 1)},
+                     {"bytes", stored[i]}});
+  return sizes;
+}
+
 /// Of each part its traffic, and the ratios where it lies in the pool's kind of memory.
 Json parts_record(const BenchConfig& config, const Counters& counters, double seconds) {
   const Placement& placement = *config.placement;
@@ -178,7 +187,8 @@ Json parts_record(const BenchConfig& config, const Counters& counters, double se
     parts[placement.parts[part]] = {
         {"counters", memory_record(of_part)},
         {"ratios", ratios_record(config.simulated->platform, of_part, seconds)},
-        {"published", published_ratios(config.simulated->platform, of_part, seconds)}};
+        {"published", published_ratios(config.simulated->platform, of_part, seconds)},
+        {"store_sizes", store_sizes_record(counters.stored[part])}};
   }
   return parts;
 }

@@ -6,6 +6,7 @@ import pytest
 
 import fake_native
 from perdure.report import plots, study_figures
+from perdure.results import metrics
 from perdure.results.record import Run
 from perdure.study.model import Figure
 
@@ -54,3 +55,28 @@ def test_panels_name_what_tells_cells_apart(drawing: str) -> None:
 
 def test_a_flame_graph_needs_a_profile() -> None:
     assert study_figures.draw(figure(drawing="flame"), RUNS, COLOURS) == []
+
+
+def test_sizes_of_stores_have_a_line_for_each_part_and_shares_of_one() -> None:
+    one = run("fptree", "A", "adr", 1e6)
+    one.record["platform"] = {"placement": {"parts": {"records": {}, "index": {}}}}
+    sizes = {"records": (100, 0, 300), "index": (0, 0, 0)}
+    one.record["repetitions"][0]["simulation"] = {
+        "parts": {
+            part: {
+                "store_sizes": [
+                    {"at_least": at_least, "bytes": count}
+                    for at_least, count in zip((1, 64, 4096), counts, strict=True)
+                ]
+            }
+            for part, counts in sizes.items()
+        }
+    }
+    wanted = Figure(name="f", title="Title", cells={"workload": "A"}, drawing="store-sizes")
+    (drawn,) = study_figures.draw(wanted, [one], COLOURS)
+    shares = [row[drawn.columns.index("throughput")] for row in drawn.rows]
+    assert shares == ["0.25", "0", "0.75"]  # nothing was stored into the index
+    for word in (">&lt;64<", ">4K<", ">records<"):
+        assert word in drawn.svg, word
+    assert metrics.value("part_store_share_4096", [one], "records") == 0.75
+    assert metrics.value("part_store_share_4096", [one], "index") is None

@@ -20,6 +20,8 @@ CAPTIONS = {
     "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",
     "workloads": "Medians of the repetitions over the workloads.",
     "percentiles": "Latency by percentile. The steeper to the right, the worse the tail.",
+    metrics.STORE_SIZES: "Of the bytes stored into a part, the share of stores of a size; a copy "
+    "is one store of its length.",
     "none": "Medians of the repetitions, a panel per workload and number of threads.",
 }
 # Labels that rows have columns of their own for, or that are the same all over a section.
@@ -37,19 +39,21 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawin
     if figure.drawing == metrics.FLAME:
         return [_flame(figure, runs[0], i) for i, runs in enumerate(cells) if runs[0].profile]
     kind = figure.drawing
-    rows = _percentile_rows(figure, cells) if kind == "percentiles" else _rows(figure, cells)
+    rows = ROWS.get(kind, _rows)(figure, cells)
     if not rows:
         return []
-    if _series(cells) != INDEX:
+    if _series(cells) != INDEX or kind == metrics.STORE_SIZES:
         names = dict.fromkeys(str(row["index"]) for row in rows)
         colours = plots.palette([(name, "persistent") for name in names])
     title = metrics.title(figure.metric, figure.subject)
+    if kind == metrics.STORE_SIZES:
+        title = "share of the bytes stored"
     if kind == "percentiles":
         there = {row["percentile"] for row in rows}
         labels = [label for label in query.PERCENTILES.values() if label in there]
         operations = list(dict.fromkeys(row["operation"] for row in rows))
         svg = plots.latency(rows, labels, operations, colours)
-    elif kind == "workloads":
+    elif kind in ("workloads", metrics.STORE_SIZES):
         svg = plots.over_workloads(rows, colours, title)
     elif kind == "threads" and len({row["threads"] for row in rows}) > 1:
         rows = [row for row in rows if row["throughput"] > 0]  # the axis is logarithmic
@@ -108,6 +112,29 @@ def _percentile_rows(figure: Figure, cells: Cells) -> Rows:
             if number:
                 rows.append({**head, "operation": panel, "percentile": label, "latency_ns": number})
     return rows
+
+
+def _store_size_rows(_: Figure, cells: Cells) -> Rows:
+    """A line for each part; the sizes stand where workloads do elsewhere."""
+    rows = []
+    for runs, head in zip(cells, _heads(cells), strict=True):
+        for part in runs[0].record["platform"].get("placement", {}).get("parts", {}):
+            of_part = [metrics.store_shares(one, part) for one in runs[0].record["repetitions"]]
+            rows += [
+                {**head, "index": part, "name": part, "panel": _panel(head)}
+                | {"workload": _size(size), "throughput": share, "low": share, "high": share}
+                for size, share in of_part[0].items()
+            ]
+    return rows
+
+
+def _size(at_least: int) -> str:
+    if at_least < metrics.SMALLEST_STORE_CLASS:
+        return f"<{metrics.SMALLEST_STORE_CLASS}"
+    return f"{at_least}" if at_least < 1024 else f"{at_least // 1024}K"
+
+
+ROWS = {"percentiles": _percentile_rows, metrics.STORE_SIZES: _store_size_rows}
 
 
 def _heads(cells: Cells) -> list[Json]:

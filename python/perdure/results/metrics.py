@@ -16,7 +16,9 @@ from perdure.types import Json
 
 THROUGHPUT, FUNCTION_TIME = "throughput", "function_time"
 FLAME = "flame"  # a flame graph per cell
-DRAWINGS = ("threads", "workloads", "percentiles", FLAME)  # what a figure may be besides bars
+SMALLEST_STORE_CLASS = 64  # bytes; stores of fewer are one class
+STORE_SIZES = "store-sizes"  # the shares of what each part of a pool was given, by size of store
+DRAWINGS = ("threads", "workloads", "percentiles", STORE_SIZES, FLAME)  # besides bars
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,17 @@ _PARTS = {
     "part_published_ebr_read": (("published", "ebr_read"), "EBR of reads at the media"),
     "part_published_ebr_write": (("published", "ebr_write"), "EBR of writes at the media"),
 }
+# Of what was stored into a part, the share of stores of so many bytes up to twice as many.
+_STORE_SHARES = {
+    f"part_store_share_{size}": (size, f"share of stores of {size} to {2 * size - 1} B")
+    for size in (64, 128, 256, 512, 1024, 2048, 4096)
+}
 METRICS = {
     THROUGHPUT: Metric("operations per second", more_is_better=True),
     FUNCTION_TIME: Metric("time per operation"),
     **{name: Metric(title) for name, title in {**_LATENCIES, **_MEMORY, **_COUNTED}.items()},
     **{name: Metric(title, more_is_better=True) for name, (_, title) in _PARTS.items()},
+    **{name: Metric(title) for name, (_, title) in _STORE_SHARES.items()},
 }
 
 
@@ -92,7 +100,7 @@ def is_latency(name: str) -> bool:
 
 
 def is_of_a_part(name: str) -> bool:
-    return name in _PARTS
+    return name in _PARTS or name in _STORE_SHARES
 
 
 def text(name: str, number: float) -> str:
@@ -116,11 +124,21 @@ def _values(name: str, record: Json, operation: str) -> list[float]:
             (kind, key), _ = _PARTS[name]
             parts = (repetition.get("simulation") or {}).get("parts") or {}
             number = parts.get(operation, {}).get(kind, {}).get(key)
+        elif name in _STORE_SHARES:
+            number = store_shares(repetition, operation).get(_STORE_SHARES[name][0])
         else:
             number = ((repetition.get("simulation") or {}).get("per_operation") or {}).get(name)
         if number is not None:
             found.append(float(number))
     return found
+
+
+def store_shares(repetition: Json, part: str) -> dict[int, float]:
+    """Least size of a store -> share of the bytes stored into the part. Empty: none are known."""
+    parts = (repetition.get("simulation") or {}).get("parts") or {}
+    sizes = parts.get(part, {}).get("store_sizes", [])
+    stored = sum(one["bytes"] for one in sizes)
+    return {one["at_least"]: one["bytes"] / stored for one in sizes} if stored else {}
 
 
 def _operation(operations: Json, name: str) -> Json | None:

@@ -25,6 +25,12 @@ struct MemoryCounters {
 /// Parts of pools that traffic is counted for apart.
 inline constexpr std::size_t most_counted_parts = 4;
 
+/// Stores by size: of fewer bytes than the first, of up to twice as many, and so on; the last class
+/// has no end.
+inline constexpr std::size_t smallest_store_class = 64;
+inline constexpr std::size_t store_classes = 9;
+using StoredBytes = std::array<std::array<std::uint64_t, store_classes>, most_counted_parts>;
+
 /// Which lines of the memory belong to which part of a pool.
 class PartRanges {
  public:
@@ -71,6 +77,7 @@ struct Counters {
   MemoryCounters dram;
   MemoryCounters pm;
   std::array<MemoryCounters, most_counted_parts> parts{};  ///< of these, by part of the pool
+  StoredBytes stored{};  ///< into these parts, by the size of the store
   std::uint64_t transaction_commits = 0;
   std::uint64_t aborts_conflict = 0, aborts_capacity = 0, aborts_explicit = 0, aborts_flush = 0,
                 aborts_other = 0;

@@ -28,12 +28,14 @@ Time IncompleteLoads::search(std::uintptr_t address, Time now, unsigned candidat
 void add_region(const AddressSpace::Region& region) {
   engine.space.add(region);
   if (region.pool && engine.guarded) engine.guard.add(region);
+  engine.store_sizes.watch(region);
   if (region.pool) IncompleteLoads::pool_base = reinterpret_cast<std::uintptr_t>(region.base);
 }
 
 void remove_region(const void* base) {
   for (const auto& thread : engine.scheduler.threads()) thread->loads.forget();
   if (engine.guarded) engine.guard.remove(base);
+  engine.store_sizes.forget(base);
   engine.space.remove(base);
 }
 

@@ -23,6 +23,7 @@
 #include "platform/runtime/profile.h"
 #include "platform/runtime/scheduler.h"
 #include "platform/runtime/simulated_thread.h"
+#include "platform/runtime/store_sizes.h"
 #include "platform/runtime/transactions.h"
 
 namespace perdure::platform::runtime {
@@ -42,6 +43,7 @@ struct Engine {
   Transactions transactions;
   Guard guard;
   Profile profile;
+  StoreSizes store_sizes;
 
   [[gnu::always_inline]] void load(SimulatedThread& thread, const void* address,
                                    std::size_t bytes) {
@@ -53,6 +55,8 @@ struct Engine {
   /// `site`: an address in the function that stores.
   [[gnu::always_inline]] void store(SimulatedThread& thread, const void* address, std::size_t bytes,
                                     const void* site) {
+    if (store_sizes.any() && timed) [[unlikely]]
+      store_sizes.count(address, bytes);
     if (timed && !guarded && stays_in_line(address, bytes) && store_quickly(thread, address))
         [[likely]]
       return;

@@ -131,6 +131,7 @@ void stream_line(void* line, std::uint64_t word) noexcept {
   if (SimulatedThread* const thread = timed_thread()) {
     ++thread->accesses;
     const Framed framed(*thread, &stream_line);
+    if (engine.store_sizes.any()) engine.store_sizes.count(line, line_bytes);
     engine.order(*thread);
     if (engine.transactions.any()) engine.transactions.on_store(*thread, line, line_bytes);
     engine.machine->stream(thread->number, engine.space.translate(line), line_bytes);
@@ -153,6 +154,7 @@ void stream(void* destination, const void* source, std::size_t bytes) noexcept {
   if (engine.guarded) engine.guard.settle();
   SimulatedThread* const thread = timed_thread();
   if (current != nullptr) engine.transactions.forbid(*current, AbortCause::flush);
+  if (thread != nullptr && engine.store_sizes.any()) engine.store_sizes.count(destination, bytes);
   for (std::size_t left = bytes; thread != nullptr && left != 0;) {
     constexpr std::size_t line_bytes = 64;
     const std::size_t room = line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes;

@@ -70,6 +70,8 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
   engine.has_transactions = options.platform.cpu.hardware_transactions;
   engine.profiled = options.profile;
   engine.guarded = options.guard;
+  engine.store_sizes = {};
+  for (const auto& region : engine.space.regions()) engine.store_sizes.watch(region);
   engine.timed = true;
   if (options.guard)
     for (const auto& region : engine.space.regions())
@@ -154,7 +156,11 @@ void Simulation::compute(Time duration) {
   engine.read_clock(*thread);
 }
 
-Counters Simulation::counters() const { return engine.machine->counters(); }
+Counters Simulation::counters() const {
+  Counters counters = engine.machine->counters();
+  counters.stored = engine.store_sizes.stored();
+  return counters;
+}
 
 TimeSplit Simulation::time_split() const {
   TimeSplit sum;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -39,6 +40,35 @@ TEST(Simulation, RunsEveryThreadOnceAndMovesTheClock) {
     simulation.run([](unsigned) {});
     EXPECT_GE(simulation.now(), first);
     EXPECT_TRUE(simulation.check().ok());
+  });
+}
+
+TEST(Simulation, CountsWhatIsStoredIntoThePartsOfAPoolBySizeOfStore) {
+  in_process([] {
+    Simulation& simulation = start(options_for(1));
+    constexpr std::size_t bytes = 1 << 16;
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    pm::note_persistent(memory, bytes, false, {.number = 1});
+    auto* const words = static_cast<std::uint64_t*>(memory);
+    const std::vector<std::uint64_t> source(1024, 7);
+    const Counters before = simulation.counters();
+    simulation.run([&](unsigned) {
+      words[0] = 1;
+      words[1] = 2;
+      std::memcpy(words + 8, source.data(), source.size() / 2 * sizeof(std::uint64_t));
+      pm::stream(words + 1024, source.data(), 192);
+      std::vector<std::uint64_t> elsewhere(source);
+    });
+    const Counters counters = simulation.counters().since(before);
+    pm::note_not_persistent(memory);
+    std::array<std::uint64_t, store_classes> expected{};
+    expected[0] = 16;    // two words
+    expected[2] = 192;   // from 128 B
+    expected[7] = 4096;  // from 4 KiB
+    EXPECT_EQ(counters.stored[1], expected);
+    EXPECT_EQ(counters.stored[0], (std::array<std::uint64_t, store_classes>{}));
   });
 }
 
