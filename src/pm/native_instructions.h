@@ -30,15 +30,24 @@ inline void store_fence() noexcept { asm volatile("sfence" ::: "memory"); }
 inline void load_fence() noexcept { asm volatile("lfence" ::: "memory"); }
 inline void drain() noexcept { load_fence(); }
 
-/// Both 8-byte aligned, bytes a multiple of 8.
+/// The destination 8-byte aligned, bytes a multiple of 8.
 inline void stream(void* destination, const void* source, std::size_t bytes) noexcept {
-  auto* to = static_cast<long long*>(destination);
+  auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
-  for (std::size_t done = 0; done < bytes; done += sizeof(long long)) {
+  const auto one = [&] {
     long long word = 0;
-    std::memcpy(&word, from + done, sizeof word);
-    _mm_stream_si64(to++, word);
-  }
+    std::memcpy(&word, from, sizeof word);
+    _mm_stream_si64(reinterpret_cast<long long*>(to), word);
+    to += sizeof word;
+    from += sizeof word;
+    bytes -= sizeof word;
+  };
+  constexpr std::size_t pair = sizeof(__m128i);
+  if (bytes != 0 && reinterpret_cast<std::uintptr_t>(to) % pair != 0) one();
+  for (; bytes >= pair; bytes -= pair, to += pair, from += pair)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  if (bytes != 0) one();
 }
 
 // Assembly, because g++ takes a function that only calls the builtin for one without effect, and

@@ -103,7 +103,7 @@ inline void store_persist(std::atomic<std::uint64_t>& word, std::uint64_t value)
   fence();
 }
 
-/// Streams `bytes` from `source` to `destination` past the caches (both 8-byte aligned, bytes a
+/// Streams `bytes` from `source` to `destination` past the caches (that one 8-byte aligned, bytes a
 /// multiple of 8): unordered 8-byte pieces until the next fence. A plain copy under `none`.
 void stream(void* destination, const void* source, std::size_t bytes) noexcept;
 

@@ -218,14 +218,19 @@ std::uint64_t ValueCodec::pad(std::uint64_t id) const noexcept { return mix64(id
 
 void ValueCodec::write(std::uint64_t word, char* out) const noexcept {
   std::memcpy(out, &word, word_bytes);
-  fill_from(word, out + word_bytes, bytes_ - word_bytes);
+  std::uint64_t piece = mix64(word + golden_ratio);
+  for (std::size_t at = word_bytes; at < bytes_; at += word_bytes, piece += golden_ratio)
+    std::memcpy(out + at, &piece, std::min(word_bytes, bytes_ - at));
 }
 
 std::optional<std::uint64_t> ValueCodec::word_of(std::string_view value) const noexcept {
   if (value.size() != bytes_) return std::nullopt;
   std::uint64_t word;
   std::memcpy(&word, value.data(), word_bytes);
-  if (!follows_from(word, value.substr(word_bytes))) return std::nullopt;
+  std::uint64_t piece = mix64(word + golden_ratio);
+  for (std::size_t at = word_bytes; at < bytes_; at += word_bytes, piece += golden_ratio)
+    if (std::memcmp(value.data() + at, &piece, std::min(word_bytes, bytes_ - at)) != 0)
+      return std::nullopt;
   return word;
 }
 

@@ -43,13 +43,13 @@ std::vector<Extent> RecordReader::extents(const RecordHeader& header) const {
 
 bool RecordReader::copy_document(const RecordHeader& header, std::string_view key,
                                  std::string& document) const {
-  document.resize(header.document_bytes);
   if (header.extents == 0) {
-    std::memcpy(document.data(), &header + 1, document.size());
+    document.assign(reinterpret_cast<const char*>(&header + 1), header.document_bytes);
     return crc_of(header, {}, key, document) == header.crc;
   }
   const std::vector<Extent> pieces = extents(header);
   if (pieces.empty()) return false;
+  document.resize(header.document_bytes);
   std::size_t at = 0;
   for (const Extent& piece : pieces) {
     std::memcpy(document.data() + at, pool_.at<char>(piece.offset), piece.bytes);

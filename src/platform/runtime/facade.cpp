@@ -174,7 +174,7 @@ void stream(void* destination, const void* source, std::size_t bytes) noexcept {
   auto* const words = static_cast<std::uint64_t*>(destination);
   for (std::size_t i = 0; i < bytes / sizeof *words; ++i) {
     std::uint64_t word = 0;
-    __builtin_memcpy(&word, static_cast<const std::uint64_t*>(source) + i, sizeof word);
+    __builtin_memcpy(&word, static_cast<const std::byte*>(source) + i * sizeof word, sizeof word);
     __atomic_store_n(words + i, word, __ATOMIC_RELAXED);
   }
   if (engine.guarded) engine.guard.stored(destination, bytes, __builtin_return_address(0));
