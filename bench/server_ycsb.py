@@ -10,7 +10,8 @@ The client is YCSB's core 0.17.0 over Jedis (tests/ycsb/): half reads, half upda
 records of 10 fields of 400 B. A record is one value, so a read is a GET, and an update is a SET of
 all fields (writeallfields=true). Load and warm-up run with dataintegrity=true, which verifies what
 is read; the measured runs do not, because making the expected values would cost the client more
-than a request. After each run the servers' background work is waited for, and not timed.
+than a request. Each run is a new Java process, whose start is part of its time, so a second or two
+say little (--seconds). After it the servers' background work is waited for, and not timed.
 """
 
 from __future__ import annotations

@@ -97,5 +97,8 @@ def build(profile: str) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        raise YcsbError(f"mvn: exit code {done.returncode}; its output:\n{done.stdout.strip()}")
+        # The first line of many has the reason; those after it tell how to debug Maven.
+        said = next((line for line in done.stdout.splitlines() if "[ERROR]" in line), "no reason")
+        again = f"mvn -f tests/ycsb/pom.xml -P {profile} compile"
+        raise YcsbError(f"mvn: exit code {done.returncode}: {said.strip()}; try {again}")
     return f"{folder / 'classes'}:{(folder / 'classpath').read_text().strip()}"
