@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,17 +36,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-BUILD = ROOT / "build/ycsb"
+from ycsb_client import LOAD, NO_OPERATIONS, RUN, Client, Export, YcsbError, build
+
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/src/cli/perdure-native"
 MEMORY = Path("/dev/shm")
 DRIVERS = ("5.1.0", "3.8.0")
 PATIENCE = 60  # seconds that the stop of the server may take
 URL_OPTIONS = "socketTimeoutMS=60000&serverSelectionTimeoutMS=5000"  # then the client ends
-TAIL_LINES = 20  # of a client's log, when its run was short or failed
 
 ZIPFIAN = {"requestdistribution": "zipfian"}
 PAPER = {**ZIPFIAN, "fieldlength": "400"}
@@ -74,21 +71,9 @@ WORKLOADS: dict[str, dict[str, str]] = {
         **ZIPFIAN,
     },
 }
-# YCSB's defaults are 0.95 reads and 0.05 updates, so each share has to be given.
-NO_OPERATIONS = {
-    f"{kind}proportion": "0" for kind in ("read", "update", "insert", "scan", "readmodifywrite")
-}
 FIELDS = 10
 FIELD_BYTES = 100
 OPERATIONS = ("INSERT", "READ", "UPDATE", "SCAN", "DELETE")  # as YCSB names them
-
-
-class YcsbError(Exception):
-    """Ends the run with one line on stderr; exit code 2 where the user has to do something."""
-
-    def __init__(self, what: str, *, exit_code: int = 1) -> None:
-        super().__init__(what)
-        self.exit_code = exit_code
 
 
 @dataclass
@@ -111,7 +96,7 @@ def main() -> int:
         signal.signal(number, end_by_signal)  # so that the server and the pool go, too
     flags = parse()
     try:
-        classpath = build(flags.driver)
+        classpath = build(f"driver-{flags.driver}")
         if not flags.program.is_file():
             raise YcsbError(
                 f"{flags.program}: no such program; build it (./perdure demo) or give --program",
@@ -173,26 +158,6 @@ def line(outcome: Outcome, driver: str) -> str:
     )
 
 
-def build(driver: str) -> str:
-    """Compiles DocumentDb.java; returns the class path."""
-    missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
-    if missing:
-        raise YcsbError(
-            f"{', '.join(missing)} not found; apt-get install default-jdk-headless maven",
-            exit_code=2,
-        )
-    folder = BUILD / driver
-    folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["mvn", "-B", "-q", "-f", HERE / "pom.xml", "-P", f"driver-{driver}", "compile",
-         "dependency:build-classpath", f"-Dmdep.outputFile={folder / 'classpath'}"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise YcsbError(f"mvn: exit code {done.returncode}; its output:\n{done.stdout.strip()}")
-    return f"{folder / 'classes'}:{(folder / 'classpath').read_text().strip()}"
-
-
 def run_workload(name: str, classpath: str, flags: argparse.Namespace) -> Outcome:
     outcome = Outcome(name)
     properties = {
@@ -211,8 +176,14 @@ def run_workload(name: str, classpath: str, flags: argparse.Namespace) -> Outcom
         size = pool_bytes(flags.records + flags.operations, int(properties["fieldlength"]))
         with served(flags.program, pool, size) as port:
             properties["perdure.url"] = f"mongodb://127.0.0.1:{port}/ycsb?{URL_OPTIONS}"
-            for phase, wanted in (("-load", flags.records), ("-t", flags.operations)):
-                run_client(phase, wanted, properties, classpath, folder, flags.threads, outcome)
+            client = Client(classpath, "perdure.ycsb.DocumentDb", flags.threads, folder)
+            for phase, wanted in ((LOAD, flags.records), (RUN, flags.operations)):
+                before = outcome.errors
+                export = client.run(phase, properties, name)
+                add_export(export, wanted, outcome)
+                if outcome.errors > before:
+                    what = f"{name} {phase}: the end of YCSB's log"
+                    print(f"{what}:\n{export.tail}", file=sys.stderr)
         outcome.check_findings = check_pool(flags.program, pool)
     return outcome
 
@@ -257,45 +228,14 @@ def served(program: Path, pool: Path, size: int) -> Iterator[int]:
             process.stdout.close()
 
 
-def run_client(
-    phase: str, wanted: int, properties: dict[str, str], classpath: str, folder: Path,
-    threads: int, outcome: Outcome,
-) -> None:  # fmt: skip
-    """Runs a phase of YCSB and adds what it did to `outcome`."""
-    export, log = folder / "export.json", folder / "client.log"
-    given = properties | {
-        "exporter": "site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter",
-        "exportfile": str(export),
-    }
-    command = ["java", "-cp", classpath, "site.ycsb.Client", phase, "-threads", str(threads),
-               "-db", "perdure.ycsb.DocumentDb"]  # fmt: skip
-    for key, value in given.items():
-        command += ["-p", f"{key}={value}"]
-    export.unlink(missing_ok=True)
-    with log.open("w") as out:
-        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False)
-    tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-    where = f"{outcome.workload} {phase}"
-    if done.returncode != 0 or not export.is_file():
-        raise YcsbError(f"{where}: YCSB ended with {done.returncode}; the end of its log:\n{tail}")
-    before = outcome.errors
-    add_export(json.loads(export.read_text()), wanted, outcome)
-    if outcome.errors > before:
-        print(f"{where}: the end of YCSB's log:\n{tail}", file=sys.stderr)
-
-
-def add_export(rows: list[dict[str, Any]], wanted: int, outcome: Outcome) -> None:
+def add_export(export: Export, wanted: int, outcome: Outcome) -> None:
     """Adds YCSB's counts; an operation of the phase that was not done is an error, too."""
-    returned = {
-        (row["metric"], row["measurement"].removeprefix("Return=")): int(row["value"])
-        for row in rows
-        if row["measurement"].startswith("Return=")
-    }
+    returned = export.returned()
     done = sum(count for (metric, _), count in returned.items() if metric in OPERATIONS)
     # A read-modify-write is counted as a read, as an update, and once more as itself.
     both = sum(
         int(row["value"])
-        for row in rows
+        for row in export.rows
         if row["metric"].startswith("READ-MODIFY-WRITE") and row["measurement"] == "Operations"
     )
     outcome.operations += done
