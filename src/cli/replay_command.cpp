@@ -93,6 +93,13 @@ std::string replay_table(const BenchConfig& config, const BenchResult& result) {
          simulation_of(run, executed) + answers_of(tally) + digest_line(config, result);
 }
 
+/// An error of the driver or the store, whose remedies are those of `bench`.
+Error in_our_terms(Error error) {
+  if (error.code == ErrorCode::exists) error.remedy = "replace it with --force, or name another";
+  if (error.where == "IndexRegistry::find") error.where = "--engine-index";
+  return error;
+}
+
 Error difference_of(const BenchConfig& config, const BenchResult& result) {
   const ReplayTally& tally = result.replay->tally;
   return {ErrorCode::failed,
@@ -140,6 +147,9 @@ Result<void> choose_trace(BenchFlags& flags) {
 
 Result<void> deal_trace(BenchFlags& flags) {
   BenchConfig& config = flags.config;
+  if (config.pool_path.empty() && !config.scratch_pool)
+    return usage("a place for what is replayed is missing", "--pool",
+                 "give --pool /dev/shm/replayed.pool");
   ReplayRun replay = *config.replay;
   auto dealt = replay.trace->deal(config.threads);
   if (!dealt) return dealt.error();
@@ -163,7 +173,7 @@ int replay_command(const Arguments& arguments) {
     driver::Progress progress(flags.quiet);
     return driver::run_bench(*config, progress);
   }();
-  if (!result) return report(result.error());
+  if (!result) return report(in_our_terms(result.error()));
   if (result->interrupted || result->replay == nullptr) {
     std::fprintf(stderr, "perdure: interrupted: the pool is removed, no result is printed\n");
     return exit_interrupted;

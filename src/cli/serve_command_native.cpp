@@ -4,8 +4,8 @@
 #include <random>
 
 #include "cli/commands.h"
+#include "cli/format.h"
 #include "cli/serve_flags.h"
-#include "core/units.h"
 #include "driver/build_info.h"
 #include "engine/recorder/recorder.h"
 #include "engine/store/document_store.h"
@@ -109,7 +109,7 @@ int end_recording(EnginePool& pool, engine::Recorder& recorder, const ServeFlags
   if (!written) return exit_failed;  // it has been reported when it happened
   std::fprintf(stderr, "perdure: %s: %llu operations, %s, digest %s\n", flags.record.c_str(),
                static_cast<unsigned long long>(written->operations),
-               format_bytes(written->bytes).c_str(), digest->text().c_str());
+               short_bytes(written->bytes).c_str(), digest->text().c_str());
   return exit_ok;
 }
 

@@ -20,7 +20,7 @@ using engine::Status;
 
 constexpr std::uint64_t pool_of_replay_bytes = 64 << 20;
 
-class ReplayTest : public testing::Test {
+class ReplayTest : public ::testing::Test {
  protected:
   ~ReplayTest() override {
     std::filesystem::remove(path_ + ".trace");
