@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pymongo
 import pytest
 from pymongo.errors import DuplicateKeyError
 
+from conftest import wait_for
 from perdure.programs import native
 from served import Served, folder_in_memory, served
 
@@ -168,6 +170,33 @@ def test_a_killed_server_leaves_a_trace_without_an_end(folder: Path) -> None:
     assert text.returncode == 0, text
     assert "was cut off" in text.stdout
     assert "answers          all as recorded" in text.stdout
+
+
+def test_the_server_goes_on_where_the_trace_cannot_be_written(folder: Path) -> None:
+    trace = folder / "trace"
+    os.mkfifo(trace)
+    seen: list[bytes] = []
+
+    def read_the_beginning() -> None:
+        with trace.open("rb") as pipe:
+            seen.append(pipe.read(64))
+
+    reader = threading.Thread(target=read_the_beginning)
+    reader.start()
+    with served(folder / "pool", "--redis", "0", "--record", str(trace)) as server:
+        reader.join()
+        assert seen[0].startswith(b"PERDTRAC")
+        for n in range(30):
+            assert redis_cli(server.port, "set", f"k{n}", "x" * 50_000) == "OK\n"
+        wait_for(server.said)
+        assert redis_cli(server.port, "get", "k29") == "x" * 50_000 + "\n"
+        assert server.stop() == 1
+        said = server.said()
+    assert re.fullmatch(
+        r"perdure: \S+trace: cannot be written: Broken pipe: recording has ended, the server goes "
+        r"on; name a file .*\n",
+        said,
+    ), said
 
 
 def test_a_changed_trace_is_found_out(folder: Path) -> None:
