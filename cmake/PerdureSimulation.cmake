@@ -40,7 +40,7 @@ foreach(function IN LISTS perdure_sim_wrapped)
 endforeach()
 
 set(folders)
-foreach(layer core pm pool index index/* structure/* lockfree/* engine/store engine/pmse pibench workload probe driver crash/toys)
+foreach(layer core pm pool index index/* structure/* lockfree/* engine/store engine/trace engine/pmse pibench workload probe driver crash/toys)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND folders ${found})
 endforeach()

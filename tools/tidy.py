@@ -39,6 +39,7 @@ LAYERS: dict[str, set[str]] = {
         "index",
         "structure",
         "lockfree",
+        "engine",
         "workload",
         "platform",
         "crash",
@@ -76,6 +77,7 @@ SHARED_INDEX_FOLDERS = {
     "reference",
     "slots",
     "store",
+    "trace",
     "tree",
 }
 
@@ -102,7 +104,7 @@ INTRINSICS_ALLOWED = {
 }
 
 # Folders of indexes and engines that the simulator never compiles.
-NATIVE_FOLDERS = ("src/engine/document/",)
+NATIVE_FOLDERS = ("src/engine/document/", "src/engine/recorder/")
 
 # Words that make the simulator and the crash explorer blind, in sources of indexes and structures.
 BANNED_IN_INDEXES = [

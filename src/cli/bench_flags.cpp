@@ -157,11 +157,26 @@ void declare_run(FlagTable& table, BenchFlags& flags) {
   table.add_switch("--no-histograms", flags.no_histograms, "the same as --latency off");
 }
 
-void declare_memory(FlagTable& table, BenchFlags& flags) {
-  using pm::Durability;
+void declare_instructions(FlagTable& table, driver::BenchConfig& config) {
   using pm::FlushInstruction;
   using pm::SimdLevel;
   using pm::TransactionUse;
+  table.add("--transactions",
+            one_of<TransactionUse>({{"auto", TransactionUse::automatic},
+                                    {"on", TransactionUse::on},
+                                    {"off", TransactionUse::off}}),
+            config.transactions,
+            "auto (default: on under simulation, off natively), on or off: hardware transactions");
+  table.add("--simd", one_of(std::array{SimdLevel::sse2, SimdLevel::avx2, SimdLevel::avx512}),
+            config.simd, "sse2, avx2 or avx512 (the widest there is)");
+  table.add("--flush",
+            one_of(std::array{FlushInstruction::clwb, FlushInstruction::clflushopt,
+                              FlushInstruction::clflush}),
+            config.flush, "clwb, clflushopt or clflush (the best there is)");
+}
+
+void declare_memory(FlagTable& table, BenchFlags& flags) {
+  using pm::Durability;
   driver::BenchConfig& config = flags.config;
   table.group("Memory");
   table.add("--pool", text(), config.pool_path,
@@ -180,21 +195,30 @@ void declare_memory(FlagTable& table, BenchFlags& flags) {
   table.add_switch("--force", config.force, "replace an existing pool");
   table.add_switch("--huge-pages", config.huge_pages, "use huge pages where there are any (on)");
   table.add_switch("--no-huge-pages", config.huge_pages, "use small pages only", false);
-  table.add("--transactions",
-            one_of<TransactionUse>({{"auto", TransactionUse::automatic},
-                                    {"on", TransactionUse::on},
-                                    {"off", TransactionUse::off}}),
-            config.transactions,
-            "auto (default: on under simulation, off natively), on or off: hardware transactions");
-  table.add("--simd", one_of(std::array{SimdLevel::sse2, SimdLevel::avx2, SimdLevel::avx512}),
-            config.simd, "sse2, avx2 or avx512 (the widest there is)");
-  table.add("--flush",
-            one_of(std::array{FlushInstruction::clwb, FlushInstruction::clflushopt,
-                              FlushInstruction::clflush}),
-            config.flush, "clwb, clflushopt or clflush (the best there is)");
+  declare_instructions(table, config);
 }
 
-void declare_simulation(FlagTable& table, BenchFlags& flags) {
+void declare_replay_memory(FlagTable& table, BenchFlags& flags) {
+  using pm::Durability;
+  driver::BenchConfig& config = flags.config;
+  table.group("Memory");
+  table.add(
+      "--pool", text(), config.pool_path,
+      "file of the new pool, which `perdure serve` can serve afterwards (simulated: in memory,"
+      " and gone with the run)");
+  table.add("--placement", text(), flags.placement,
+            "which parts lie near to the threads: both, record-store, index or none; the others lie"
+            " on another node (all together, where the pool is)");
+  table.add("--pool-bytes", bytes(), config.pool_bytes, "size of the pool (as it was recorded)");
+  table.add("--engine-index", text(), flags.engine_index,
+            "its index: any persistent one of byte strings (as it was recorded)");
+  table.add("--durability", one_of(std::array{Durability::adr, Durability::eadr, Durability::none}),
+            config.durability, "adr (default), eadr or none");
+  table.add_switch("--force", config.force, "replace an existing pool");
+  declare_instructions(table, config);
+}
+
+void declare_simulation(FlagTable& table, BenchFlags& flags, bool warms) {
   using platform::Carrier;
   driver::SimulatedMachine& machine = flags.machine;
   table.group("Simulated runs");
@@ -206,8 +230,10 @@ void declare_simulation(FlagTable& table, BenchFlags& flags) {
             "the socket whose DRAM holds the rest (the first thread's)");
   table.add("--near", one_of<bool>({{"pm", false}, {"dram", true}}), flags.near_in_dram,
             "pm or dram: what the near parts lie in, as beside a pool on CXL memory (pm)");
-  table.add_switch("--warm", machine.warm, "fill the caches after the load (on)");
-  table.add_switch("--no-warm", machine.warm, "start with empty caches", false);
+  if (warms) {
+    table.add_switch("--warm", machine.warm, "fill the caches after the load (on)");
+    table.add_switch("--no-warm", machine.warm, "start with empty caches", false);
+  }
   table.add("--carrier",
             one_of<Carrier>({{"fibers", Carrier::fibers}, {"threads", Carrier::threads}}),
             machine.carrier, "fibers or threads (fibers; threads for --heap pmdk)");
@@ -237,14 +263,32 @@ void declare_output(FlagTable& table, BenchFlags& flags) {
 
 }  // namespace
 
-BenchFlags::BenchFlags() {
+BenchFlags::BenchFlags() : table("bench", "Runs one benchmark: load, warm-up, repetitions.") {
   declare_what(table, *this);
   declare_workload(table, *this);
   declare_queue(table, *this);
   declare_run(table, *this);
   declare_memory(table, *this);
-  declare_simulation(table, *this);
+  declare_simulation(table, *this, true);
   declare_output(table, *this);
+}
+
+BenchFlags::BenchFlags(Replay)
+    : table("engine replay",
+            "Executes what `perdure serve --record` has recorded on a new pool, here or simulated, "
+            "and compares every answer and the contents at the end. Exit code 5: something "
+            "differs.") {
+  table.add_words("FILE", words, "the trace");
+  table.group("Run");
+  table.add("--target", text("target"), target,
+            "native (default), or sim:PLATFORM (a name, or a file)");
+  table.add("--threads", count(1, pm::max_workers), config.threads,
+            "each key's operations stay in order (1: the recorded order)");
+  declare_replay_memory(table, *this);
+  declare_simulation(table, *this, false);
+  table.group("Output");
+  table.add_switch("--json", json, "as JSON");
+  table.add_switch("--quiet", quiet, "no progress and no warnings on stderr");
 }
 
 }  // namespace perdure::cli

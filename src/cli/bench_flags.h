@@ -1,4 +1,4 @@
-// The flags of `bench`, and the configuration that they make.
+// The flags of `bench` and of `engine replay`, and the configuration that they make.
 #pragma once
 
 #include <optional>
@@ -23,9 +23,12 @@ struct BenchFlags {
   using Text = std::optional<std::string>;
   static constexpr unsigned all_threads = 0;
 
-  BenchFlags();  ///< declares them
+  struct Replay {};
 
-  FlagTable table{"bench", "Runs one benchmark: load, warm-up, repetitions."};
+  BenchFlags();                 ///< declares them
+  explicit BenchFlags(Replay);  ///< those of `engine replay` alone
+
+  FlagTable table;
   driver::BenchConfig config;
   driver::SimulatedMachine machine;
   driver::QueueRun queue;  ///< goes into `config` where a queue is measured
@@ -42,10 +45,14 @@ struct BenchFlags {
   bool json = false;
   bool dry_run = false;
   bool quiet = false;
+  std::vector<std::string> words;  ///< of a replay: the trace
+  std::string engine_index;        ///< of a replay; empty: the recorded one
 };
 
 /// Flags over workload file over defaults, everything checked, nothing created. Opens the workload
 /// and key files and loads the plugin. Errors: usage, bad_input, not_found, unsupported.
 [[nodiscard]] Result<driver::BenchConfig> resolve(BenchFlags& flags);
+/// The same of a replay. Reads the whole trace. Errors: also those of Trace.
+[[nodiscard]] Result<driver::BenchConfig> resolve_replay(BenchFlags& flags);
 
 }  // namespace perdure::cli

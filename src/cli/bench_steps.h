@@ -17,6 +17,10 @@ namespace perdure::cli {
 /// The file of --workload.
 [[nodiscard]] Result<void> load_workload_file(BenchFlags& flags);
 
+/// The trace of a replay, and the document store as what is run. Its pool is as large as the
+/// recorded one.
+[[nodiscard]] Result<void> choose_trace(BenchFlags& flags);
+
 // After that.
 
 /// --cpus, nodes and ablations of a simulated machine, which goes into the configuration.
@@ -34,6 +38,8 @@ namespace perdure::cli {
 /// Once memory and machine are known. Errors: usage, unsupported.
 [[nodiscard]] Result<void> resolve_placement(BenchFlags& flags);
 [[nodiscard]] Result<void> complete_simulated(BenchFlags& flags);
+/// Which of the trace's operations each thread executes.
+[[nodiscard]] Result<void> deal_trace(BenchFlags& flags);
 /// Everything about --pool that can be refused before a file is touched.
 [[nodiscard]] Result<void> check_place(const BenchFlags& flags);
 /// Opens the key file; whether the index can do what the workload does.

@@ -22,9 +22,11 @@ int bench_command(const Arguments& arguments);
 int crash_command(const Arguments& arguments);
 /// Its flags, as FlagTable::json has them.
 [[nodiscard]] nlohmann::ordered_json crash_flags();
-/// perdure-native only; perdure-sim says so.
+/// perdure-native only; perdure-sim says so, but for `engine replay`.
 int serve_command(const Arguments& arguments);
 int engine_command(const Arguments& arguments);
+/// `engine replay`, of both programs.
+int replay_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int describe_command(const Arguments& arguments);
 int probe_command(const Arguments& arguments);

@@ -14,7 +14,7 @@ namespace {
 using engine::Finding;
 
 constexpr const char* engine_remedy =
-    "give check or export; `perdure engine check --help` shows its flags";
+    "give check, export or replay; `perdure engine check --help` shows its flags";
 
 /// What `check` has found in a pool.
 struct Examination {
@@ -22,6 +22,7 @@ struct Examination {
   std::uint64_t documents = 0;
   engine::StoreUsage usage{};
   std::vector<Finding> findings{};
+  std::string digest{};  ///< of a pool in which nothing is wrong
 };
 
 std::string text_of(const Examination& examination) {
@@ -39,14 +40,17 @@ std::string text_of(const Examination& examination) {
 }
 
 std::string json_of(const Examination& examination) {
-  auto findings = nlohmann::ordered_json::array();
+  using Json = nlohmann::ordered_json;
+  auto findings = Json::array();
   for (const Finding& finding : examination.findings)
     findings.push_back({{"record", finding.id}, {"what", finding.what}});
-  return json_text({{"pool", examination.path},
-                    {"documents", examination.documents},
-                    {"live_bytes", examination.usage.live_bytes},
-                    {"segment_bytes", examination.usage.segment_bytes},
-                    {"findings", std::move(findings)}});
+  return json_text(
+      {{"pool", examination.path},
+       {"documents", examination.documents},
+       {"live_bytes", examination.usage.live_bytes},
+       {"segment_bytes", examination.usage.segment_bytes},
+       {"digest", examination.digest.empty() ? Json(nullptr) : Json(examination.digest)},
+       {"findings", std::move(findings)}});
 }
 
 int print_examination(const Examination& examination, bool json) {
@@ -81,6 +85,9 @@ int check(const Arguments& arguments) {
   examination.documents = (*pool)->engine().store().size();
   examination.usage = (*pool)->engine().usage();
   examination.findings = (*pool)->engine().check(static_cast<std::size_t>(most));
+  if (json && examination.findings.empty())
+    if (const auto digest = engine::digest_of((*pool)->engine().store()))
+      examination.digest = digest->text();
   const int code = print_examination(examination, json);
   if (const auto closed = (*pool)->close(); !closed) return report(closed.error());
   return code;
@@ -93,6 +100,7 @@ int engine_command(const Arguments& arguments) {
   const Arguments rest(arguments.begin() + 1, arguments.end());
   if (arguments.front() == "check") return check(rest);
   if (arguments.front() == "export") return export_documents(rest);
+  if (arguments.front() == "replay") return replay_command(rest);
   return report(usage("there is no '" + arguments.front() + "'", "engine", engine_remedy));
 }
 

@@ -31,6 +31,7 @@ class EnginePool {
   EnginePool& operator=(const EnginePool&) = delete;
 
   [[nodiscard]] engine::Engine& engine() noexcept { return *engine_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return pool_->bytes(); }
   /// Settles the engine and closes the pool as clean; no operation may run. Errors: io.
   Result<void> close();
 

@@ -24,7 +24,7 @@ constexpr std::array<Command, 9> commands = {
      {"crash", perdure::cli::crash_command, "explore what a power cut may leave (perdure-sim)"},
      {"serve", perdure::cli::serve_command,
       "serve a pool's documents to MongoDB and Redis clients"},
-     {"engine", perdure::cli::engine_command, "check or export a pool of documents"},
+     {"engine", perdure::cli::engine_command, "check, export or replay a pool of documents"},
      {"list", perdure::cli::list_command,
       "list indexes, workloads, platforms, heaps, options or flags"},
      {"probe", perdure::cli::probe_command, "measure memory: latency, bandwidth, idiosyncrasies"},

@@ -16,4 +16,16 @@ Result<driver::BenchConfig> resolve(BenchFlags& flags) {
   return flags.config;
 }
 
+Result<driver::BenchConfig> resolve_replay(BenchFlags& flags) {
+  driver::BenchConfig& config = flags.config;
+  for (const auto step : {choose_target, choose_trace})
+    if (auto done = step(flags); !done) return done.error();
+  if (auto assigned = flags.table.assign(); !assigned) return assigned.error();
+  for (const auto step :
+       {place_simulated, resolve_memory, resolve_placement, complete_simulated, deal_trace})
+    if (auto done = step(flags); !done) return done.error();
+  if (auto checked = check_place(flags); !checked) return checked.error();
+  return config;
+}
+
 }  // namespace perdure::cli

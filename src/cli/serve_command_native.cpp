@@ -4,8 +4,11 @@
 #include <random>
 
 #include "cli/commands.h"
+#include "cli/format.h"
 #include "cli/serve_flags.h"
 #include "driver/build_info.h"
+#include "engine/recorder/recorder.h"
+#include "engine/store/document_store.h"
 #include "server/mongo/session.h"
 #include "server/redis/session.h"
 #include "server/redis/store_key_values.h"
@@ -71,6 +74,45 @@ std::string announcement(const std::vector<Place>& places,
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+/// Records what reaches the store of a pool from now on; null without --record. A replay begins
+/// with an empty store, so a recording does, too. Errors: usage, and those of Recorder.
+Result<std::unique_ptr<engine::Recorder>> start_recording(EnginePool& pool,
+                                                          const ServeFlags& flags) {
+  if (flags.record.empty()) return std::unique_ptr<engine::Recorder>();
+  engine::DocumentStore& store = pool.engine().store();
+  if (store.size() != 0)
+    return usage("the pool holds " + std::to_string(store.size()) +
+                     " documents and catalog entries, and a replay begins with none",
+                 "--record " + flags.record, "name a new pool, with --create SIZE");
+  signal(SIGXFSZ, SIG_IGN);  // a limit on the file's size ends the recording, not the server
+  auto recorder = engine::Recorder::start({.path = flags.record,
+                                           .replaces = flags.force,
+                                           .header = {.pool_bytes = pool.bytes(),
+                                                      .documents = store.size(),
+                                                      .index = std::string(store.index_name())},
+                                           .on_failure = [](Error error) {
+                                             error.what +=
+                                                 ": recording has ended, the server goes on";
+                                             report(error);
+                                           }});
+  if (recorder) store.observe(recorder->get());
+  return recorder;
+}
+
+/// With the digest of what the store holds; no client is left. Returns the exit code.
+int end_recording(EnginePool& pool, engine::Recorder& recorder, const ServeFlags& flags) {
+  engine::DocumentStore& store = pool.engine().store();
+  store.observe(nullptr);
+  const auto digest = engine::digest_of(store);
+  if (!digest) return report(digest.error());
+  const auto written = recorder.finish(*digest);
+  if (!written) return exit_failed;  // it has been reported when it happened
+  std::fprintf(stderr, "perdure: %s: %llu operations, %s, digest %s\n", flags.record.c_str(),
+               static_cast<unsigned long long>(written->operations),
+               short_bytes(written->bytes).c_str(), digest->text().c_str());
+  return exit_ok;
+}
+
 int serve(EnginePool& pool, const ServeFlags& flags, const std::vector<Place>& places,
           const server::Password* password) {
   Served served(pool.engine(), password);
@@ -78,10 +120,12 @@ int serve(EnginePool& pool, const ServeFlags& flags, const std::vector<Place>& p
   for (const Place& place : places) listeners.push_back(served.listener(place));
   auto server = server::Server::open(std::move(listeners), flags.server);
   if (!server) return report(server.error());
+  const auto recorder = start_recording(pool, flags);
+  if (!recorder) return report(recorder.error());
   const int printed = print_result(announcement(places, (*server)->addresses(), flags));
-  if (printed != exit_ok) return printed;
-  (*server)->run();
-  return exit_ok;
+  if (printed == exit_ok) (*server)->run();
+  const int recorded = *recorder ? end_recording(pool, **recorder, flags) : exit_ok;
+  return printed != exit_ok ? printed : recorded;
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ struct ServeFlags {
   std::optional<std::uint16_t> mongo, redis;
   std::string socket, redis_socket;
   std::string password_file, certificate, key;
+  std::string record;
+  bool force = false;
   double timeout_seconds = 30;
   bool json = false;
 };

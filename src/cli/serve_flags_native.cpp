@@ -35,6 +35,11 @@ ServeFlags::ServeFlags() {
             "clients at once (1000)");
   table.add("--timeout", number(0.1, 86'400), timeout_seconds,
             "seconds for the rest of a request and for reading replies (30)");
+  table.group("Recording");
+  table.add("--record", text(), record,
+            "write every operation that reaches the store to this file, values included, for "
+            "`perdure engine replay`; the pool must be empty");
+  table.add_switch("--force", force, "replace an existing trace");
   table.group("Output");
   table.add_switch("--json", json, "print the addresses as one line of JSON");
 }
@@ -64,6 +69,10 @@ Result<std::vector<Place>> places_of(ServeFlags& flags) {
   if (flags.redis) places.push_back({{*host, *flags.redis}, true});
   if (!flags.socket.empty()) places.push_back({{"", 0, flags.socket}, false});
   if (!flags.redis_socket.empty()) places.push_back({{"", 0, flags.redis_socket}, true});
+  if (flags.force && flags.record.empty())
+    return usage("replaces the trace of --record", "--force", "give --record FILE, too");
+  if (flags.table.given("--record") && flags.record.empty())
+    return usage("names no file", "--record", "give --record FILE");
   if (places.empty())
     return usage("there is nothing to listen on", "serve",
                  "give --mongo 27017, --redis 6379, --socket PATH or --redis-socket PATH");

@@ -1,4 +1,4 @@
-// The server is native only: simulated time has no clients.
+// The server is native only: simulated time has no clients. What clients did can be replayed.
 #include "cli/commands.h"
 
 namespace perdure::cli {
@@ -13,6 +13,10 @@ int native_only(const char* command) {
 
 int serve_command(const Arguments&) { return native_only("serve"); }
 
-int engine_command(const Arguments&) { return native_only("engine"); }
+int engine_command(const Arguments& arguments) {
+  if (!arguments.empty() && arguments.front() == "replay")
+    return replay_command({arguments.begin() + 1, arguments.end()});
+  return native_only("engine");
+}
 
 }  // namespace perdure::cli

@@ -8,6 +8,7 @@
 #include "driver/interrupt.h"
 #include "driver/pool_setup.h"
 #include "driver/queue_phases.h"
+#include "driver/replay_phases.h"
 #include "driver/run_context.h"
 #include "driver/target.h"
 #include "driver/warnings.h"
@@ -97,6 +98,7 @@ Result<BenchResult> run_with(const BenchConfig& config, Progress& progress) {
 
 Result<BenchResult> run_bench(const BenchConfig& config, Progress& progress) {
   if (auto configured = configure_pm(config); !configured) return configured.error();
+  if (config.replay) return run_with<ReplayPhases>(config, progress);
   if (config.queue) return run_with<QueuePhases>(config, progress);
   if (config.key_kind() == KeyKind::integer)
     return run_with<IndexPhases<IntegerKeys>>(config, progress);

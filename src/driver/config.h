@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,6 +94,8 @@ struct QueueRun {
 /// own.
 inline constexpr const char* payload_bytes_option = "payload_bytes";
 
+struct ReplayRun;
+
 /// Where the parts of an index lie that can lie apart.
 struct Placement {
   std::string near;                 ///< as asked: "both", "index"
@@ -113,6 +116,9 @@ struct BenchConfig {
                        ///< (`index` then describes the wrapper and creates nothing)
 
   std::optional<QueueRun> queue;  ///< `index` then describes it and creates nothing
+
+  /// A recorded trace in place of the workload; `index` then describes the document store.
+  std::shared_ptr<const ReplayRun> replay;
 
   workload::Workload workload;  ///< validated, key file open; operations or seconds is set
                                 ///< (of a queue: pushes and think time, the rest says nothing)

@@ -97,10 +97,12 @@ bool in_memory(const BenchConfig& config) noexcept {
 
 Error does_not_fit(const BenchConfig& config, std::uint64_t wanted, const Room& room) {
   const bool named = config.uses_path() && !config.scratch_pool;
-  const char* const remedy = config.queue ? "give fewer slots (--option), a smaller --pool-bytes, "
-                                            "or another --pool"
-                             : named      ? "give fewer --records, a smaller --pool-bytes, or "
-                                            "another --pool"
+  const char* const remedy = config.replay ? "give a smaller --pool-bytes, or another --pool"
+                             : config.queue
+                                 ? "give fewer slots (--option), a smaller --pool-bytes, "
+                                   "or another --pool"
+                             : named ? "give fewer --records, a smaller --pool-bytes, or "
+                                       "another --pool"
                              : config.uses_pool() ? "give fewer --records or a smaller --pool-bytes"
                                                   : "give fewer --records";
   return {ErrorCode::out_of_space,

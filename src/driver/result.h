@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,8 @@ struct RepetitionResult {
   std::optional<SimulatedPhase> simulated;
 };
 
+struct ReplayResult;
+
 struct BenchResult {
   LoadResult load;
   std::optional<RecoveryResult> recovery;
@@ -64,7 +67,8 @@ struct BenchResult {
   std::vector<RepetitionResult> repetitions;
   std::optional<Interference> interference;  ///< of native runs, during the repetitions
   std::optional<workload::Verifier::Summary> verification;
-  std::optional<Error> broken_invariant;  ///< what --check found
+  std::optional<Error> broken_invariant;       ///< what --check found
+  std::shared_ptr<const ReplayResult> replay;  ///< of a replay that was not interrupted
   std::vector<std::string> warnings;
   std::optional<Error> unwritten;  ///< why a file beside the result could not be written
   bool interrupted = false;  ///< a signal came: the pool is closed, the figures are incomplete

@@ -7,13 +7,11 @@
 #include "driver/target.h"
 
 namespace perdure::driver {
-namespace {
 
 using Json = nlohmann::ordered_json;
-using workload::Operation;
 
-double rate(std::uint64_t operations, double seconds) {
-  return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+std::string target_of(const BenchConfig& config) {
+  return config.simulated ? "sim:" + config.simulated->platform.name : "native";
 }
 
 Json build_record() {
@@ -25,14 +23,6 @@ Json build_record() {
           {"flags", build.flags},
           {"type", build.type},
           {"kind", Target::simulates ? "sim" : "native"}};
-}
-
-// Native runs only: a simulation times every operation at no cost, and its record stays the same.
-Json latency_method(const BenchConfig& config) {
-  Json record = {{"method", name_of(config.latency)}, {"interval", nullptr}};
-  if (config.latency == Latency::sampled) record["interval"] = config.latency_interval;
-  if (config.latency == Latency::every) record["interval"] = 1;
-  return record;
 }
 
 Json latency_record(const BenchConfig& config, const Histogram* histogram) {
@@ -47,6 +37,22 @@ Json latency_record(const BenchConfig& config, const Histogram* histogram) {
                  {"max", histogram->max()},
                  {"mean", static_cast<double>(histogram->sum()) / static_cast<double>(count)}};
   if (!config.simulated) record["samples"] = count;
+  return record;
+}
+
+namespace {
+
+using workload::Operation;
+
+double rate(std::uint64_t operations, double seconds) {
+  return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+}
+
+// Native runs only: a simulation times every operation at no cost, and its record stays the same.
+Json latency_method(const BenchConfig& config) {
+  Json record = {{"method", name_of(config.latency)}, {"interval", nullptr}};
+  if (config.latency == Latency::sampled) record["interval"] = config.latency_interval;
+  if (config.latency == Latency::every) record["interval"] = 1;
   return record;
 }
 
@@ -119,10 +125,6 @@ Json recovery_record(const BenchConfig& config, const std::optional<RecoveryResu
       {"simulation", simulation_record(config, recovery->simulated, 0, recovery->seconds)}};
   if (recovery->clean) record["clean"] = *recovery->clean;
   return record;
-}
-
-std::string target_of(const BenchConfig& config) {
-  return config.simulated ? "sim:" + config.simulated->platform.name : "native";
 }
 
 Json queue_record(const BenchConfig& config) {

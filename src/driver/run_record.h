@@ -4,12 +4,21 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "driver/config.h"
 #include "driver/environment.h"
 #include "driver/result.h"
 
 namespace perdure::driver {
+
+/// "native", or "sim:" and the platform.
+[[nodiscard]] std::string target_of(const BenchConfig& config);
+/// The program: version, commit, compiler.
+[[nodiscard]] nlohmann::ordered_json build_record();
+/// Quantiles; null where nothing was timed.
+[[nodiscard]] nlohmann::ordered_json latency_record(const BenchConfig& config,
+                                                    const Histogram* histogram);
 
 /// Everything resolved, as --dry-run prints it.
 [[nodiscard]] nlohmann::ordered_json configuration_of(const BenchConfig& config);

@@ -168,7 +168,7 @@ void add_warnings(const BenchConfig& config, BenchResult& result, bool pinned) {
   warn_of_standstill(config, result, warnings);
   warn_of_pmdk(config, result, warnings);
   warn_of_medium(config, result, warnings);
-  warn_of_measurement(config, result, warnings);
+  if (!config.replay) warn_of_measurement(config, result, warnings);  // a trace is as long as it is
 }
 
 }  // namespace perdure::driver

@@ -16,8 +16,8 @@ from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean
 
 EPILOG = (
     "Exit codes: 0 ok, 1 a cell failed, 2 usage or bad input, 3 regression, 4 inconclusive "
-    "(with --strict), 5 crash-consistency violation or damage found, 130 interrupted with "
-    "everything finished saved."
+    "(with --strict), 5 crash-consistency violation, damage or a replay that differs, 130 "
+    "interrupted with everything finished saved."
 )
 
 # The order of the help: first what a newcomer runs, last what the others build on.

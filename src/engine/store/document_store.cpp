@@ -210,6 +210,12 @@ Status DocumentStore::copy_out(std::uint64_t id, std::string_view key,
 }
 
 Status DocumentStore::lookup(std::string_view key, std::string& document) {
+  if (observer_ != nullptr) [[unlikely]]
+    return observed_lookup(key, document);
+  return find_document(key, document);
+}
+
+Status DocumentStore::find_document(std::string_view key, std::string& document) const {
   const Epochs::Guard pin(epochs_);
   std::uint64_t id = 0;
   if (!find_id(key, id)) return Status::not_found;
@@ -217,6 +223,12 @@ Status DocumentStore::lookup(std::string_view key, std::string& document) {
 }
 
 Status DocumentStore::read(std::uint64_t id, std::string& key, std::string& document) {
+  if (observer_ != nullptr) [[unlikely]]
+    return observed_read(id, key, document);
+  return read_id(id, key, document);
+}
+
+Status DocumentStore::read_id(std::uint64_t id, std::string& key, std::string& document) const {
   const Epochs::Guard pin(epochs_);
   if (id >= table_.capacity()) return Status::not_found;
   const std::uint64_t word = table_.word(id).load(std::memory_order_acquire);
@@ -229,6 +241,18 @@ Status DocumentStore::read(std::uint64_t id, std::string& key, std::string& docu
 
 void DocumentStore::scan_entries(std::string_view from, std::string_view to, std::size_t count,
                                  std::vector<Entry>& out, std::string& next) {
+  const std::size_t before = out.size();
+  entries_in(from, to, count, out, next);
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->saw({.action = Action::scan_entries,
+                    .key = from,
+                    .to = to,
+                    .count = count,
+                    .found = out.size() - before});
+}
+
+void DocumentStore::entries_in(std::string_view from, std::string_view to, std::size_t count,
+                               std::vector<Entry>& out, std::string& next) const {
   BytesScan found;
   next.clear();
   if (index_->scan(from, count, found) == 0) return;
@@ -253,12 +277,25 @@ void DocumentStore::scan_entries(std::string_view from, std::string_view to, std
 
 void DocumentStore::scan(std::string_view from, std::string_view to, std::size_t count,
                          std::vector<Found>& out, std::string& next, std::uint64_t& corrupt) {
+  const std::size_t before = out.size();
+  documents_in(from, to, count, out, next, corrupt);
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->saw({.action = Action::scan,
+                    .key = from,
+                    .to = to,
+                    .count = count,
+                    .found = out.size() - before});
+}
+
+void DocumentStore::documents_in(std::string_view from, std::string_view to, std::size_t count,
+                                 std::vector<Found>& out, std::string& next,
+                                 std::uint64_t& corrupt) const {
   std::vector<Entry> entries;
   std::string at(from);
   next.clear();
   for (const std::size_t end = out.size() + count; out.size() < end;) {
     entries.clear();
-    scan_entries(at, to, end - out.size(), entries, next);
+    entries_in(at, to, end - out.size(), entries, next);
     for (const Entry& entry : entries) {
       const Epochs::Guard pin(epochs_);
       Found found{entry.entry, {}};
@@ -277,6 +314,8 @@ std::uint64_t DocumentStore::size() const noexcept {
   for (const Slot& slot : *slots_) documents += slot.documents.load(std::memory_order_relaxed);
   return static_cast<std::uint64_t>(documents);
 }
+
+std::string_view DocumentStore::index_name() const noexcept { return head_.index_name(); }
 
 StoreUsage DocumentStore::usage() const {
   StoreUsage usage;

@@ -40,9 +40,11 @@
 
 #include "core/result.h"
 #include "engine/store/cleaner.h"
+#include "engine/store/digest.h"
 #include "engine/store/entries.h"
 #include "engine/store/intents.h"
 #include "engine/store/key_locks.h"
+#include "engine/store/observer.h"
 #include "engine/store/record_reader.h"
 #include "engine/store/record_table.h"
 #include "engine/store/segments.h"
@@ -121,6 +123,8 @@ class DocumentStore {
   void remove_entries(std::string_view from, std::string_view to);
 
   [[nodiscard]] std::uint64_t size() const noexcept;
+  /// As the registry has it.
+  [[nodiscard]] std::string_view index_name() const noexcept;
   [[nodiscard]] StoreUsage usage() const;
   /// Reads everything: records against their checksums, the index against the records (S6). At most
   /// `most` findings; no other operation may run.
@@ -130,10 +134,14 @@ class DocumentStore {
   /// Before the pool is closed: lets go of what is retired and tells the pool what is there. No
   /// other operation may run.
   void settle();
+  /// From now on `observer` is told of every operation; null: nobody. It outlives the store, or the
+  /// next call; no other operation may run. Without one each operation costs one branch more.
+  void observe(StoreObserver* observer) noexcept { observer_ = observer; }
   /// Marks that the store is being filled: what a power cut leaves is empty again. Done: `false`.
   void set_filling(bool filling);
 
  private:
+  friend Result<Digest> digest_of(const DocumentStore& store);
   struct Head;
   class Recovery;
   /// What is under a key, seen under its lock.
@@ -174,8 +182,12 @@ class DocumentStore {
   [[nodiscard]] bool fits(std::string_view key) const noexcept;
   [[nodiscard]] Present find(std::string_view key, bool with_document) const;
   [[nodiscard]] Status write(const Present& before, KeyLocks::Held& held, std::string_view key,
-                             std::string_view document);
-  [[nodiscard]] Status erase(const Present& before, std::string_view key);
+                             std::string_view document, Action action);
+  /// The write, once it is known which entries come and go.
+  [[nodiscard]] Status commit(const Present& before, std::string_view key,
+                              std::string_view document, EntryRefs added, EntryRefs gone);
+  [[nodiscard]] Status erase(const Present& before, KeyLocks::Held& held, std::string_view key,
+                             Action action);
   [[nodiscard]] bool draft(std::string_view key, std::string_view document, Draft& draft);
   void discard(const Draft& draft) noexcept;
   void fill(const Draft& draft, RecordHeader header, std::string_view key,
@@ -188,6 +200,31 @@ class DocumentStore {
   void entries_of(std::string_view key, std::string_view document, Entries& out) const;
 
   void clear_intents();
+
+  void entries_in(std::string_view from, std::string_view to, std::size_t count,
+                  std::vector<Entry>& out, std::string& next) const;
+  void documents_in(std::string_view from, std::string_view to, std::size_t count,
+                    std::vector<Found>& out, std::string& next, std::uint64_t& corrupt) const;
+  [[nodiscard]] Status find_document(std::string_view key, std::string& document) const;
+  [[nodiscard]] Status read_id(std::uint64_t id, std::string& key, std::string& document) const;
+
+  // With an observer (observed.cpp).
+  Status observed_lookup(std::string_view key, std::string& document);
+  Status observed_read(std::uint64_t id, std::string& key, std::string& document);
+  /// Tells the observer, if there is one. Returns the status.
+  Status tell(const Observation& observation) const {
+    if (observer_ != nullptr) [[unlikely]]
+      tell_observer(observation);
+    return observation.status;
+  }
+  void tell_observer(Observation observation) const;
+  /// The end of a write that found no room however often it was tried.
+  Status told_if_full(Action action, Status status, std::string_view key) const {
+    return status == Status::out_of_space ? tell({.action = action, .status = status, .key = key})
+                                          : status;
+  }
+  /// V1. False: another thread has one of the locks.
+  [[nodiscard]] static bool hold_unique_gone(KeyLocks::Held& held, EntryRefs gone);
 
   // Entries in the index.
   [[nodiscard]] bool is_taken(const EntryText& entry, std::uint64_t id) const;
@@ -217,6 +254,7 @@ class DocumentStore {
   KeyLocks locks_;
   std::unique_ptr<std::array<Slot, pm::max_threads>> slots_;
   Cleaner cleaner_;
+  StoreObserver* observer_ = nullptr;
 };
 
 }  // namespace perdure::engine

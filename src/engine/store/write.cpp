@@ -1,9 +1,8 @@
 // DocumentStore: writing.
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "engine/store/document_store.h"
+#include "engine/store/line_writer.h"
 #include "engine/store/store_head.h"
 #include "index/common/with_room.h"
 
@@ -25,45 +24,17 @@ std::string_view bytes_of(const std::uint64_t& id) noexcept {
   return {reinterpret_cast<const char*>(&id), sizeof id};
 }
 
-/// Writes to media front to back, durable after the next fence: whole lines past the caches, so
-/// that none is read first, and what is left at the end as usual.
-class LineWriter {
- public:
-  /// `to`: aligned to a line.
-  explicit LineWriter(std::byte* to) noexcept : to_(to) {}
-
-  void append(const void* from, std::size_t bytes) noexcept {
-    const auto* at = static_cast<const std::byte*>(from);
-    if (filled_ != 0) {
-      const std::size_t piece = std::min(bytes, line_.size() - filled_);
-      std::memcpy(line_.data() + filled_, at, piece);
-      filled_ += piece;
-      at += piece;
-      bytes -= piece;
-      if (filled_ < line_.size()) return;
-      stream(line_.data(), line_.size());
-      filled_ = 0;
-    }
-    const std::size_t whole = bytes / line_.size() * line_.size();
-    stream(at, whole);
-    filled_ = bytes - whole;
-    std::memcpy(line_.data(), at + whole, filled_);
+Action action_of(Put kind) noexcept {
+  switch (kind) {
+    case Put::insert:
+      return Action::insert;
+    case Put::update:
+      return Action::update;
+    case Put::upsert:
+      break;
   }
-  void end() noexcept {
-    std::memcpy(to_, line_.data(), filled_);
-    pm::flush(to_, filled_);
-  }
-
- private:
-  void stream(const std::byte* from, std::size_t bytes) noexcept {
-    pm::stream(to_, from, bytes);
-    to_ += bytes;
-  }
-
-  std::byte* to_;
-  std::array<std::byte, pm::cache_line_bytes> line_{};
-  std::size_t filled_ = 0;
-};
+  return Action::upsert;
+}
 
 }  // namespace
 
@@ -106,41 +77,53 @@ bool DocumentStore::fits(std::string_view key) const noexcept {
 
 Status DocumentStore::put(std::string_view key, std::string_view document, Put kind) {
   if (!fits(key) || document.size() > max_document_bytes) return Status::too_long;
-  return with_cleaning([&] {
+  const Status status = with_cleaning([&] {
     const Epochs::Guard pin(epochs_);
     KeyLocks::Held held(locks_, key);
     const Present before = find(key, rule_.has_entries(key));
     const bool present = before.record != nullptr;
-    if (is_refused(kind, present)) return present ? Status::exists : Status::not_found;
-    return write(before, held, key, document);
+    if (is_refused(kind, present))
+      return tell({.action = action_of(kind),
+                   .status = present ? Status::exists : Status::not_found,
+                   .key = key});
+    return write(before, held, key, document, action_of(kind));
   });
+  return told_if_full(action_of(kind), status, key);
 }
 
 Status DocumentStore::remove(std::string_view key) {
   return with_cleaning([&] {
     const Epochs::Guard pin(epochs_);
-    const KeyLocks::Held held(locks_, key);
+    KeyLocks::Held held(locks_, key);
     const Present before = find(key, rule_.has_entries(key));
-    return before.record == nullptr ? Status::not_found : erase(before, key);
+    if (before.record == nullptr)
+      return tell({.action = Action::remove, .status = Status::not_found, .key = key});
+    return erase(before, held, key, Action::remove);
   });
 }
 
 Status DocumentStore::modify(std::string_view key, Change& change) {
   if (!fits(key)) return Status::too_long;
   std::string document;
-  return with_cleaning([&] {
+  const Status status = with_cleaning([&] {
     const Epochs::Guard pin(epochs_);
     KeyLocks::Held held(locks_, key);
     const Present before = find(key, true);
     const bool present = before.record != nullptr;
-    if (present && !before.has_document) return Status::corrupt;
+    if (present && !before.has_document)
+      return tell({.action = Action::modify, .status = Status::corrupt, .key = key});
     bool remove = false;
     document.clear();
-    if (!change(present ? &before.document : nullptr, document, remove)) return Status::unchanged;
-    if (remove) return present ? erase(before, key) : Status::not_found;
+    if (!change(present ? &before.document : nullptr, document, remove))
+      return tell({.action = Action::modify, .status = Status::unchanged, .key = key});
+    if (remove && !present)
+      return tell(
+          {.action = Action::modify, .status = Status::not_found, .key = key, .removes = true});
+    if (remove) return erase(before, held, key, Action::modify);
     if (document.size() > max_document_bytes) return Status::too_long;
-    return write(before, held, key, document);
+    return write(before, held, key, document, Action::modify);
   });
+  return told_if_full(Action::modify, status, key);
 }
 
 void DocumentStore::entries_of(std::string_view key, std::string_view document,
@@ -151,7 +134,7 @@ void DocumentStore::entries_of(std::string_view key, std::string_view document,
 }
 
 Status DocumentStore::write(const Present& before, KeyLocks::Held& held, std::string_view key,
-                            std::string_view document) {
+                            std::string_view document, Action action) {
   Entries old_entries;
   Entries new_entries;
   if (rule_.has_entries(key)) {
@@ -161,9 +144,23 @@ Status DocumentStore::write(const Present& before, KeyLocks::Held& held, std::st
   const auto added = new_entries.without(old_entries);
   for (const EntryText* entry : added)
     if (entry->text.size() > max_key_bytes - sizeof(std::uint64_t)) return Status::too_long;
-  if (const Status status = hold_unique(held, added, before.id); status != Status::ok)
-    return status;
+  const auto gone = old_entries.without(new_entries);
+  Status status = hold_unique(held, added, before.id);
+  if (status == Status::ok && observer_ != nullptr && !hold_unique_gone(held, gone)) [[unlikely]]
+    return Status::busy;
+  if (status == Status::ok) status = commit(before, key, document, added, gone);
+  // Without room, or a lock, it is tried again.
+  if (status == Status::out_of_space || status == Status::busy) return status;
+  return tell({.action = action,
+               .status = status,
+               .key = key,
+               .document = document,
+               .added = added,
+               .gone = gone});
+}
 
+Status DocumentStore::commit(const Present& before, std::string_view key, std::string_view document,
+                             EntryRefs added, EntryRefs gone) {
   Draft draft;
   if (!this->draft(key, document, draft)) return Status::out_of_space;
   const bool is_new = before.record == nullptr;
@@ -199,25 +196,31 @@ Status DocumentStore::write(const Present& before, KeyLocks::Held& held, std::st
   }
   segments_.add_live(draft.segment, draft.bytes);
   swing(id, draft.offset, before.record);
-  const auto gone = old_entries.without(new_entries);
   take_from_index(gone, id);
   if (is_new) slot().documents.fetch_add(1, std::memory_order_relaxed);
   return Status::ok;
 }
 
-Status DocumentStore::erase(const Present& before, std::string_view key) {
+Status DocumentStore::erase(const Present& before, KeyLocks::Held& held, std::string_view key,
+                            Action action) {
   Entries entries;
   if (before.has_document) entries_of(key, before.document, entries);
+  const auto gone = entries.without({});
+  if (observer_ != nullptr && !hold_unique_gone(held, gone)) [[unlikely]]
+    return Status::busy;
   const std::uint64_t word = table_.word(before.id).load(std::memory_order_relaxed);
   const std::uint64_t version = before.record->version + 1;
   announce(Operation::remove, {before.id, version, null_offset, word});
   swing(before.id, RecordTable::removed | version, before.record);
-  const auto gone = entries.without({});
   take_from_index(gone, before.id);
   take_key(key, before.id);
   table_.give_back(before.id);
   slot().documents.fetch_sub(1, std::memory_order_relaxed);
-  return Status::ok;
+  return tell({.action = action,
+               .status = Status::ok,
+               .key = key,
+               .gone = gone,
+               .removes = action == Action::modify});
 }
 
 bool DocumentStore::draft(std::string_view key, std::string_view document, Draft& draft) {
@@ -371,15 +374,17 @@ Status DocumentStore::add_entries(std::string_view key) {
     const auto all = entries.without({});
     for (const EntryText* entry : all)
       if (entry->text.size() > max_key_bytes - sizeof(std::uint64_t)) return Status::too_long;
-    if (const Status status = hold_unique(held, all, present.id); status != Status::ok)
-      return status;
+    const Status status = hold_unique(held, all, present.id);
+    if (status == Status::duplicate)
+      return tell({.action = Action::add_entries, .status = status, .key = key, .added = all});
+    if (status != Status::ok) return status;
     const InPart index = for_index();
     for (const EntryText* entry : all) {
       const std::string_view value = entry->unique ? bytes_of(present.id) : std::string_view();
       if (index_->upsert(with_id(*entry, present.id), value) != Outcome::ok)
         return Status::out_of_space;
     }
-    return Status::ok;
+    return tell({.action = Action::add_entries, .status = Status::ok, .key = key, .added = all});
   });
 }
 
@@ -387,15 +392,19 @@ void DocumentStore::remove_entries(std::string_view from, std::string_view to) {
   constexpr std::size_t batch = 256;
   const InPart index = for_index();
   BytesScan found;
-  for (std::string at(from);;) {
+  bool is_done = false;
+  for (std::string at(from); !is_done;) {
     found.clear();
-    if (index_->scan(at, batch, found) == 0) return;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i].key >= to) return;
+    is_done = index_->scan(at, batch, found) == 0;
+    for (std::size_t i = 0; i < found.size() && !is_done; ++i) {
+      is_done = found[i].key >= to;
+      if (is_done) break;
       at = found[i].key;
       static_cast<void>(index_->remove(at));
     }
   }
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->saw({.action = Action::remove_entries, .key = from, .to = to});
 }
 
 }  // namespace perdure::engine
