@@ -25,7 +25,7 @@ void declare_subject(FlagTable& table, CrashFlags& flags) {
   table.add("--domain", one_of(std::array{Domain::adr, Domain::eadr}), plan.domain,
             "adr (default) or eadr");
   table.add("--key-kind", one_of(std::array{KeyKind::integer, KeyKind::bytes, KeyKind::slots}),
-            plan.key_kind, "integer (default), bytes or slots (a structure has only these)");
+            plan.key_kind, "integer, bytes or slots; default: the first of these that the index has");
 }
 
 void declare_exploration(FlagTable& table, CrashFlags& flags) {
@@ -85,8 +85,8 @@ Result<void> choose_kind(const CrashFlags& flags, const std::string& name, crash
     return usage("'" + name + "' is a queue and has no keys", "--key-kind", "leave it out");
   }
   const IndexInfo& index = *plan.subject.info;
-  if (!flags.table.given("--key-kind") && !index.recovers(plan.key_kind))
-    plan.key_kind = KeyKind::slots;
+  for (const KeyKind kind : {KeyKind::slots, KeyKind::bytes, KeyKind::integer})
+    if (!flags.table.given("--key-kind") && index.recovers(kind)) plan.key_kind = kind;
   if (index.recovers(plan.key_kind)) return {};
   return usage("'" + name + "' has no " + name_of(plan.key_kind) + " keys", "--key-kind",
                "give another, see `list indexes`");

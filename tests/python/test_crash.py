@@ -67,6 +67,14 @@ def test_a_flag_without_a_value_is_not_taken_for_none(flag: str) -> None:
     assert flag in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(("index", "kind"), [("engine", "bytes"), ("fptree", "integer")])
+def test_the_kind_of_key_is_one_that_the_index_has(index: str, kind: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "finding.json")
+    done = crash("--index", index, "--states", "20", "--json", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["key_kind"] == kind
+
+
 def test_a_finding_is_replayed(tmp_path: Path) -> None:
     file = tmp_path / "finding.json"
     done = crash("--index", "toy:missing_flush", "--budget", "20", "--out", str(file))
