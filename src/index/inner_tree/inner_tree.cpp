@@ -218,13 +218,14 @@ void InnerTree<Keys>::split(const Step& parent, const Step& full, const Probe& p
 }
 
 template <class Keys>
-void InnerTree<Keys>::remove(Key key, void* leaf) {
+void InnerTree<Keys>::remove(Key key, void* leaf, Fall fall) {
   const Probe probe(key);
-  for (pm::Backoff backoff; !try_remove(probe, leaf);) backoff.wait();
+  for (pm::Backoff backoff; !try_remove(probe, leaf, fall);) backoff.wait();
 }
 
 template <class Keys>
-bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf) {
+bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf, Fall fall) {
+  Path path;
   Step at;
   if (!start(at)) return false;
   if (at.level > 1 && layout_.count(*at.node) == 0) {
@@ -234,7 +235,9 @@ bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf) {
   for (;;) {
     unsigned rank = 0;
     if (!rank_in(at, probe, rank)) return false;
+    path.step[path.steps++] = at;
     if (at.level == 1) {
+      if (fall == Fall::left && rank == 0) return pass_left(path, leaf);
       InnerNode& node = writable(at.node);
       if (!node.lock.try_upgrade(at.version)) return false;
       if (layout_.count(node) == 0) {  // another removal came first: repair before taking the last
@@ -252,8 +255,39 @@ bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf) {
     rank = std::min(rank, layout_.count(*at.node));
     if (!at.node->lock.validate(at.version)) return false;
     if (repair(at, rank)) return false;
+    if (rank > 0) {
+      path.branch = path.steps - 1;
+      path.branch_rank = rank;
+    }
     if (!enter_child(at, rank)) return false;
   }
+}
+
+// The leaf is the first child of its node: the separator left of the whole subtree moves up to the
+// leaf's right neighbour. Every node from there down is locked, because a reader that has passed
+// the old separator must not arrive at the neighbour.
+template <class Keys>
+bool InnerTree<Keys>::pass_left(const Path& path, void* leaf) {
+  PERDURE_ASSERT(path.branch < path.steps);  // the leftmost leaf has nothing left of it
+  unsigned locked = path.branch;
+  while (locked < path.steps &&
+         writable(path.step[locked].node).lock.try_upgrade(path.step[locked].version))
+    ++locked;
+  InnerNode& node = writable(path.step[path.steps - 1].node);
+  const bool done = locked == path.steps && layout_.count(node) > 0;
+  InnerSlot gone{};
+  if (done) {
+    PERDURE_ASSERT(layout_.child(node, 0) == leaf);
+    InnerNode& above = writable(path.step[path.branch].node);
+    gone = layout_.slot(above, path.branch_rank - 1);
+    layout_.set_slot(above, path.branch_rank - 1, layout_.remove_at(node, 0));
+  }
+  while (locked > path.branch) {
+    --locked;
+    writable(path.step[locked].node).lock.unlock(done);
+  }
+  if (done) retire_slot(gone);
+  return done;
 }
 
 // A root with a single inner child gives way to it.

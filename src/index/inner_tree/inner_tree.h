@@ -86,7 +86,11 @@ class InnerTree {
   /// Takes `leaf` out; `key` is any key it covers. Its keys fall to the left neighbour under the
   /// same node, or to the right one where it is the first. The caller is pinned and holds its lock.
   /// Never called for the last leaf.
-  void remove(Key key, void* leaf);
+  void remove(Key key, void* leaf) { remove(key, leaf, Fall::any); }
+
+  /// The same, but its keys always fall to the leaf directly left of it. Never called for the
+  /// leftmost leaf. Costs locks up to the node that both are below.
+  void remove_to_left(Key key, void* leaf) { remove(key, leaf, Fall::left); }
 
   /// Replaces everything by a tree over `children` (ascending, at least one). No other thread runs.
   void build(std::span<const Child> children);
@@ -114,6 +118,15 @@ class InnerTree {
   static constexpr std::uint64_t level_mask = pm::cache_line_bytes - 1;
   static constexpr unsigned max_levels = 40;
   static constexpr unsigned locate_group = 32;
+  /// To which neighbour the keys of a leaf fall that is removed.
+  enum class Fall : std::uint8_t { any, left };
+  /// The nodes of a descent, and the deepest of them that has a child left of the path.
+  struct Path {
+    Step step[max_levels];
+    unsigned steps = 0;
+    unsigned branch = max_levels;  ///< position in `step`; max_levels: none
+    unsigned branch_rank = 0;
+  };
 
   [[nodiscard]] static InnerNode* node_of(std::uint64_t root) noexcept {
     return reinterpret_cast<InnerNode*>(root & ~level_mask);
@@ -152,7 +165,9 @@ class InnerTree {
   void retire_slot(const InnerSlot& slot);
   [[nodiscard]] bool try_insert(const Probe& probe, Key separator, void* leaf);
   void split(const Step& parent, const Step& full, const Probe& probe);
-  [[nodiscard]] bool try_remove(const Probe& probe, void* leaf);
+  void remove(Key key, void* leaf, Fall fall);
+  [[nodiscard]] bool try_remove(const Probe& probe, void* leaf, Fall fall);
+  [[nodiscard]] bool pass_left(const Path& path, void* leaf);
   [[nodiscard]] bool shorten(const Step& root);
   [[nodiscard]] bool repair(const Step& parent, unsigned rank);
   [[nodiscard]] bool merge_or_borrow(InnerNode& parent, unsigned at, InnerNode& left,

@@ -156,6 +156,36 @@ TYPED_TEST(InnerTreeTest, AgreesWithAModelUnderRandomInsertsAndRemovals) {
   }
 }
 
+// Whatever node a leaf is the first child of, its keys fall to the leaf left of it.
+TYPED_TEST(InnerTreeTest, RemovesToTheLeftAcrossNodes) {
+  using OwnedKey = decltype(key_from<TypeParam>(0));
+  for (const unsigned entries : {3U, 4U, 15U, 21U}) {
+    SCOPED_TRACE(entries);
+    Rng rng(12, entries);
+    FakeLeaf* const first = this->new_leaf(0);
+    InnerTree<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
+    std::map<OwnedKey, void*> model{{OwnedKey{}, first}};
+    for (unsigned turn = 0; turn < 6000; ++turn) {
+      const Epochs::Guard guard(this->epochs_);
+      const OwnedKey key = key_from<TypeParam>(1 + rng.below(4000));
+      void* const covering = tree.find(key, [](void* found) { return found; });
+      const auto at = std::prev(model.upper_bound(key));
+      ASSERT_EQ(covering, at->second);
+      if (rng.below(100) < ((turn / 1500) % 2 == 0 ? 70U : 25U)) {
+        if (at->first == key) continue;
+        model[key] = this->new_leaf(turn);
+        tree.insert(key, model[key]);
+      } else if (at != model.begin()) {
+        tree.remove_to_left(at->first, at->second);
+        model.erase(at);
+      }
+    }
+    std::vector<void*> expected;
+    for (const auto& [key, leaf] : model) expected.push_back(leaf);
+    this->expect_leaves(tree, expected);
+  }
+}
+
 TYPED_TEST(InnerTreeTest, BuildsFromSortedLeavesAndFindsEachBound) {
   using OwnedKey = decltype(key_from<TypeParam>(0));
   for (const unsigned entries : {3U, 15U, 17U, 128U, 1024U})
@@ -274,7 +304,10 @@ struct Writer {
   void remove(std::map<std::uint64_t, FakeLeaf*>::iterator at) {
     FakeLeaf* const leaf = at->second;
     if (!leaf->lock.lock()) ++wrong;
-    tree.remove(key_from<Keys>(2 * at->first), leaf);
+    if (number_of_writer == 0)
+      tree.remove_to_left(key_from<Keys>(2 * at->first), leaf);
+    else
+      tree.remove(key_from<Keys>(2 * at->first), leaf);
     leaf->lock.unlock_obsolete();
     present.erase(at);
   }

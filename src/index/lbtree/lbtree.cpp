@@ -14,7 +14,7 @@ LbTree<Keys>::LbTree(const IndexPlace& place, std::uint64_t head)
       threads_(place.threads),
       publishes_(place.options.get("as_published") == 0),
       records_(*place.pool, epochs_),
-      locks_(place.options.get("lock_stripes"), place.huge_pages),
+      locks_(place.options.get("lock_stripes"), sizeof(Leaf), place.huge_pages),
       first_(place.pool->template at<Leaf>(head)),
       inner_(epochs_,
              {.entries = static_cast<unsigned>(place.options.get("inner_entries")),
@@ -147,9 +147,9 @@ PERDURE_REGISTER_INDEX(
                           {.name = "lock_stripes",
                            .description = "leaf locks, in DRAM, which leaves share by their"
                                           " offset; rounded up to a power of two",
-                           .fallback = lbtree::LeafLocks::default_stripes,
+                           .fallback = LeafLocks::default_stripes,
                            .least = 1,
-                           .most = lbtree::LeafLocks::most_stripes},
+                           .most = LeafLocks::most_stripes},
                           {.name = "as_published",
                            .description = "1: leaves that splits make are never published to the"
                                           " heap, as in the public code; not recoverable",

@@ -2,7 +2,7 @@
 // Source: Liu, Chen, Wang, "LB+-Trees", PVLDB 13(7), 2020; see design.md for every deviation.
 //
 // On media: the root block leads to the first leaf, each leaf to the next; nothing else is needed
-// to recover. Numbered invariants: leaf.h L1-L4, locks.h S1-S3, inner_tree.h N1-N5, and
+// to recover. Numbered invariants: leaf.h L1-L4, leaf_locks.h S1-S3, inner_tree.h N1-N5, and
 //
 // T1  the chain from the first leaf passes every leaf of the inner tree once, in the same order.
 // T2  keys of a leaf are distinct, and lie within the bounds the inner tree gives it; so keys
@@ -23,7 +23,7 @@
 #include "index/common/record_store.h"
 #include "index/inner_tree/inner_tree.h"
 #include "index/lbtree/leaf.h"
-#include "index/lbtree/locks.h"
+#include "index/leaf/leaf_locks.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
 #include "pm/pm.h"
@@ -151,7 +151,7 @@ class LbTree final : public WritableIndex<LbTree<Keys>, Keys> {
   const bool publishes_;  ///< leaves; not as the public code
   mutable Epochs epochs_;
   RecordStore<Keys> records_;
-  mutable lbtree::LeafLocks locks_;
+  mutable LeafLocks locks_;
   Leaf* const first_;
   InnerTree<Keys> inner_;
   mutable pm::AdaptiveElision elision_;

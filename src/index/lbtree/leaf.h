@@ -17,7 +17,7 @@
 // L3  fingerprint i of a live slot is the fingerprint of its key.
 // L4  the successor is sibling[alternate bit]; the other sibling means nothing.
 //
-// A leaf is changed only under its lock (locks.h: in DRAM, not in the header). Readers take no
+// A leaf is changed only under its lock (leaf_locks.h: in DRAM, not in the header). Readers take no
 // lock: what they read counts once the lock's version was validated.
 #pragma once
 

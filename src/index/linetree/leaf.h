@@ -1,0 +1,235 @@
+// The leaf of linetree: a small hash table of cache lines on media, whose key interval is the only
+// rule of validity.
+//
+//   byte 0      8    16                     64                     64 * lines
+//        | next | lo | slot 1 | 2 | slot 3 | slot 4 ... slot 7 | ...      |     slot: {key, value}
+//   line 0                                 | line 1            | ...
+//
+// There is no bitmap, count, fingerprint, lock or log. `lo` never changes in a leaf's life; `hi` is
+// the next leaf's `lo`, or 2^64 in the last leaf.
+//
+// L1  a slot is live <=> its key lies in [lo, hi). So storing `next` commits a split or a merge,
+// and
+//     storing a key commits an insertion or a removal.
+// L2  `lo` ascends along the chain, begins with 0, and one leaf's is 2^63: no leaf reaches over
+// that
+//     boundary, and no merge removes it.
+// L3  a slot that is not live holds the empty key of its half (2^64 - 1 below the boundary, 0 above
+//     it: never a key of such a leaf, however it is split or merged), or a key from `hi` on that a
+//     split or an unfinished merge has left.
+// L4  a live record lies in its key's home line or in its overflow line, and once.
+// L5  before a key that lay beyond `hi` can come into the interval (merge), its slot is emptied
+//     durably. So what is stale is never read, changed or mended, and never comes back.
+//
+// A leaf is changed only under its lock (leaf_locks.h). Readers take no lock: what they read counts
+// once the lock's version was validated. Slot 0 is the header; as a slot number it means "none".
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/assert.h"
+#include "core/rng.h"
+#include "index/common/record_store.h"
+#include "pm/pm.h"
+
+namespace perdure::linetree {
+
+inline constexpr unsigned line_slots = 4;
+inline constexpr unsigned most_lines = 32;
+inline constexpr unsigned most_slots = most_lines * line_slots;
+inline constexpr unsigned no_slot = 0;
+
+/// The key at which the tree always has a leaf of its own (L2).
+inline constexpr std::uint64_t boundary = std::uint64_t{1} << 63;
+/// The lowest key on this key's side of the boundary.
+[[nodiscard]] constexpr std::uint64_t half_of(std::uint64_t key) noexcept { return key & boundary; }
+/// What an empty slot holds in leaves on this key's side of the boundary (L3).
+[[nodiscard]] constexpr std::uint64_t empty_key(std::uint64_t key) noexcept {
+  return key < boundary ? ~std::uint64_t{0} : 0;
+}
+
+[[nodiscard]] constexpr unsigned line_of(unsigned slot) noexcept { return slot / line_slots; }
+[[nodiscard]] constexpr std::uint32_t line_bit(unsigned line) noexcept {
+  return std::uint32_t{1} << line;
+}
+/// The slots of a line that hold records, as bits.
+[[nodiscard]] constexpr std::uint32_t record_slots(unsigned line) noexcept {
+  return line == 0 ? 0b1110U : 0b1111U;
+}
+
+/// Keys from `least` to `last`, both included; least <= last.
+struct Interval {
+  std::uint64_t least;
+  std::uint64_t last;
+  [[nodiscard]] bool holds(std::uint64_t key) const noexcept { return key - least <= last - least; }
+};
+
+/// The two lines in which a key may lie.
+struct Place {
+  unsigned home;
+  unsigned step;  ///< 1 .. lines - 1; lines are a power of two
+
+  [[nodiscard]] unsigned overflow() const noexcept { return home ^ step; }
+  /// The key's other line.
+  [[nodiscard]] unsigned beside(unsigned line) const noexcept { return line ^ step; }
+};
+
+/// How large the leaves of a tree are.
+struct Shape {
+  unsigned lines;  ///< a power of two, 4 .. most_lines
+
+  [[nodiscard]] unsigned slots() const noexcept { return lines * line_slots; }
+  /// Records that a leaf has room for.
+  [[nodiscard]] unsigned records() const noexcept { return slots() - 1; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return lines * pm::cache_line_bytes; }
+
+  /// Every bit of the key reaches the line: a multiplication alone would deal dense keys to the
+  /// lines in turn, so that all leaves filled up at once. Line 0 gets 3/4 of what another gets.
+  [[nodiscard]] Place place(std::uint64_t key) const noexcept {
+    const std::uint64_t mixed = mix64(key);
+    const auto home = static_cast<unsigned>(place_of(mixed, slots() - 1) + 1) / line_slots;
+    const auto step = static_cast<unsigned>(place_of(std::rotl(mixed, 32), lines - 1)) + 1;
+    return {home, step};
+  }
+};
+
+/// The bits of the slots in a line that hold `key`; `keys(i)` is the key word of slot i.
+template <class KeyAt>
+[[nodiscard]] [[gnu::always_inline]] inline std::uint32_t matching(unsigned line, std::uint64_t key,
+                                                                   KeyAt&& key_at) noexcept {
+  std::uint32_t found = 0;
+  for (unsigned i = 0; i < line_slots; ++i)
+    found |= static_cast<std::uint32_t>(key_at(line * line_slots + i) == key) << i;
+  return found & record_slots(line);
+}
+
+/// The first slot of a line that holds no key of `interval`, or none.
+template <class KeyAt>
+[[nodiscard]] unsigned free_slot(unsigned line, Interval interval, KeyAt&& key_at) noexcept {
+  std::uint32_t found = 0;
+  for (unsigned i = 0; i < line_slots; ++i)
+    found |= static_cast<std::uint32_t>(!interval.holds(key_at(line * line_slots + i))) << i;
+  found &= record_slots(line);
+  return found == 0 ? no_slot : line * line_slots + static_cast<unsigned>(std::countr_zero(found));
+}
+
+/// Where a record can go.
+struct Room {
+  unsigned slot = no_slot;
+  unsigned displaced_to = no_slot;  ///< not none: where the record that is in `slot` must go first
+};
+
+/// A free slot in one of two lines, without moving anything.
+template <class KeyAt>
+[[nodiscard]] unsigned find_free(Place place, Interval interval, KeyAt&& key_at) noexcept {
+  const unsigned slot = free_slot(place.home, interval, key_at);
+  return slot != no_slot ? slot : free_slot(place.overflow(), interval, key_at);
+}
+
+/// The same; or, where both lines are full, the slot of a record that can go to its other line.
+template <class KeyAt>
+[[nodiscard]] Room find_room(const Shape& shape, Place place, Interval interval,
+                             KeyAt&& key_at) noexcept {
+  if (const unsigned slot = find_free(place, interval, key_at); slot != no_slot) return {slot};
+  for (const unsigned line : {place.home, place.overflow()})
+    for (unsigned i = line == 0 ? 1 : 0; i < line_slots; ++i) {
+      const unsigned slot = line * line_slots + i;
+      const unsigned beside = shape.place(key_at(slot)).beside(line);
+      const unsigned to = free_slot(beside, interval, key_at);
+      if (to != no_slot) return {slot, to};
+    }
+  return {};
+}
+
+struct alignas(pm::media_block_bytes) Leaf {
+  std::atomic<std::uint64_t> next;  ///< pool offset
+  std::atomic<std::uint64_t> lo;
+  std::array<LeafRecord, 15> first_slots;  ///< those of the smallest leaf; others follow
+
+  /// 1 .. Shape::records().
+  [[nodiscard]] LeafRecord& slot(unsigned i) noexcept {
+    return reinterpret_cast<LeafRecord*>(this)[i];
+  }
+  [[nodiscard]] const LeafRecord& slot(unsigned i) const noexcept {
+    return reinterpret_cast<const LeafRecord*>(this)[i];
+  }
+  [[nodiscard]] std::uint64_t lowest() const noexcept { return lo.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t successor() const noexcept {
+    return next.load(std::memory_order_acquire);
+  }
+  /// What the functions above take.
+  [[nodiscard]] auto keys() const noexcept {
+    return [this](unsigned i) { return slot(i).key.load(std::memory_order_acquire); };
+  }
+
+  /// The slot of `key` in one line, or none.
+  [[nodiscard]] [[gnu::always_inline]] unsigned find_in(unsigned line,
+                                                        std::uint64_t key) const noexcept {
+    const std::uint32_t found = matching(line, key, keys());
+    return found == 0 ? no_slot
+                      : line * line_slots + static_cast<unsigned>(std::countr_zero(found));
+  }
+
+  [[nodiscard]] const std::byte* line(unsigned number) const noexcept {
+    return reinterpret_cast<const std::byte*>(this) + number * pm::cache_line_bytes;
+  }
+  void prefetch(const Shape& shape) const noexcept { pm::prefetch_range(this, shape.bytes()); }
+};
+
+static_assert(sizeof(LeafRecord) == 16);
+static_assert(sizeof(Leaf) == pm::media_block_bytes && alignof(Leaf) == pm::media_block_bytes);
+static_assert(offsetof(Leaf, next) == 0, "the link must be failure-atomic");
+static_assert(offsetof(Leaf, lo) == 8 && offsetof(Leaf, first_slots) == 16);
+
+/// A leaf in DRAM, being prepared. Its words lie as on media: word 0 is {next, lo}.
+struct alignas(pm::cache_line_bytes) LeafImage {
+  std::array<RecordWords, most_slots> words;
+
+  /// Without records and without a successor.
+  LeafImage(const Shape& shape, std::uint64_t lo) noexcept {
+    words[0] = {null_offset, lo};
+    for (unsigned i = 1; i < shape.slots(); ++i) words[i] = {empty_key(lo), 0};
+  }
+  /// What `leaf` holds, stale slots and all.
+  LeafImage(const Shape& shape, const Leaf& leaf) noexcept {
+    words[0] = {leaf.successor(), leaf.lowest()};
+    for (unsigned i = 1; i < shape.slots(); ++i) words[i] = leaf.slot(i).load();
+  }
+
+  void set_next(std::uint64_t offset) noexcept { words[0].key = offset; }
+  [[nodiscard]] std::uint64_t lowest() const noexcept { return words[0].value; }
+  [[nodiscard]] auto keys() const noexcept {
+    return [this](unsigned i) { return words[i].key; };
+  }
+  /// Writes the leaf past the caches; durable after the next fence.
+  void stream_to(const Shape& shape, Leaf& leaf) const noexcept {
+    pm::stream(&leaf, words.data(), shape.bytes());
+  }
+};
+
+static_assert(sizeof(RecordWords) == sizeof(LeafRecord));
+
+/// What DRAM remembers of the live records of a leaf (leaf_table.h).
+struct Summary {
+  std::uint32_t hints = 0;  ///< bit of each line whose records may lie in their overflow line
+  std::uint32_t count = 0;
+};
+
+template <class KeyAt>
+[[nodiscard]] Summary summarize(const Shape& shape, Interval interval, KeyAt&& key_at) noexcept {
+  Summary summary;
+  for (unsigned i = 1; i < shape.slots(); ++i) {
+    const std::uint64_t key = key_at(i);
+    if (!interval.holds(key)) continue;
+    ++summary.count;
+    const unsigned home = shape.place(key).home;
+    if (home != line_of(i)) summary.hints |= line_bit(home);
+  }
+  return summary;
+}
+
+}  // namespace perdure::linetree

@@ -1,0 +1,177 @@
+#include "index/linetree/linetree.h"
+
+#include <string>
+#include <utility>
+
+#include "index/common/bulk_check.h"
+
+namespace perdure {
+namespace {
+
+linetree::Shape shape_of(const IndexPlace& place) noexcept {
+  return {std::bit_ceil(static_cast<unsigned>(place.options.get("lines")))};
+}
+
+}  // namespace
+
+LineTree::LineTree(const IndexPlace& place, std::uint64_t anchor)
+    : pool_(*place.pool),
+      heap_(place.pool->heap()),
+      shape_(shape_of(place)),
+      threads_(place.threads),
+      locks_(place.options.get("lock_stripes"), shape_.bytes(), place.huge_pages),
+      table_(pool_.extent_bytes(), shape_.bytes(), place.huge_pages),
+      anchor_(*place.pool->at<linetree::Anchor>(anchor)),
+      inner_(epochs_,
+             {.entries = static_cast<unsigned>(place.options.get("inner_entries")),
+              .huge_pages = place.huge_pages},
+             &first()) {}
+
+void LineTree::adopt_first_leaves() {
+  linetree::Children children;
+  for (Leaf* leaf = &first();; leaf = leaf_at(leaf->successor())) {
+    const bool is_last = leaf->successor() == null_offset;
+    table_.add(offset_of(leaf)).set(is_last ? ~std::uint64_t{0} : linetree::boundary - 1, {});
+    children.push_back({leaf->lowest(), leaf});
+    if (is_last) break;
+  }
+  inner_.build(children);
+}
+
+auto LineTree::create(const IndexPlace& place) -> Made {
+  Pool& pool = *place.pool;
+  const linetree::Shape shape = shape_of(place);
+  std::array<Reservation, 2> leaves = linetree::make_first_leaves(pool, shape);
+  if (!leaves[0]) return no_room_for("the first leaves", pool);
+  const auto give_back = [&] {
+    for (const Reservation& leaf : leaves) pool.heap().free(leaf.offset, shape.bytes());
+  };
+  pm::fence();
+  pool.heap().publish(leaves);
+  const auto anchor =
+      create_rooted(place, root_kind, {shape.lines}, {"the anchor", sizeof(linetree::Anchor)},
+                    [&](std::uint64_t offset) {
+                      auto* const at = pool.at<linetree::Anchor>(offset);
+                      new (at) linetree::Anchor{leaves[0].offset, 0};
+                      pm::flush(at, sizeof *at);
+                    });
+  if (!anchor) {
+    give_back();
+    return anchor.error();
+  }
+  std::unique_ptr<LineTree> tree(new LineTree(place, *anchor));
+  tree->adopt_first_leaves();
+  return std::unique_ptr<OrderedIndex<IntegerKeys>>(std::move(tree));
+}
+
+auto LineTree::recover(const IndexPlace& place) -> Made {
+  Pool& pool = *place.pool;
+  const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
+  if (!root) return root.error();
+  Result<void> as_made =
+      check_index_option(pool, "lines", root.value().option[0], shape_of(place).lines);
+  if (!as_made) return as_made.error();
+  const std::uint64_t anchor = root.value().head;
+  if (!pool.contains(anchor, sizeof(linetree::Anchor)))
+    return linetree::damaged(pool, "the root leads to no anchor", anchor);
+  std::unique_ptr<LineTree> tree(new LineTree(place, anchor));
+  auto children = linetree::recover_chain(tree->chain(), anchor, place.threads);
+  if (!children) return children.error();
+  tree->inner_.build(*children);
+  Result<void> recovered = pool.root_recovered(place.root_name);
+  if (!recovered) return recovered.error();
+  return std::unique_ptr<OrderedIndex<IntegerKeys>>(std::move(tree));
+}
+
+// The word is that of a moment when the leaf covered the key; if it is still the same after the
+// search, no split or merge has moved the key away, and none is under way (T4).
+bool LineTree::find_pinned(std::uint64_t key, Place place, std::uint64_t& value) const {
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = enter<Purpose::read>(key, place.home);
+    const unsigned slot = search(*at.leaf, key, place);
+    const bool present = slot != linetree::no_slot;
+    const std::uint64_t found =
+        present ? at.leaf->slot(slot).value.load(std::memory_order_acquire) : 0;
+    if (!at.lock->validate(at.word)) continue;
+    if (present) value = found;
+    return present;
+  }
+}
+
+Outcome LineTree::lookup(std::uint64_t key, std::uint64_t& value) {
+  const Place place = shape_.place(key);
+  const Epochs::Guard guard(epochs_);
+  return find_pinned(key, place, value) ? Outcome::ok : Outcome::not_found;
+}
+
+std::uint64_t LineTree::size() const {
+  std::uint64_t records = 0;
+  for (std::uint64_t at = offset_of(&first()); at != null_offset; at = leaf_at(at)->successor())
+    records += table_.of(at).records();
+  return records;
+}
+
+std::uint64_t LineTree::dram_bytes() const {
+  return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + table_.dram_bytes() +
+         epochs_.retired_dram_bytes();
+}
+
+Result<void> LineTree::bulk_load(std::span<const IntegerRecord> records) {
+  if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
+  if (records.empty()) return {};
+  const std::uint64_t old = offset_of(&first());
+  auto children = linetree::build_chain(chain(), anchor_, records);
+  if (!children) return children.error();
+  inner_.build(*children);
+  epochs_.drain();
+  for (std::uint64_t at = old; at != null_offset;) {
+    const std::uint64_t next = leaf_at(at)->successor();
+    heap_.free(at, shape_.bytes());
+    at = next;
+  }
+  return {};
+}
+
+static std::vector<MediaStruct> linetree_media(const IndexOptions& options) {
+  const auto lines = std::bit_ceil(static_cast<unsigned>(options.get("lines")));
+  const linetree::Shape shape{lines};
+  constexpr auto slots = static_cast<std::uint32_t>(offsetof(linetree::Leaf, first_slots));
+  constexpr auto slot = static_cast<std::uint32_t>(sizeof(LeafRecord));
+  return {media_of_root(),
+          {"anchor", sizeof(linetree::Anchor), {{"first", 0, 8}}},
+          {"leaf",
+           shape.bytes(),
+           {{"next", offsetof(linetree::Leaf, next), 8},
+            {"lo", offsetof(linetree::Leaf, lo), 8},
+            {"slot[].key", slots + offsetof(LeafRecord, key), 8, shape.records(), slot},
+            {"slot[].value", slots + offsetof(LeafRecord, value), 8, shape.records(), slot}}}};
+}
+
+PERDURE_REGISTER_INDEX(
+    linetree,
+    IndexInfo{.name = "linetree",
+              .title = "LineTree (this project's own)",
+              .index_class = IndexClass::persistent,
+              .options = {{.name = "lines",
+                           .description = "cache lines of a leaf, with 4 records each; rounded up"
+                                          " to a power of two",
+                           .fallback = 8,
+                           .least = 4,
+                           .most = linetree::most_lines},
+                          {.name = "inner_entries",
+                           .description = "separators an inner node holds, in DRAM; 15 make it"
+                                          " 256 bytes",
+                           .fallback = 15,
+                           .least = 3,
+                           .most = 1024},
+                          {.name = "lock_stripes",
+                           .description = "leaf locks, in DRAM, which leaves share by their"
+                                          " offset; rounded up to a power of two",
+                           .fallback = LeafLocks::default_stripes,
+                           .least = 1,
+                           .most = LeafLocks::most_stripes}},
+              .create_integer = LineTree::create,
+              .recover_integer = LineTree::recover,
+              .media = linetree_media});
+
+}  // namespace perdure
