@@ -168,22 +168,27 @@ void Persistency::drain(Thread& thread) {
   thread.buffer.clear();
 }
 
-// Folds what has become certain into the floor. A certain step after an uncertain streamed word
-// stays in the list, because which of the two is newer on media is not yet known.
+// Folds what has become certain into the floor. A certain step after an uncertain one stays in the
+// list, because steps are numbered, but without effect; nor has the older one any left in its bits.
 void Persistency::raise(LineNumber line, std::uint64_t upto) {
   Line& of = line_of(line);
   if (of.steps.empty()) return;
   of.certain = std::max(of.certain, upto);
   of.is_known = false;
   LineContent content = media_.read(line);
+  const auto is_certain = [&](std::size_t i) {
+    return of.steps[i].streamed ? of.steps[i].durable : of.first + i < of.certain;
+  };
   std::size_t done = 0;
-  for (; done < of.steps.size(); ++done) {
-    const Step& step = of.steps[done];
-    const bool certain = step.streamed ? step.durable : of.first + done < of.certain;
-    if (!certain) break;
+  for (; done < of.steps.size() && is_certain(done); ++done) apply(of.steps[done], content);
+  for (std::size_t i = done; i < of.steps.size(); ++i) {
+    Step& step = of.steps[i];
+    if (!is_certain(i)) continue;
     apply(step, content);
+    for (std::size_t older = done; older < i; ++older)
+      if (of.steps[older].word == step.word) of.steps[older].mask &= ~step.mask;
+    step.mask = 0;
   }
-  if (done == 0) return;
   of.steps.erase(of.steps.begin(), of.steps.begin() + static_cast<std::ptrdiff_t>(done));
   of.first += done;
   media_.write(line, content);

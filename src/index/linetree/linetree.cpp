@@ -105,6 +105,7 @@ Outcome LineTree::lookup(std::uint64_t key, std::uint64_t& value) {
 }
 
 std::uint64_t LineTree::size() const {
+  const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
   for (std::uint64_t at = offset_of(&first()); at != null_offset; at = leaf_at(at)->successor())
     records += table_.of(at).records();
