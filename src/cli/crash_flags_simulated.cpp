@@ -25,7 +25,8 @@ void declare_subject(FlagTable& table, CrashFlags& flags) {
   table.add("--domain", one_of(std::array{Domain::adr, Domain::eadr}), plan.domain,
             "adr (default) or eadr");
   table.add("--key-kind", one_of(std::array{KeyKind::integer, KeyKind::bytes, KeyKind::slots}),
-            plan.key_kind, "integer, bytes or slots; default: the first of these that the index has");
+            plan.key_kind,
+            "integer, bytes or slots; default: the first of these that the index has");
 }
 
 void declare_exploration(FlagTable& table, CrashFlags& flags) {
