@@ -51,7 +51,7 @@ Result<void> LineTree::check_leaf(const Leaf& leaf) const {
 
 Result<void> LineTree::check_invariants() const {
   if (!locks_.all_free()) return broken(pool_, "S1: a stripe is held at rest", null_offset);
-  std::uint64_t expected = offset_of(&first());
+  std::uint64_t expected = offset_of(first());
   std::uint64_t leaves = 0;
   std::uint64_t previous = 0;
   bool has_boundary = false;
@@ -86,7 +86,7 @@ Result<void> LineTree::check_invariants() const {
     return broken(pool_,
                   "T2: " + std::to_string(live) + " blocks are live and " +
                       std::to_string(leaves + other_blocks) + " reachable",
-                  offset_of(&first()));
+                  offset_of(first()));
   return {};
 }
 

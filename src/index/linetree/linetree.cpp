@@ -25,11 +25,11 @@ LineTree::LineTree(const IndexPlace& place, std::uint64_t anchor)
       inner_(epochs_,
              {.entries = static_cast<unsigned>(place.options.get("inner_entries")),
               .huge_pages = place.huge_pages},
-             &first()) {}
+             first()) {}
 
 void LineTree::adopt_first_leaves() {
   linetree::Children children;
-  for (Leaf* leaf = &first();; leaf = leaf_at(leaf->successor())) {
+  for (Leaf* leaf = first();; leaf = leaf_at(leaf->successor())) {
     const bool is_last = leaf->successor() == null_offset;
     table_.add(offset_of(leaf)).set(is_last ? ~std::uint64_t{0} : linetree::boundary - 1, {});
     children.push_back({leaf->lowest(), leaf});
@@ -72,7 +72,7 @@ auto LineTree::recover(const IndexPlace& place) -> Made {
       check_index_option(pool, "lines", root.value().option[0], shape_of(place).lines);
   if (!as_made) return as_made.error();
   const std::uint64_t anchor = root.value().head;
-  if (!pool.contains(anchor, sizeof(linetree::Anchor)))
+  if (anchor % sizeof(linetree::Anchor) != 0 || !pool.contains(anchor, sizeof(linetree::Anchor)))
     return linetree::damaged(pool, "the root leads to no anchor", anchor);
   std::unique_ptr<LineTree> tree(new LineTree(place, anchor));
   auto children = linetree::recover_chain(tree->chain(), anchor, place.threads);
@@ -107,7 +107,7 @@ Outcome LineTree::lookup(std::uint64_t key, std::uint64_t& value) {
 std::uint64_t LineTree::size() const {
   const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
-  for (std::uint64_t at = offset_of(&first()); at != null_offset; at = leaf_at(at)->successor())
+  for (std::uint64_t at = offset_of(first()); at != null_offset; at = leaf_at(at)->successor())
     records += table_.of(at).records();
   return records;
 }
@@ -120,7 +120,7 @@ std::uint64_t LineTree::dram_bytes() const {
 Result<void> LineTree::bulk_load(std::span<const IntegerRecord> records) {
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
-  const std::uint64_t old = offset_of(&first());
+  const std::uint64_t old = offset_of(first());
   auto children = linetree::build_chain(chain(), anchor_, records);
   if (!children) return children.error();
   inner_.build(*children);

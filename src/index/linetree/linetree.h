@@ -96,8 +96,9 @@ class LineTree final : public WritableIndex<LineTree, IntegerKeys> {
   [[nodiscard]] Leaf* leaf_at(std::uint64_t offset) const noexcept {
     return pool_.at<Leaf>(offset);
   }
-  [[nodiscard]] Leaf& first() const noexcept {
-    return *leaf_at(anchor_.first.load(std::memory_order_acquire));
+  /// Before recovery has walked the chain it may lead anywhere.
+  [[nodiscard]] Leaf* first() const noexcept {
+    return leaf_at(anchor_.first.load(std::memory_order_acquire));
   }
   [[nodiscard]] std::uint64_t offset_of(const Leaf* leaf) const noexcept {
     return pool_.offset_of(leaf);

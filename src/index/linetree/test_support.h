@@ -20,7 +20,7 @@ class LineTreePeer {
 
   [[nodiscard]] const linetree::Shape& shape() const { return tree_.shape_; }
   [[nodiscard]] linetree::Anchor& anchor() const { return tree_.anchor_; }
-  [[nodiscard]] Leaf& first() const { return tree_.first(); }
+  [[nodiscard]] Leaf& first() const { return *tree_.first(); }
   [[nodiscard]] Leaf& leaf_of(std::uint64_t key) const {
     const Epochs::Guard guard(tree_.epochs_);
     return *tree_.enter<LineTree::Purpose::read>(key, 0).leaf;
