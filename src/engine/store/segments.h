@@ -3,9 +3,8 @@
 //
 // G1  every segment is in the directory, under its number, before a record in it is committed.
 // G2  `live` is how many bytes of records in it are present. It changes with the table's word,
-// under
-//     the lock of the record's key, so nobody touches the count of a segment without live records
-//     that is not open.
+//     under the lock of the record's key, so nobody touches the count of a segment without live
+//     records that is not open.
 // G3  all records up to `used` of a segment are whole, so they can be walked.
 #pragma once
 

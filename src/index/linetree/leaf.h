@@ -9,11 +9,9 @@
 // the next leaf's `lo`, or 2^64 in the last leaf.
 //
 // L1  a slot is live <=> its key lies in [lo, hi). So storing `next` commits a split or a merge,
-// and
-//     storing a key commits an insertion or a removal.
+//     and storing a key an insertion or a removal.
 // L2  `lo` ascends along the chain, begins with 0, and one leaf's is 2^63: no leaf reaches over
-// that
-//     boundary, and no merge removes it.
+//     that boundary, and no merge removes it.
 // L3  a slot that is not live holds the empty key of its half (2^64 - 1 below the boundary, 0 above
 //     it: never a key of such a leaf, however it is split or merged), or a key from `hi` on that a
 //     split or an unfinished merge has left.
