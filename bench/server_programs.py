@@ -49,7 +49,7 @@ class Running:
 
     def _cpu_ticks(self) -> int:
         try:
-            stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+            stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
         except FileNotFoundError:
             raise BenchError(f"a server ended (exit code {self.process.poll()})") from None
         fields = stat.rsplit(")", 1)[1].split()  # a program's name may have blanks
