@@ -171,6 +171,7 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
     assert {r["labels"]["index"] for r in records} == {
         "fptree",
         "lbtree",
+        "linetree",
         "stdmap",
         "abslbtree",
         "artolc",
