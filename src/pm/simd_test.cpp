@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/rng.h"
+#include "pm/simd_words32.h"
 
 namespace perdure::pm {
 namespace {
@@ -91,6 +92,23 @@ TEST_P(SimdTest, CountsAgreeWithScalarCode) {
     ASSERT_EQ(count_up_to<8>(&words[shift], limit), count(8));
     ASSERT_EQ(count_up_to<15>(&words[shift], limit), count(15));
     ASSERT_EQ(count_up_to<16>(&words[shift], limit), count(16));
+  }
+}
+
+TEST_P(SimdTest, CountsOf32BitWordsAgreeWithScalarCode) {
+  Rng rng(10);
+  alignas(64) std::array<std::atomic<std::uint32_t>, 64> words;
+  for (int round = 0; round < 20'000; ++round) {
+    const auto narrow = static_cast<unsigned>(rng.below(32));
+    for (auto& word : words) word.store(static_cast<std::uint32_t>(rng()) >> narrow);
+    const std::uint32_t limit =
+        round % 3 == 0 ? words[rng.below(64)].load() : static_cast<std::uint32_t>(rng());
+    const auto count = [&](unsigned n) {
+      return std::count_if(words.begin(), words.begin() + n,
+                           [&](const auto& word) { return word.load() <= limit; });
+    };
+    ASSERT_EQ(count_words32_up_to<32>(words.data(), limit), count(32));
+    ASSERT_EQ(count_words32_up_to<64>(words.data(), limit), count(64));
   }
 }
 

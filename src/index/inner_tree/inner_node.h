@@ -30,6 +30,7 @@
 #include "core/assert.h"
 #include "index/common/key_prefix.h"
 #include "index/index.h"
+#include "index/inner_tree/node_arena.h"
 #include "pm/pm.h"
 
 namespace perdure {
@@ -68,6 +69,12 @@ inline void write(void* at, std::string_view key) noexcept {
 struct InnerSlot {
   std::uint64_t key;
   std::uint64_t text;  ///< address of the separator's text; 0 for integer keys
+};
+
+/// A block of the nodes' arena that a node has besides its own.
+struct OwnedBlock {
+  void* block = nullptr;
+  std::size_t bytes = 0;
 };
 
 /// A key made ready for searching.
@@ -122,9 +129,10 @@ class InnerWords {
     return static_cast<InnerNode*>(child(node, i));
   }
 
-  /// W4, and that unused key words are as W1 says.
-  [[nodiscard]] bool samples_hold(const InnerNode& node) const noexcept {
+  /// W1, W2 and W4.
+  [[nodiscard]] bool is_sound(const InnerNode& node) const noexcept {
     const unsigned n = count(node);
+    if (child(node, n) != child(node, entries_)) return false;
     for (unsigned i = n; i < entries_; ++i)
       if (load(node, key_at_ + i) != unused_key) return false;
     for (unsigned i = 0; i < samples_; ++i)
@@ -196,6 +204,9 @@ class InnerLayout : public InnerWords<Keys> {
  public:
   using Probe = InnerProbe<Keys>;
   using Base::Base;
+  InnerLayout(unsigned entries, NodeArena& /*arena*/) noexcept : Base(entries) {}
+  /// Nothing.
+  [[nodiscard]] static OwnedBlock owned(const InnerNode& /*node*/) noexcept { return {}; }
   using Base::child, Base::count, Base::slot;
   using Base::count_shift, Base::address_mask, Base::has_texts;
 
@@ -217,7 +228,7 @@ class InnerLayout : public InnerWords<Keys> {
   // Below: the caller holds the node's lock, or the node is not yet visible.
 
   /// Makes the node hold one child and no separator.
-  void clear(InnerNode& node, void* only_child) const noexcept {
+  void clear(InnerNode& node, void* only_child, typename Keys::Key /*low*/) const noexcept {
     new (&node) InnerNode;
     std::atomic<std::uint64_t>* const words = node.words();
     const unsigned end = child_at_ + entries_ + 1;
@@ -242,7 +253,8 @@ class InnerLayout : public InnerWords<Keys> {
   }
 
   /// Adds `child` as the first one, with `slot` between it and the present first.
-  void insert_first(InnerNode& node, void* child, InnerSlot slot) const noexcept {
+  void insert_first(InnerNode& node, void* child, InnerSlot slot,
+                    InnerSlot /*low*/) const noexcept {
     insert_at(node, 0, slot, this->child(node, 0));
     set_child(node, 0, child);
   }
@@ -273,7 +285,7 @@ class InnerLayout : public InnerWords<Keys> {
   InnerSlot split(InnerNode& node, InnerNode& right) const noexcept {
     const unsigned n = count(node);
     const unsigned middle = n / 2;
-    clear(right, child(node, middle + 1));
+    clear(right, child(node, middle + 1), {});
     for (unsigned k = middle + 1; k < n; ++k)
       insert_at(right, k - middle - 1, slot(node, k), child(node, k + 1));
     const InnerSlot between = slot(node, middle);

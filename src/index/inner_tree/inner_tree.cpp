@@ -15,31 +15,31 @@ InnerNode& writable(const InnerNode* node) noexcept { return *const_cast<InnerNo
 
 }  // namespace
 
-template <class Keys>
-InnerTree<Keys>::InnerTree(Epochs& epochs, Options options, void* first_leaf)
+template <class Keys, class Layout>
+InnerTree<Keys, Layout>::InnerTree(Epochs& epochs, Options options, void* first_leaf)
     : epochs_(epochs),
-      layout_(options.entries),
+      layout_(options.entries, nodes_),
       nodes_(options.huge_pages),
       texts_(options.huge_pages) {
   PERDURE_ASSERT(options.entries >= 3 && options.entries <= 1024);
-  root_.store(root_word(new_node(first_leaf), 1), std::memory_order_release);
+  root_.store(root_word(new_node(first_leaf, Key{}), 1), std::memory_order_release);
 }
 
-template <class Keys>
-InnerTree<Keys>::~InnerTree() {
+template <class Keys, class Layout>
+InnerTree<Keys, Layout>::~InnerTree() {
   epochs_.drain();  // retired nodes go back to the arenas while these exist
 }
 
-template <class Keys>
-InnerNode* InnerTree<Keys>::new_node(void* only_child) {
+template <class Keys, class Layout>
+InnerNode* InnerTree<Keys, Layout>::new_node(void* only_child, Key low) {
   auto* const node = static_cast<InnerNode*>(nodes_.allocate(layout_.node_bytes()));
-  layout_.clear(*node, only_child);
+  layout_.clear(*node, only_child, low);
   return node;
 }
 
-template <class Keys>
-InnerSlot InnerTree<Keys>::new_slot(Key key) {
-  if constexpr (InnerLayout<Keys>::has_texts) {
+template <class Keys, class Layout>
+InnerSlot InnerTree<Keys, Layout>::new_slot(Key key) {
+  if constexpr (Layout::has_texts) {
     void* const text = texts_.allocate(separator_text::bytes_for(key));
     separator_text::write(text, key);
     return {key_prefix(key), reinterpret_cast<std::uint64_t>(text)};
@@ -48,30 +48,34 @@ InnerSlot InnerTree<Keys>::new_slot(Key key) {
   }
 }
 
-template <class Keys>
-auto InnerTree<Keys>::key_of(const InnerSlot& slot) const noexcept -> Key {
-  if constexpr (InnerLayout<Keys>::has_texts)
+template <class Keys, class Layout>
+auto InnerTree<Keys, Layout>::key_of(const InnerSlot& slot) const noexcept -> Key {
+  if constexpr (Layout::has_texts)
     return separator_text::read(slot.text);
   else
     return slot.key;
 }
 
-template <class Keys>
-void InnerTree<Keys>::retire_node(InnerNode& node) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::retire_node(InnerNode& node) {
   epochs_.retire(reinterpret_cast<std::uint64_t>(&node), layout_.node_bytes(), NodeArena::destroy,
                  &nodes_);
+  if (const OwnedBlock owned = layout_.owned(node); owned.block != nullptr)
+    epochs_.retire(reinterpret_cast<std::uint64_t>(owned.block), owned.bytes, NodeArena::destroy,
+                   &nodes_);
 }
 
-template <class Keys>
-void InnerTree<Keys>::retire_slot(const InnerSlot& slot) {
-  if constexpr (InnerLayout<Keys>::has_texts)
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::retire_slot(const InnerSlot& slot) {
+  if constexpr (Layout::has_texts)
     epochs_.retire(slot.text, separator_text::bytes_for(separator_text::read(slot.text)),
                    NodeArena::destroy, &texts_);
 }
 
 // One level at a time for a whole group: while one key's node is on its way, the others are served.
-template <class Keys>
-void InnerTree<Keys>::locate(std::span<const Key> keys, std::span<Position> positions) const {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::locate(std::span<const Key> keys,
+                                     std::span<Position> positions) const {
   PERDURE_ASSERT(positions.size() >= keys.size());
   for (std::size_t first = 0; first < keys.size(); first += locate_group) {
     const auto group =
@@ -111,8 +115,8 @@ void InnerTree<Keys>::locate(std::span<const Key> keys, std::span<Position> posi
   }
 }
 
-template <class Keys>
-void* InnerTree<Keys>::find_previous(Key key) const {
+template <class Keys, class Layout>
+void* InnerTree<Keys, Layout>::find_previous(Key key) const {
   const Probe probe(key);
   void* previous = nullptr;
   for (pm::Backoff backoff; !try_find_previous(probe, previous); backoff.wait()) previous = nullptr;
@@ -122,8 +126,8 @@ void* InnerTree<Keys>::find_previous(Key key) const {
 // The deepest node on the path that has a child left of it leads to the answer: the rightmost leaf
 // below that child. Every node read is validated once more at the end, because the answer combines
 // two paths.
-template <class Keys>
-bool InnerTree<Keys>::try_find_previous(const Probe& probe, void*& previous) const {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::try_find_previous(const Probe& probe, void*& previous) const {
   Step read[2 * max_levels];
   unsigned steps = 0;
   Step at;
@@ -156,14 +160,14 @@ bool InnerTree<Keys>::try_find_previous(const Probe& probe, void*& previous) con
                      [](const Step& step) { return step.node->lock.validate(step.version); });
 }
 
-template <class Keys>
-void InnerTree<Keys>::insert(Key separator, void* leaf) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::insert(Key separator, void* leaf) {
   const Probe probe(separator);
   for (pm::Backoff backoff; !try_insert(probe, separator, leaf);) backoff.wait();
 }
 
-template <class Keys>
-bool InnerTree<Keys>::try_insert(const Probe& probe, Key separator, void* leaf) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::try_insert(const Probe& probe, Key separator, void* leaf) {
   Step parent;
   Step at;
   if (!start(at)) return false;
@@ -190,8 +194,8 @@ bool InnerTree<Keys>::try_insert(const Probe& probe, Key separator, void* leaf) 
 
 // Splits a full node, if it and its parent are still as they were read. The parent has room: it was
 // found not full on the way down, at the version that the upgrade confirms.
-template <class Keys>
-void InnerTree<Keys>::split(const Step& parent, const Step& full, const Probe& probe) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::split(const Step& parent, const Step& full, const Probe& probe) {
   InnerNode& node = writable(full.node);
   const bool is_root = parent.node == nullptr;
   if (!is_root && !writable(parent.node).lock.try_upgrade(parent.version)) return;
@@ -199,12 +203,12 @@ void InnerTree<Keys>::split(const Step& parent, const Step& full, const Probe& p
     if (!is_root) writable(parent.node).lock.unlock_unchanged();
     return;
   }
-  InnerNode* const right = new_node(nullptr);
+  InnerNode* const right = new_node(nullptr, Key{});
   const InnerSlot between = layout_.split(node, *right);
   if (is_root) {
     // A node that was the root at this version still is: growing and shortening change its version.
     PERDURE_ASSERT(root_.load(std::memory_order_relaxed) == root_word(full.node, full.level));
-    InnerNode* const root = new_node(&node);
+    InnerNode* const root = new_node(&node, Key{});
     layout_.insert_at(*root, 0, between, right);
     root_.store(root_word(root, full.level + 1), std::memory_order_release);
   } else {
@@ -217,14 +221,14 @@ void InnerTree<Keys>::split(const Step& parent, const Step& full, const Probe& p
   node.lock.unlock();
 }
 
-template <class Keys>
-void InnerTree<Keys>::remove(Key key, void* leaf, Fall fall) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::remove(Key key, void* leaf, Fall fall) {
   const Probe probe(key);
   for (pm::Backoff backoff; !try_remove(probe, leaf, fall);) backoff.wait();
 }
 
-template <class Keys>
-bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf, Fall fall) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::try_remove(const Probe& probe, void* leaf, Fall fall) {
   Path path;
   Step at;
   if (!start(at)) return false;
@@ -266,8 +270,8 @@ bool InnerTree<Keys>::try_remove(const Probe& probe, void* leaf, Fall fall) {
 // The leaf is the first child of its node: the separator left of the whole subtree moves up to the
 // leaf's right neighbour. Every node from there down is locked, because a reader that has passed
 // the old separator must not arrive at the neighbour.
-template <class Keys>
-bool InnerTree<Keys>::pass_left(const Path& path, void* leaf) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::pass_left(const Path& path, void* leaf) {
   PERDURE_ASSERT(path.branch < path.steps);  // the leftmost leaf has nothing left of it
   unsigned locked = path.branch;
   while (locked < path.steps &&
@@ -291,8 +295,8 @@ bool InnerTree<Keys>::pass_left(const Path& path, void* leaf) {
 }
 
 // A root with a single inner child gives way to it.
-template <class Keys>
-bool InnerTree<Keys>::shorten(const Step& root) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::shorten(const Step& root) {
   InnerNode& node = writable(root.node);
   if (!node.lock.try_upgrade(root.version)) return false;
   PERDURE_ASSERT(root_.load(std::memory_order_relaxed) == root_word(root.node, root.level));
@@ -304,8 +308,8 @@ bool InnerTree<Keys>::shorten(const Step& root) {
 
 // Sees to it that child `rank` can lose an entry: one with few entries is merged with a sibling,
 // one with a single child is given another. True: something changed, or must be read again.
-template <class Keys>
-bool InnerTree<Keys>::repair(const Step& parent, unsigned rank) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::repair(const Step& parent, unsigned rank) {
   InnerNode& child = *layout_.inner_child(*parent.node, rank);
   if (!parent.node->lock.validate(parent.version)) return true;
   if (layout_.count(child) > layout_.entries() / 4) return false;
@@ -341,9 +345,9 @@ bool InnerTree<Keys>::repair(const Step& parent, unsigned rank) {
 
 // All three are locked; `left` and `right` are children at, at + 1. True: `right` was emptied into
 // `left` and is out of the parent.
-template <class Keys>
-bool InnerTree<Keys>::merge_or_borrow(InnerNode& parent, unsigned at, InnerNode& left,
-                                      InnerNode& right) {
+template <class Keys, class Layout>
+bool InnerTree<Keys, Layout>::merge_or_borrow(InnerNode& parent, unsigned at, InnerNode& left,
+                                              InnerNode& right) {
   const InnerSlot between = layout_.slot(parent, at);
   const unsigned left_count = layout_.count(left);
   const unsigned right_count = layout_.count(right);
@@ -360,28 +364,32 @@ bool InnerTree<Keys>::merge_or_borrow(InnerNode& parent, unsigned at, InnerNode&
     layout_.insert_at(left, left_count, between, layout_.child(right, 0));
     layout_.set_slot(parent, at, layout_.remove_at(right, 0));
   } else {
-    layout_.insert_first(right, layout_.child(left, left_count), between);
-    layout_.set_slot(parent, at, layout_.remove_at(left, left_count));
+    void* const moving = layout_.child(left, left_count);
+    const InnerSlot lowest = layout_.remove_at(left, left_count);
+    layout_.insert_first(right, moving, between, lowest);
+    layout_.set_slot(parent, at, lowest);
   }
   return false;
 }
 
-template <class Keys>
-void InnerTree<Keys>::free_subtree(InnerNode* node, unsigned level) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::free_subtree(InnerNode* node, unsigned level) {
   for (unsigned i = 0, count = layout_.count(*node); i <= count; ++i) {
     if (level > 1) free_subtree(layout_.inner_child(*node, i), level - 1);
-    if (InnerLayout<Keys>::has_texts && i < count) {
+    if (Layout::has_texts && i < count) {
       const std::uint64_t text = layout_.slot(*node, i).text;
       texts_.free(reinterpret_cast<void*>(text),
                   separator_text::bytes_for(separator_text::read(text)));
     }
   }
+  if (const OwnedBlock owned = layout_.owned(*node); owned.block != nullptr)
+    nodes_.free(owned.block, owned.bytes);
   nodes_.free(node, layout_.node_bytes());
 }
 
 // Level by level; a level's nodes share its children evenly, so that none is left with one.
-template <class Keys>
-void InnerTree<Keys>::build(std::span<const Child> children) {
+template <class Keys, class Layout>
+void InnerTree<Keys, Layout>::build(std::span<const Child> children) {
   PERDURE_ASSERT(!children.empty());
   const std::uint64_t old = root_.load(std::memory_order_relaxed);
   free_subtree(node_of(old), level_of(old));
@@ -397,7 +405,7 @@ void InnerTree<Keys>::build(std::span<const Child> children) {
     for (std::size_t p = 0; p < parents; ++p) {
       const std::size_t begin = below.size() * p / parents;
       const std::size_t end = below.size() * (p + 1) / parents;
-      InnerNode* const node = new_node(below[begin].leaf);
+      InnerNode* const node = new_node(below[begin].leaf, begin == 0 ? Key{} : below[begin].lowest);
       for (std::size_t i = begin + 1; i < end; ++i)
         layout_.insert_at(*node, static_cast<unsigned>(i - begin - 1), new_slot(below[i].lowest),
                           below[i].leaf);
@@ -410,5 +418,6 @@ void InnerTree<Keys>::build(std::span<const Child> children) {
 
 template class InnerTree<IntegerKeys>;
 template class InnerTree<ByteKeys>;
+template class InnerTree<IntegerKeys, FrameLayout>;
 
 }  // namespace perdure

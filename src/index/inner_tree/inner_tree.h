@@ -25,6 +25,7 @@
 
 #include "core/result.h"
 #include "index/index.h"
+#include "index/inner_tree/frame_layout.h"
 #include "index/inner_tree/inner_node.h"
 #include "index/inner_tree/node_arena.h"
 #include "pm/pm.h"
@@ -32,7 +33,7 @@
 
 namespace perdure {
 
-template <class Keys>
+template <class Keys, class Layout = InnerLayout<Keys>>
 class InnerTree {
  public:
   using Key = typename Keys::Key;
@@ -158,7 +159,7 @@ class InnerTree {
            pm::detail::simd_level == pm::SimdLevel::avx512;
   }
 
-  [[nodiscard]] InnerNode* new_node(void* only_child);
+  [[nodiscard]] InnerNode* new_node(void* only_child, Key low);
   [[nodiscard]] InnerSlot new_slot(Key key);
   [[nodiscard]] Key key_of(const InnerSlot& slot) const noexcept;
   void retire_node(InnerNode& node);
@@ -184,7 +185,7 @@ class InnerTree {
   }
 
   Epochs& epochs_;
-  const InnerLayout<Keys> layout_;
+  const Layout layout_;
   NodeArena nodes_;
   NodeArena texts_;
   alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> root_{0};  ///< address | level
@@ -192,8 +193,8 @@ class InnerTree {
 
 // Inlined by force from here to `find`: as calls they pass `Step` through memory at every level,
 // which costs a lookup whose nodes are cached a quarter of its time.
-template <class Keys>
-[[gnu::always_inline]] inline bool InnerTree<Keys>::start(Step& at) const noexcept {
+template <class Keys, class Layout>
+[[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::start(Step& at) const noexcept {
   const std::uint64_t root = root_.load(std::memory_order_acquire);
   at.node = node_of(root);
   at.level = level_of(root);
@@ -203,9 +204,9 @@ template <class Keys>
 
 /// Moves to child `rank`. The child is followed only after validation, so it is a node that this
 /// thread's pin keeps.
-template <class Keys>
-[[gnu::always_inline]] inline bool InnerTree<Keys>::enter_child(Step& at,
-                                                                unsigned rank) const noexcept {
+template <class Keys, class Layout>
+[[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::enter_child(
+    Step& at, unsigned rank) const noexcept {
   const InnerNode* const child = layout_.inner_child(*at.node, rank);
   if (!at.node->lock.validate(at.version)) return false;
   layout_.prefetch(child);
@@ -215,9 +216,10 @@ template <class Keys>
   return true;
 }
 
-template <class Keys>
-[[gnu::always_inline]] inline bool InnerTree<Keys>::descend_wide(Step& at, std::uint64_t key,
-                                                                 unsigned& rank) noexcept {
+template <class Keys, class Layout>
+[[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::descend_wide(Step& at,
+                                                                         std::uint64_t key,
+                                                                         unsigned& rank) noexcept {
   constexpr unsigned n = InnerLayout<Keys>::small_entries;
   for (;; --at.level) {
     const InnerNode* const node = at.node;
@@ -239,18 +241,18 @@ template <class Keys>
   }
 }
 
-template <class Keys>
-[[gnu::always_inline]] inline bool InnerTree<Keys>::descend(Step& at, const Probe& probe,
-                                                            unsigned& rank) const noexcept {
+template <class Keys, class Layout>
+[[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::descend(Step& at, const Probe& probe,
+                                                                    unsigned& rank) const noexcept {
   if (is_wide()) return descend_wide(at, probe.word, rank);
   while (at.level > 1)
     if (!search(at, probe, rank) || !enter_child(at, rank)) return false;
   return search(at, probe, rank);
 }
 
-template <class Keys>
+template <class Keys, class Layout>
 template <class Enter>
-[[gnu::always_inline]] inline auto InnerTree<Keys>::find(Key key, Enter&& enter) const {
+[[gnu::always_inline]] inline auto InnerTree<Keys, Layout>::find(Key key, Enter&& enter) const {
   const Probe probe(key);
   for (pm::Backoff backoff;; backoff.wait()) {
     Step at;
@@ -263,8 +265,8 @@ template <class Enter>
   }
 }
 
-template <class Keys>
-void* InnerTree<Keys>::find_in_transaction(Key key) const {
+template <class Keys, class Layout>
+void* InnerTree<Keys, Layout>::find_in_transaction(Key key) const {
   const Probe probe(key);
   const std::uint64_t root = root_.load(std::memory_order_acquire);
   const InnerNode* node = node_of(root);
@@ -279,23 +281,22 @@ void* InnerTree<Keys>::find_in_transaction(Key key) const {
   }
 }
 
-template <class Keys>
+template <class Keys, class Layout>
 template <class Visit>
-Result<void> InnerTree<Keys>::check(Visit&& visit) const {
+Result<void> InnerTree<Keys, Layout>::check(Visit&& visit) const {
   const std::uint64_t root = root_.load(std::memory_order_acquire);
   return check_node(*node_of(root), level_of(root), nullptr, nullptr, visit);
 }
 
-template <class Keys>
+template <class Keys, class Layout>
 template <class Visit>
-Result<void> InnerTree<Keys>::check_node(const InnerNode& node, unsigned level, const Key* low,
-                                         const Key* high, Visit& visit) const {
+Result<void> InnerTree<Keys, Layout>::check_node(const InnerNode& node, unsigned level,
+                                                 const Key* low, const Key* high,
+                                                 Visit& visit) const {
   const unsigned count = layout_.count(node);
   if ((node.lock.peek() & (pm::VersionLock::locked_bit | pm::VersionLock::obsolete_bit)) != 0)
     return broken("N1: locked at rest");
-  if (layout_.child(node, count) != layout_.child(node, layout_.entries()))
-    return broken("W2: last slot is not the last child");
-  if (!layout_.samples_hold(node)) return broken("W4: a sample is not the key it stands for");
+  if (!layout_.is_sound(node)) return broken("W1-W4 or F1-F3: its words");
   Key bound_low{};
   Key bound_high{};
   const Key* child_low = low;
@@ -321,5 +322,6 @@ Result<void> InnerTree<Keys>::check_node(const InnerNode& node, unsigned level, 
 
 extern template class InnerTree<IntegerKeys>;
 extern template class InnerTree<ByteKeys>;
+extern template class InnerTree<IntegerKeys, FrameLayout>;
 
 }  // namespace perdure

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <concepts>
 #include <deque>
 #include <map>
 #include <memory>
@@ -21,11 +22,28 @@ struct FakeLeaf {
   std::uint64_t number = 0;
 };
 
+/// Nodes with frames, for keys that lie close together, and for clusters that no frame holds.
+struct FramedKeys : IntegerKeys {};
+struct ClusteredKeys : FramedKeys {};
+
+template <class Keys>
+struct TreeFor {
+  using Type = InnerTree<Keys>;
+};
+template <std::derived_from<FramedKeys> Keys>
+struct TreeFor<Keys> {
+  using Type = InnerTree<IntegerKeys, FrameLayout>;
+};
+template <class Keys>
+using TreeOf = typename TreeFor<Keys>::Type;
+
 // The same number as a key of either kind, in the same order. Byte keys share long prefixes, so
 // that the first eight bytes rarely decide.
 template <class Keys>
 auto key_from(std::uint64_t number) {
-  if constexpr (Keys::kind == KeyKind::integer) {
+  if constexpr (std::is_same_v<Keys, ClusteredKeys>) {
+    return (number / 64 << 40) + number % 64;
+  } else if constexpr (Keys::kind == KeyKind::integer) {
     return number;
   } else {
     char text[64];
@@ -42,7 +60,7 @@ template <class Keys>
 class InnerTreeTest : public testing::Test {
  protected:
   using OwnedKey = decltype(key_from<Keys>(0));
-  using Tree = InnerTree<Keys>;
+  using Tree = TreeOf<Keys>;
 
   void* find(const Tree& tree, const OwnedKey& key) {
     const Epochs::Guard guard(epochs_);
@@ -81,12 +99,12 @@ class InnerTreeTest : public testing::Test {
   std::vector<std::unique_ptr<FakeLeaf>> leaves_;
 };
 
-using Kinds = testing::Types<IntegerKeys, ByteKeys>;
+using Kinds = testing::Types<IntegerKeys, ByteKeys, FramedKeys, ClusteredKeys>;
 TYPED_TEST_SUITE(InnerTreeTest, Kinds);
 
 TYPED_TEST(InnerTreeTest, StartsWithOneLeafForEveryKey) {
   FakeLeaf* const first = this->new_leaf(0);
-  InnerTree<TypeParam> tree(this->epochs_, {}, first);
+  TreeOf<TypeParam> tree(this->epochs_, {}, first);
   EXPECT_EQ(this->find(tree, key_from<TypeParam>(0)), first);
   EXPECT_EQ(this->find(tree, key_from<TypeParam>(~0ULL)), first);
   EXPECT_EQ(this->previous(tree, key_from<TypeParam>(7)), nullptr);
@@ -100,7 +118,7 @@ TYPED_TEST(InnerTreeTest, AgreesWithAModelUnderRandomInsertsAndRemovals) {
     SCOPED_TRACE(entries);
     Rng rng(11, entries);
     FakeLeaf* const first = this->new_leaf(0);
-    InnerTree<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
+    TreeOf<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
     std::map<OwnedKey, void*> model;  // lowest key -> leaf; the first leaf is below all
     const auto leaf_of = [&](const OwnedKey& key) -> void* {
       const auto after = model.upper_bound(key);
@@ -163,7 +181,7 @@ TYPED_TEST(InnerTreeTest, RemovesToTheLeftAcrossNodes) {
     SCOPED_TRACE(entries);
     Rng rng(12, entries);
     FakeLeaf* const first = this->new_leaf(0);
-    InnerTree<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
+    TreeOf<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
     std::map<OwnedKey, void*> model{{OwnedKey{}, first}};
     for (unsigned turn = 0; turn < 6000; ++turn) {
       const Epochs::Guard guard(this->epochs_);
@@ -191,12 +209,12 @@ TYPED_TEST(InnerTreeTest, BuildsFromSortedLeavesAndFindsEachBound) {
   for (const unsigned entries : {3U, 15U, 17U, 128U, 1024U})
     for (const unsigned leaves : {1U, 2U, 5U, 16U, 17U, 300U, 3000U}) {
       SCOPED_TRACE(testing::Message() << entries << " entries, " << leaves << " leaves");
-      InnerTree<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false},
-                                this->new_leaf(0));
+      TreeOf<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false},
+                             this->new_leaf(0));
       std::map<OwnedKey, void*> model;
       for (unsigned i = 0; i < leaves; ++i)
         model.emplace(key_from<TypeParam>(10 * i + 10), this->new_leaf(i));
-      std::vector<typename InnerTree<TypeParam>::Child> children;
+      std::vector<typename TreeOf<TypeParam>::Child> children;
       std::vector<void*> expected;
       for (const auto& [key, leaf] : model) {
         children.push_back({key, leaf});
@@ -210,9 +228,9 @@ TYPED_TEST(InnerTreeTest, BuildsFromSortedLeavesAndFindsEachBound) {
         ASSERT_EQ(this->previous(tree, key), last);
         last = leaf;
       }
-      std::vector<typename InnerTree<TypeParam>::Key> keys;
+      std::vector<typename TreeOf<TypeParam>::Key> keys;
       for (const auto& [key, leaf] : model) keys.push_back(key);
-      std::vector<typename InnerTree<TypeParam>::Position> positions(keys.size());
+      std::vector<typename TreeOf<TypeParam>::Position> positions(keys.size());
       const Epochs::Guard guard(this->epochs_);
       tree.locate(keys, positions);
       for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -225,7 +243,7 @@ TYPED_TEST(InnerTreeTest, BuildsFromSortedLeavesAndFindsEachBound) {
 // `enter` sees a leaf that stops covering the key before it returns: the answer must be the new
 // one.
 TYPED_TEST(InnerTreeTest, FindNoticesAChangeMadeWhileItEnters) {
-  InnerTree<TypeParam> tree(this->epochs_, {.entries = 3, .huge_pages = false}, this->new_leaf(0));
+  TreeOf<TypeParam> tree(this->epochs_, {.entries = 3, .huge_pages = false}, this->new_leaf(0));
   for (std::uint64_t number = 10; number < 200; number += 10) {
     const Epochs::Guard guard(this->epochs_);
     void* const added = this->new_leaf(number);
@@ -237,8 +255,8 @@ TYPED_TEST(InnerTreeTest, FindNoticesAChangeMadeWhileItEnters) {
     EXPECT_EQ(found, added);
     EXPECT_EQ(entered, 2U);
     const auto key = key_from<TypeParam>(2 * number + 2);
-    const typename InnerTree<TypeParam>::Key probe = key;
-    typename InnerTree<TypeParam>::Position position;
+    const typename TreeOf<TypeParam>::Key probe = key;
+    typename TreeOf<TypeParam>::Position position;
     tree.locate({&probe, 1}, {&position, 1});
     ASSERT_EQ(position.leaf, added);
     EXPECT_TRUE(tree.holds(position));
@@ -249,7 +267,7 @@ TYPED_TEST(InnerTreeTest, FindNoticesAChangeMadeWhileItEnters) {
 
 TYPED_TEST(InnerTreeTest, FindsTheEndsOfTheKeySpace) {
   FakeLeaf* const first = this->new_leaf(0);
-  InnerTree<TypeParam> tree(this->epochs_, {.entries = 15, .huge_pages = false}, first);
+  TreeOf<TypeParam> tree(this->epochs_, {.entries = 15, .huge_pages = false}, first);
   std::map<decltype(key_from<TypeParam>(0)), void*> model;
   std::vector<decltype(key_from<TypeParam>(0))> keys;
   if constexpr (TypeParam::kind == KeyKind::integer) {
@@ -282,7 +300,7 @@ constexpr std::uint64_t space = 64 * spacing;
 /// A thread that inserts and removes leaves between the permanent ones.
 template <class Keys>
 struct Writer {
-  InnerTree<Keys>& tree;
+  TreeOf<Keys>& tree;
   Epochs& epochs;
   unsigned number_of_writer;
   std::vector<std::unique_ptr<FakeLeaf>> mine{};
@@ -331,7 +349,7 @@ struct Writer {
 
 /// Looks keys up until told to stop; returns how many led beyond their permanent neighbours.
 template <class Keys>
-std::uint64_t read_between_neighbours(const InnerTree<Keys>& tree, Epochs& epochs,
+std::uint64_t read_between_neighbours(const TreeOf<Keys>& tree, Epochs& epochs,
                                       const std::atomic<bool>& stop) {
   Rng rng(6);
   std::uint64_t wrong = 0;
@@ -343,8 +361,8 @@ std::uint64_t read_between_neighbours(const InnerTree<Keys>& tree, Epochs& epoch
         static_cast<FakeLeaf*>(tree.find(key, [](void* found) { return found; }));
     const std::uint64_t floor = number / spacing * spacing;
     if (leaf->number < floor || leaf->number > floor + spacing) ++wrong;
-    typename InnerTree<Keys>::Key probe = key;
-    typename InnerTree<Keys>::Position position;
+    typename TreeOf<Keys>::Key probe = key;
+    typename TreeOf<Keys>::Position position;
     tree.locate({&probe, 1}, {&position, 1});
     const auto* const previous = static_cast<FakeLeaf*>(tree.find_previous(key));
     if (previous == nullptr ? number >= 2 * spacing : previous->number > floor + spacing) ++wrong;
@@ -358,14 +376,14 @@ TYPED_TEST(InnerTreeTest, ReadersAlwaysLandBetweenPermanentNeighboursWhileWriter
   for (const unsigned entries : {3U, 15U, 20U}) {
     SCOPED_TRACE(entries);
     FakeLeaf* const first = this->new_leaf(0);
-    InnerTree<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
+    TreeOf<TypeParam> tree(this->epochs_, {.entries = entries, .huge_pages = false}, first);
     for (std::uint64_t number = spacing; number < space; number += spacing) {
       const Epochs::Guard guard(this->epochs_);
       tree.insert(key_from<TypeParam>(2 * number), this->new_leaf(number));
     }
     std::atomic<bool> stop{false};
     std::uint64_t wrong = 0;
-    std::thread reader([&] { wrong = read_between_neighbours(tree, this->epochs_, stop); });
+    std::thread reader([&] { wrong = read_between_neighbours<TypeParam>(tree, this->epochs_, stop); });
     std::deque<Writer<TypeParam>> writers;
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 3; ++t) {
@@ -392,7 +410,7 @@ TYPED_TEST(InnerTreeTest, ReadersAlwaysLandBetweenPermanentNeighboursWhileWriter
 
 // Nodes and separators come back: as many inserts and removals as it takes do not grow the arena.
 TYPED_TEST(InnerTreeTest, ReusesTheMemoryOfRemovedNodes) {
-  InnerTree<TypeParam> tree(this->epochs_, {.entries = 3, .huge_pages = false}, this->new_leaf(0));
+  TreeOf<TypeParam> tree(this->epochs_, {.entries = 3, .huge_pages = false}, this->new_leaf(0));
   FakeLeaf leaf;
   std::uint64_t after_first_round = 0;
   for (unsigned round = 0; round < 6; ++round) {
@@ -430,6 +448,59 @@ TEST(NodeArena, TakesTheChunksThatAnotherOneGaveBack) {
 
 TEST(InnerLayout, FifteenIntegerEntriesFillOneMediaBlockExactly) {
   EXPECT_EQ(InnerLayout<IntegerKeys>(15).node_bytes(), pm::media_block_bytes);
+}
+
+TEST(FrameLayout, TakesTheRoundestSeparator) {
+  EXPECT_EQ(roundest_between(0, 1), 1U);
+  EXPECT_EQ(roundest_between(4, 5), 5U);
+  EXPECT_EQ(roundest_between(3, 9), 8U);
+  EXPECT_EQ(roundest_between(8, 12), 12U);
+  EXPECT_EQ(roundest_between(0, ~std::uint64_t{0}), std::uint64_t{1} << 63);
+  Rng rng(3);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t below = rng() >> rng.below(64);
+    const std::uint64_t up_to = below + 1 + rng.below(1000);
+    if (up_to <= below) continue;
+    std::uint64_t best = up_to;
+    for (std::uint64_t key = below + 1; key <= up_to; ++key)
+      if (std::countr_zero(key) > std::countr_zero(best)) best = key;
+    ASSERT_EQ(roundest_between(below, up_to), best);
+  }
+}
+
+// A frame has 32 bits: where the highest separator is too far from the lowest for its zeros, the
+// node becomes exact, and after a split that parts them, framed again.
+TEST(FrameLayout, HoldsWhatNoFrameHolds) {
+  NodeArena arena(false);
+  const FrameLayout layout(31, arena);
+  const auto fresh = [&](std::uint64_t low) -> InnerNode& {
+    auto* const node = static_cast<InnerNode*>(arena.allocate(FrameLayout::node_bytes()));
+    layout.clear(*node, &arena, low);
+    return *node;
+  };
+  InnerNode& node = fresh(0);
+  for (unsigned i = 0; i < 31; ++i) {
+    const std::uint64_t far = i < 16 ? 0 : std::uint64_t{1} << 60;
+    layout.insert_at(node, i, {far + 2 * i + 1, 0}, &arena);
+    EXPECT_EQ(FrameLayout::owned(node).block != nullptr, i >= 16);
+    EXPECT_TRUE(FrameLayout::is_sound(node)) << i;
+  }
+  const auto rank = [&](const InnerNode& at, std::uint64_t key) {
+    unsigned found = 0;
+    EXPECT_TRUE(layout.search(at, InnerProbe<IntegerKeys>(key), found, [] { return true; }));
+    return found;
+  };
+  EXPECT_EQ(rank(node, 30), 15U);
+  EXPECT_EQ(rank(node, 31), 16U);
+  EXPECT_EQ(rank(node, (std::uint64_t{1} << 60) + 33), 17U);
+  EXPECT_EQ(rank(node, ~std::uint64_t{0}), 31U);
+  InnerNode& right = fresh(0);
+  EXPECT_EQ(layout.split(node, right).key, 31U);
+  EXPECT_EQ(rank(node, 30), 15U);
+  EXPECT_EQ(rank(right, (std::uint64_t{1} << 60) + 33), 1U);
+  EXPECT_EQ(rank(right, ~std::uint64_t{0}), 15U);
+  EXPECT_TRUE(FrameLayout::is_sound(node));
+  EXPECT_TRUE(FrameLayout::is_sound(right));
 }
 
 }  // namespace

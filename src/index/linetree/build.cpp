@@ -99,15 +99,18 @@ Result<Children> build_chain(const Chain& chain, Anchor& anchor,
   };
   if (!builder.begin(0)) return out_of_space();
   bool above = false;  // the boundary has its leaf
+  std::uint64_t last = 0;
   for (const IntegerRecord& record : source) {
     if (!above && record.key >= boundary) {
       if (!builder.begin(boundary)) return out_of_space();
       above = true;
     }
-    if (builder.add(record)) continue;
-    if (!builder.begin(record.key)) return out_of_space();
-    [[maybe_unused]] const bool added = builder.add(record);
-    PERDURE_ASSERT(added);
+    if (!builder.add(record)) {
+      if (!builder.begin(roundest_between(last, record.key))) return out_of_space();
+      [[maybe_unused]] const bool added = builder.add(record);
+      PERDURE_ASSERT(added);
+    }
+    last = record.key;
   }
   if (!above && !builder.begin(boundary)) return out_of_space();
   builder.finish();

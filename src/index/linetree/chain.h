@@ -24,7 +24,8 @@ struct Anchor {
 };
 static_assert(sizeof(Anchor) == 16);
 
-using Children = std::vector<InnerTree<IntegerKeys>::Child>;
+using Inner = InnerTree<IntegerKeys, FrameLayout>;
+using Children = std::vector<Inner::Child>;
 
 /// What the functions below work on.
 struct Chain {

@@ -106,7 +106,8 @@ bool LineTree::split(Leaf& leaf) {
   PERDURE_ASSERT(count >= 2);
   const auto middle = keys.begin() + count / 2;
   std::nth_element(keys.begin(), middle, keys.begin() + count);
-  const std::uint64_t separator = *middle;
+  const std::uint64_t below_it = *std::max_element(keys.begin(), middle);
+  const std::uint64_t separator = roundest_between(below_it, *middle);
   const Interval below{interval.least, separator - 1};
   const Interval above{separator, last};
 

@@ -152,7 +152,7 @@ class LineTree final : public WritableIndex<LineTree, IntegerKeys> {
   mutable LeafLocks locks_;
   mutable linetree::LeafTable table_;
   linetree::Anchor& anchor_;
-  InnerTree<IntegerKeys> inner_;
+  linetree::Inner inner_;
 };
 
 template <LineTree::Purpose purpose>

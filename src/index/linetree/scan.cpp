@@ -100,7 +100,7 @@ void LineTree::lookup_batch(std::span<const std::uint64_t> keys, std::span<std::
 // changed on the way is looked up again by itself.
 void LineTree::search_group(std::span<const std::uint64_t> keys, std::span<std::uint64_t> values,
                             std::span<Outcome> outcomes) const {
-  using Inner = InnerTree<IntegerKeys>;
+  using linetree::Inner;
   std::array<Inner::Position, batch_group> position;
   std::array<Entered, batch_group> entered;
   std::array<Place, batch_group> place;
