@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/rng.h"
-#include "pm/simd_words32.h"
+#include "pm/simd_lines.h"
 
 namespace perdure::pm {
 namespace {
@@ -97,18 +97,30 @@ TEST_P(SimdTest, CountsAgreeWithScalarCode) {
 
 TEST_P(SimdTest, CountsOf32BitWordsAgreeWithScalarCode) {
   Rng rng(10);
-  alignas(64) std::array<std::atomic<std::uint32_t>, 64> words;
+  alignas(64) std::array<std::uint32_t, 32> words;
   for (int round = 0; round < 20'000; ++round) {
     const auto narrow = static_cast<unsigned>(rng.below(32));
-    for (auto& word : words) word.store(static_cast<std::uint32_t>(rng()) >> narrow);
+    for (auto& word : words) word = static_cast<std::uint32_t>(rng()) >> narrow;
     const std::uint32_t limit =
-        round % 3 == 0 ? words[rng.below(64)].load() : static_cast<std::uint32_t>(rng());
-    const auto count = [&](unsigned n) {
-      return std::count_if(words.begin(), words.begin() + n,
-                           [&](const auto& word) { return word.load() <= limit; });
+        round % 3 == 0 ? words[rng.below(32)] : static_cast<std::uint32_t>(rng());
+    const auto count_from = [&](unsigned first) {
+      return std::count_if(words.begin() + first, words.end(),
+                           [&](std::uint32_t word) { return word <= limit; });
     };
-    ASSERT_EQ(count_words32_up_to<32>(words.data(), limit), count(32));
-    ASSERT_EQ(count_words32_up_to<64>(words.data(), limit), count(64));
+    ASSERT_EQ(count_words32_up_to<0>(words.data(), limit), count_from(0));
+    ASSERT_EQ(count_words32_up_to<6>(words.data(), limit), count_from(6));
+  }
+}
+
+TEST_P(SimdTest, MatchesInALineAgreeWithScalarCode) {
+  Rng rng(14);
+  alignas(64) std::array<std::uint64_t, 8> words;
+  for (int round = 0; round < 20'000; ++round) {
+    for (auto& word : words) word = rng.below(3) << 40 | rng.below(2);
+    const std::uint64_t wanted = rng.below(3) << 40 | rng.below(2);
+    std::uint32_t expected = 0;
+    for (unsigned i = 0; i < 8; ++i) expected |= std::uint32_t{words[i] == wanted} << i;
+    ASSERT_EQ(match_line(words.data(), wanted), expected);
   }
 }
 

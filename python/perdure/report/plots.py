@@ -23,6 +23,17 @@ PERSISTENT = ("#2f7de1", "#e8662d", "#12a150", "#c2339a", "#7d4fc9", "#b8860b")
 REFERENCE = ("#7d8aa8", "#c29a4b", "#4fa3ab", "#a77bc4", "#8fa84e", "#c07474")
 
 
+def _time_label() -> str:
+    """For an axis of ns: the largest unit that fits."""
+    expression = "datum.value + ' ns'"
+    for unit, size in (("µs", "1e3"), ("ms", "1e6"), ("s", "1e9")):  # the last is asked first
+        expression = f"datum.value >= {size} ? datum.value/{size} + ' {unit}' : {expression}"
+    return expression
+
+
+TIME_LABEL = _time_label()
+
+
 @dataclass(frozen=True)
 class Palette:
     """One colour per series, the same in every figure."""
@@ -149,19 +160,27 @@ def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: 
     )
 
 
-def bars(rows: Rows, title: str, colours: Palette) -> str:
-    """One number per index as bars from 0: a panel per workload and number of threads."""
+def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> str:
+    """One number per index as bars from 0: a panel per workload and number of threads. `times`: the
+    numbers are ns."""
     for row in rows:
         plural = "" if row["threads"] == 1 else "s"
         row["panel"] = f"{row['workload']}, {row['threads']} thread{plural}"
     names = list(dict.fromkeys(row["index"] for row in rows))
     # A ratio of 0.5 is no 500m.
     numbers = "~s" if max(row["throughput"] for row in rows) >= 1 else "~g"
+    axis = alt.Axis(
+        format=alt.Undefined if times else numbers,
+        labelExpr=TIME_LABEL if times else alt.Undefined,
+        labelOverlap="greedy",
+        labelSeparation=6,
+        tickCount=5,
+    )
     chart = (
         alt.Chart(_values(rows))
         .mark_bar(height=11, cornerRadiusEnd=2)
         .encode(
-            x=alt.X("throughput:Q", title=title, axis=alt.Axis(format=numbers, tickCount=5)),
+            x=alt.X("throughput:Q", title=title, axis=axis),
             y=alt.Y("index:N", sort=names, title=None, axis=alt.Axis(labelLimit=160)),
             color=alt.Color(
                 "index:N", scale=colours.scale({row["index"] for row in rows}), legend=None
@@ -294,11 +313,7 @@ def _rates(ticks: list[float]) -> alt.Axis:
 
 
 def _times(ticks: list[float]) -> alt.Axis:
-    expression = "datum.value + ' ns'"
-    for unit, size in (("µs", "1e3"), ("ms", "1e6"), ("s", "1e9")):
-        expression = f"datum.value >= {size} ? datum.value/{size} + ' {unit}' : {expression}"
-    # The test added last is evaluated first, so the largest unit that fits wins.
-    return alt.Axis(values=ticks, labelExpr=expression, labelOverlap=True)
+    return alt.Axis(values=ticks, labelExpr=TIME_LABEL, labelOverlap=True)
 
 
 def _shades(count: int) -> list[str]:

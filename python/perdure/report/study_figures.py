@@ -60,7 +60,9 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawin
         svg = plots.scaling(rows, _panels(rows), colours, title)
     else:
         kind = "none"
-        svg = plots.bars([{**row, "workload": _panel(row)} for row in rows], title, colours)
+        times = metrics.is_latency(figure.metric)
+        by_panel = [{**row, "workload": _panel(row)} for row in rows]
+        svg = plots.bars(by_panel, title, colours, times=times)
     origin = "simulated" if cells[0][0].simulated else "native"
     caption = f"{title[:1].upper()}{title[1:]}. " if kind in ("none", "workloads") else ""
     return [drawn(f"{figure.name}-{origin}", figure.title, caption + CAPTIONS[kind], svg, rows)]

@@ -154,6 +154,8 @@ class Finding:
             return "-"
         if self.claim.over:
             span = self.interval
+            if math.isinf(self.ours):
+                return "there only"
             return f"{self.ours:.2f}x" + (f" ({span.low:.2f} to {span.high:.2f})" if span else "")
         return metrics.text(self.claim.metric, self.ours)
 

@@ -1,8 +1,8 @@
 // A node of InnerTree for integer keys: separators are 32-bit words in a frame of the node's own,
-// so that 31 of them fill two cache lines.
+// so that 25 of them and what a search needs besides fill two cache lines.
 //
-//   byte 0      8     16     24      32      40  64                  192
-//        | lock | low | base | shape | exact |   | word [31] | unused | child [32] |
+//   byte 0      8      16      24                   128          336   344
+//        | lock | base | shape | word [25] | unused | child [26] | low | exact |
 //
 //   F1  a separator is base + (word << shift), exactly; words from `count` on are 2^32 - 1, which
 //       no separator has.
@@ -26,7 +26,7 @@
 #include "index/inner_tree/inner_node.h"
 #include "index/inner_tree/node_arena.h"
 #include "pm/pm.h"
-#include "pm/simd_words32.h"
+#include "pm/simd_lines.h"
 
 namespace perdure {
 
@@ -41,7 +41,7 @@ class FrameLayout {
  public:
   using Probe = InnerProbe<IntegerKeys>;
   static constexpr bool has_texts = false;
-  static constexpr unsigned most_children = 32;
+  static constexpr unsigned most_children = 26;
   static constexpr unsigned most_entries = most_children - 1;
 
   FrameLayout(unsigned entries, NodeArena& arena) noexcept
@@ -61,15 +61,34 @@ class FrameLayout {
   [[nodiscard]] static InnerNode* inner_child(const InnerNode& node, unsigned i) noexcept {
     return static_cast<InnerNode*>(child(node, i));
   }
-  /// None is laid out as InnerLayout's small ones.
-  [[nodiscard]] static constexpr bool is_small() noexcept { return false; }
-  static void prefetch(const void* node) noexcept { pm::prefetch_range(node, sizeof(Node)); }
+  // For InnerTree's search on a machine with AVX-512.
+  [[nodiscard]] static bool is_wide() noexcept {
+    return pm::detail::simd_level == pm::SimdLevel::avx512;
+  }
+  [[nodiscard, gnu::always_inline]] static unsigned wide_rank(const InnerNode& node,
+                                                              std::uint64_t key) noexcept {
+    return rank_of(of(node), key, [](const Node& at, std::uint32_t limit) {
+      return pm::detail::count_words32_avx512<words_before>(&at, limit);
+    });
+  }
+  [[nodiscard]] static const InnerNode* wide_child(const InnerNode& node, unsigned rank) noexcept {
+    return inner_child(node, rank);
+  }
+  /// Both lines are read at once.
+  static void prefetch_wide(const InnerNode* /*node*/) noexcept {}
+
+  /// The lines that a search reads.
+  static void prefetch(const void* node) noexcept {
+    pm::prefetch_range(node, 2 * pm::cache_line_bytes);
+  }
 
   /// Sets `rank` to the number of separators <= the key.
   template <class Stable>
   [[nodiscard, gnu::always_inline]] bool search(const InnerNode& node, const Probe& probe,
                                                 unsigned& rank, Stable&&) const noexcept {
-    rank = rank_of(of(node), probe.word);
+    rank = rank_of(of(node), probe.word, [](const Node& at, std::uint32_t limit) {
+      return pm::count_words32_up_to<words_before>(&at, limit);
+    });
     return true;
   }
 
@@ -198,17 +217,20 @@ class FrameLayout {
   static constexpr std::uint64_t exact_bit = 1 << 16;
   using Separators = std::array<std::uint64_t, most_children>;
   using ExactWord = std::atomic<std::uint64_t>;
-  static constexpr std::size_t exact_bytes = most_children * sizeof(ExactWord);
+  static constexpr unsigned exact_words = 32;  ///< as they are searched by 16
+  static constexpr std::size_t exact_bytes = exact_words * sizeof(ExactWord);
 
   struct alignas(pm::cache_line_bytes) Node : InnerNode {
-    std::atomic<std::uint64_t> low{0};
     std::atomic<std::uint64_t> base{0};
     std::atomic<std::uint64_t> shape{0};  ///< count, shift << shift_at, exact_bit
-    std::atomic<ExactWord*> exact{nullptr};
-    alignas(pm::cache_line_bytes) std::array<std::atomic<std::uint32_t>, most_children> word;
+    std::array<std::atomic<std::uint32_t>, most_children> word;
     std::array<std::atomic<std::uint64_t>, most_children> child;
+    std::atomic<std::uint64_t> low{0};
+    std::atomic<ExactWord*> exact{nullptr};
   };
-  static_assert(sizeof(Node) == 448);
+  static_assert(sizeof(Node) == 6 * pm::cache_line_bytes);
+  /// So many 32-bit words are before the separators in the two lines that a search reads.
+  static constexpr unsigned words_before = 32 - most_children;
 
   [[nodiscard]] static const Node& of(const InnerNode& node) noexcept {
     return static_cast<const Node&>(node);
@@ -233,7 +255,9 @@ class FrameLayout {
   }
 
   /// Beyond what the frame holds, a key is right of every separator.
-  [[gnu::always_inline]] static unsigned rank_of(const Node& node, std::uint64_t key) noexcept {
+  template <class CountUpTo>
+  [[gnu::always_inline]] static unsigned rank_of(const Node& node, std::uint64_t key,
+                                                 CountUpTo&& count_up_to) noexcept {
     const std::uint64_t shape = node.shape.load(std::memory_order_acquire);
     if (is_exact(shape)) [[unlikely]]
       return exact_rank_of(node, key);
@@ -241,7 +265,7 @@ class FrameLayout {
         (key - node.base.load(std::memory_order_acquire)) >> (shape >> shift_at & 63);
     const auto limit =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(distance, unused_word - 1));
-    return pm::count_words32_up_to<most_children>(node.word.data(), limit);
+    return count_up_to(node, limit);
   }
   [[gnu::noinline]] static unsigned exact_rank_of(const Node& node, std::uint64_t key) noexcept {
     const ExactWord* const words = exact_of(node);
@@ -284,7 +308,7 @@ class FrameLayout {
     const bool fits = n == 0 || (all[n - 1] - base) >> shift < unused_word;
     if (!fits && exact_of(node) == nullptr) {
       auto* const words = static_cast<ExactWord*>(arena_->allocate(exact_bytes));
-      for (unsigned i = 0; i < most_children; ++i) new (words + i) ExactWord{unused_exact};
+      for (unsigned i = 0; i < exact_words; ++i) new (words + i) ExactWord{unused_exact};
       store(node.exact, words);
     }
     store(node.low, low);

@@ -111,6 +111,25 @@ class InnerWords {
   [[nodiscard]] unsigned entries() const noexcept { return entries_; }
   /// One 256-byte block, where the keys are integers.
   [[nodiscard]] bool is_small() const noexcept { return entries_ == small_entries; }
+  // For InnerTree's search on a machine with AVX-512.
+  [[nodiscard]] bool is_wide() const noexcept {
+    return is_small() && !has_texts && pm::detail::simd_level == pm::SimdLevel::avx512;
+  }
+  [[nodiscard, gnu::always_inline]] static unsigned wide_rank(const InnerNode& node,
+                                                              std::uint64_t key) noexcept {
+    // The node's first two lines, whose first word is the lock.
+    return pm::detail::count_16_avx512<0xfffe>(&node, key);
+  }
+  [[nodiscard]] static const InnerNode* wide_child(const InnerNode& node, unsigned rank) noexcept {
+    return reinterpret_cast<const InnerNode*>(load(node, small_entries + rank) & address_mask);
+  }
+  /// The first two lines are read at once, by version and search.
+  static void prefetch_wide(const InnerNode* node) noexcept {
+    constexpr std::size_t first = 2 * pm::cache_line_bytes;
+    pm::prefetch_range(reinterpret_cast<const std::byte*>(node) + first,
+                       sizeof(InnerNode) + 8 * (2 * small_entries + 1) - first);
+  }
+
   [[nodiscard]] std::size_t node_bytes() const noexcept {
     const std::size_t bytes = sizeof(InnerNode) + 8 * (std::size_t{child_at_} + entries_ + 1);
     return (bytes + pm::cache_line_bytes - 1) & ~(pm::cache_line_bytes - 1);

@@ -151,13 +151,9 @@ class InnerTree {
   [[nodiscard]] bool enter_child(Step& at, unsigned rank) const noexcept;
   /// Moves to level 1 and ranks the key there.
   [[nodiscard]] bool descend(Step& at, const Probe& probe, unsigned& rank) const noexcept;
-  /// The same for small nodes of integer keys on a machine with AVX-512: few enough instructions
-  /// that a lookup's descent overlaps with the misses of the one before.
+  /// The same for integer keys on a machine with AVX-512, where the layout has a search for it: few
+  /// enough instructions that a lookup's descent overlaps with the misses of the one before.
   [[nodiscard]] static bool descend_wide(Step& at, std::uint64_t key, unsigned& rank) noexcept;
-  [[nodiscard]] bool is_wide() const noexcept {
-    return Keys::kind == KeyKind::integer && layout_.is_small() &&
-           pm::detail::simd_level == pm::SimdLevel::avx512;
-  }
 
   [[nodiscard]] InnerNode* new_node(void* only_child, Key low);
   [[nodiscard]] InnerSlot new_slot(Key key);
@@ -220,20 +216,13 @@ template <class Keys, class Layout>
 [[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::descend_wide(Step& at,
                                                                          std::uint64_t key,
                                                                          unsigned& rank) noexcept {
-  constexpr unsigned n = InnerLayout<Keys>::small_entries;
   for (;; --at.level) {
     const InnerNode* const node = at.node;
-    const std::atomic<std::uint64_t>* const words = node->words();
-    // The node's first two lines, whose first word is the lock.
-    rank = pm::detail::count_16_avx512<0xfffe>(node, key);
+    rank = Layout::wide_rank(*node, key);
     if (at.level == 1) return true;
-    const auto* const child = reinterpret_cast<const InnerNode*>(
-        words[n + rank].load(std::memory_order_acquire) & InnerLayout<Keys>::address_mask);
+    const InnerNode* const child = Layout::wide_child(*node, rank);
     if (!node->lock.validate(at.version)) return false;
-    // The first two lines are read at once, by version and search.
-    constexpr std::size_t first = 2 * pm::cache_line_bytes;
-    pm::prefetch_range(reinterpret_cast<const std::byte*>(child) + first,
-                       sizeof(InnerNode) + 8 * (2 * n + 1) - first);
+    Layout::prefetch_wide(child);
     const std::uint64_t version = child->lock.peek();
     if (pm::VersionLock::is_locked(version) || !node->lock.validate(at.version)) return false;
     at.node = child;
@@ -244,7 +233,8 @@ template <class Keys, class Layout>
 template <class Keys, class Layout>
 [[gnu::always_inline]] inline bool InnerTree<Keys, Layout>::descend(Step& at, const Probe& probe,
                                                                     unsigned& rank) const noexcept {
-  if (is_wide()) return descend_wide(at, probe.word, rank);
+  if constexpr (Keys::kind == KeyKind::integer)
+    if (layout_.is_wide()) return descend_wide(at, probe.word, rank);
   while (at.level > 1)
     if (!search(at, probe, rank) || !enter_child(at, rank)) return false;
   return search(at, probe, rank);

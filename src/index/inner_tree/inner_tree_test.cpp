@@ -472,17 +472,17 @@ TEST(FrameLayout, TakesTheRoundestSeparator) {
 // node becomes exact, and after a split that parts them, framed again.
 TEST(FrameLayout, HoldsWhatNoFrameHolds) {
   NodeArena arena(false);
-  const FrameLayout layout(31, arena);
+  const FrameLayout layout(25, arena);
   const auto fresh = [&](std::uint64_t low) -> InnerNode& {
     auto* const node = static_cast<InnerNode*>(arena.allocate(FrameLayout::node_bytes()));
     layout.clear(*node, &arena, low);
     return *node;
   };
   InnerNode& node = fresh(0);
-  for (unsigned i = 0; i < 31; ++i) {
-    const std::uint64_t far = i < 16 ? 0 : std::uint64_t{1} << 60;
+  for (unsigned i = 0; i < 25; ++i) {
+    const std::uint64_t far = i < 13 ? 0 : std::uint64_t{1} << 60;
     layout.insert_at(node, i, {far + 2 * i + 1, 0}, &arena);
-    EXPECT_EQ(FrameLayout::owned(node).block != nullptr, i >= 16);
+    EXPECT_EQ(FrameLayout::owned(node).block != nullptr, i >= 13);
     EXPECT_TRUE(FrameLayout::is_sound(node)) << i;
   }
   const auto rank = [&](const InnerNode& at, std::uint64_t key) {
@@ -490,15 +490,15 @@ TEST(FrameLayout, HoldsWhatNoFrameHolds) {
     EXPECT_TRUE(layout.search(at, InnerProbe<IntegerKeys>(key), found, [] { return true; }));
     return found;
   };
-  EXPECT_EQ(rank(node, 30), 15U);
-  EXPECT_EQ(rank(node, 31), 16U);
-  EXPECT_EQ(rank(node, (std::uint64_t{1} << 60) + 33), 17U);
-  EXPECT_EQ(rank(node, ~std::uint64_t{0}), 31U);
+  EXPECT_EQ(rank(node, 24), 12U);
+  EXPECT_EQ(rank(node, 25), 13U);
+  EXPECT_EQ(rank(node, (std::uint64_t{1} << 60) + 27), 14U);
+  EXPECT_EQ(rank(node, ~std::uint64_t{0}), 25U);
   InnerNode& right = fresh(0);
-  EXPECT_EQ(layout.split(node, right).key, 31U);
-  EXPECT_EQ(rank(node, 30), 15U);
-  EXPECT_EQ(rank(right, (std::uint64_t{1} << 60) + 33), 1U);
-  EXPECT_EQ(rank(right, ~std::uint64_t{0}), 15U);
+  EXPECT_EQ(layout.split(node, right).key, 25U);
+  EXPECT_EQ(rank(node, 24), 12U);
+  EXPECT_EQ(rank(right, (std::uint64_t{1} << 60) + 27), 1U);
+  EXPECT_EQ(rank(right, ~std::uint64_t{0}), 12U);
   EXPECT_TRUE(FrameLayout::is_sound(node));
   EXPECT_TRUE(FrameLayout::is_sound(right));
 }

@@ -38,7 +38,7 @@ Result<void> LineTree::check_leaf(const Leaf& leaf) const {
     const unsigned line = linetree::line_of(i);
     if (line != place.home && line != place.overflow())
       return broken(pool_, "L4: a record lies in neither of its lines", offset);
-    const std::uint32_t here = linetree::matching(line, key, leaf.keys());
+    const std::uint32_t here = leaf.matching(line, key);
     if ((here & (here - 1)) != 0 || leaf.find_in(place.beside(line), key) != linetree::no_slot)
       return broken(pool_, "L4: a key occurs twice", offset);
     if (line != place.home && !info.may_overflow(place.home))

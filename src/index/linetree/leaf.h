@@ -33,6 +33,7 @@
 #include "core/rng.h"
 #include "index/common/record_store.h"
 #include "pm/pm.h"
+#include "pm/simd_lines.h"
 
 namespace perdure::linetree {
 
@@ -95,16 +96,6 @@ struct Shape {
   }
 };
 
-/// The bits of the slots in a line that hold `key`; `keys(i)` is the key word of slot i.
-template <class KeyAt>
-[[nodiscard]] [[gnu::always_inline]] inline std::uint32_t matching(unsigned line, std::uint64_t key,
-                                                                   KeyAt&& key_at) noexcept {
-  std::uint32_t found = 0;
-  for (unsigned i = 0; i < line_slots; ++i)
-    found |= static_cast<std::uint32_t>(key_at(line * line_slots + i) == key) << i;
-  return found & record_slots(line);
-}
-
 /// The first slot of a line that holds no key of `interval`, or none.
 template <class KeyAt>
 [[nodiscard]] unsigned free_slot(unsigned line, Interval interval, KeyAt&& key_at) noexcept {
@@ -164,12 +155,18 @@ struct alignas(pm::media_block_bytes) Leaf {
     return [this](unsigned i) { return slot(i).key.load(std::memory_order_acquire); };
   }
 
+  /// Bit 2 i is set where slot i of the line holds `key`.
+  [[nodiscard, gnu::always_inline]] std::uint32_t matching(unsigned line,
+                                                           std::uint64_t key) const noexcept {
+    constexpr std::uint32_t key_words = 0b01010101;
+    return pm::match_line(this->line(line), key) & (line == 0 ? key_words << 2 : key_words);
+  }
   /// The slot of `key` in one line, or none.
-  [[nodiscard]] [[gnu::always_inline]] unsigned find_in(unsigned line,
-                                                        std::uint64_t key) const noexcept {
-    const std::uint32_t found = matching(line, key, keys());
+  [[nodiscard, gnu::always_inline]] unsigned find_in(unsigned line,
+                                                     std::uint64_t key) const noexcept {
+    const std::uint32_t found = matching(line, key);
     return found == 0 ? no_slot
-                      : line * line_slots + static_cast<unsigned>(std::countr_zero(found));
+                      : line * line_slots + static_cast<unsigned>(std::countr_zero(found)) / 2;
   }
 
   [[nodiscard]] const std::byte* line(unsigned number) const noexcept {

@@ -160,9 +160,9 @@ PERDURE_REGISTER_INDEX(
                            .least = 4,
                            .most = linetree::most_lines},
                           {.name = "inner_entries",
-                           .description = "separators an inner node holds, in DRAM; at most 31"
+                           .description = "separators an inner node holds, in DRAM; at most 25"
                                           " for integer keys",
-                           .fallback = 31,
+                           .fallback = 25,
                            .least = 3,
                            .most = 1024},
                           {.name = "lock_stripes",

@@ -46,7 +46,7 @@ const char* check_slots(const Shape& shape, const Leaf& leaf, Interval interval,
     const unsigned line = line_of(i);
     if (line != place.home && line != place.overflow())
       return "a record lies in neither of its two lines, in the leaf";
-    const std::uint32_t same = matching(line, record.key, leaf.keys());
+    const std::uint32_t same = leaf.matching(line, record.key);
     if ((same & (same - 1)) != 0) return "a line holds a key twice, in the leaf";
     if (line == place.home) continue;
     const unsigned other = leaf.find_in(place.home, record.key);
