@@ -22,17 +22,25 @@ namespace {
 constexpr const char* usage =
     "Usage: index_ratios [--indexes A,B] [--records N] [--operations N] [--rounds N]\n"
     "                    [--folder PATH] [--seed N] [--reference-huge-pages both|on|off]\n"
-    "                    [--single-thread] [--json]\n"
+    "                    [--with arctic] [--single-thread] [--json]\n"
     "  --indexes               which ones; by default "
     "fptree,lbtree,utree,dptree,pactree,roart,hot,masstree\n"
     "  --reference-huge-pages  whether abslbtree gets huge pages; both (default): two references,\n"
-    "                          ratios to the one with huge pages\n";
+    "                          ratios to the one with huge pages\n"
+    "  --with                  arctic: one more, which cargo builds (bench/arctic)\n";
+
+#ifdef ARCTIC_MISSING
+constexpr const char* arctic_missing = ARCTIC_MISSING;
+#else
+constexpr const char* arctic_missing = nullptr;
+#endif
 
 struct Flags {
   ContestPlan plan;
   std::vector<std::string> indexes{"fptree",  "lbtree", "utree", "dptree",
                                    "pactree", "roart",  "hot",   "masstree"};
   std::string reference_huge_pages = "both";
+  bool with_arctic = false;
   bool two_threads = true;
   bool json = false;
 };
@@ -81,6 +89,9 @@ std::optional<Flags> parse(int argc, char** argv) {
       flags.plan.folder = argv[++i];
     } else if (flag == "--indexes") {
       flags.indexes = names_of(argv[++i]);
+    } else if (flag == "--with") {
+      flags.with_arctic = argv[++i] == std::string_view("arctic");
+      if (!flags.with_arctic) return std::nullopt;
     } else if (flag == "--reference-huge-pages") {
       flags.reference_huge_pages = argv[++i];
     } else if (!take_number(flags, flag, argv[++i])) {
@@ -107,6 +118,7 @@ Result<std::vector<Contestant>> contestants_of(const Flags& flags) {
     if (const auto info = IndexRegistry::find(index); !info) return info.error();
     add(index, index, true);
   }
+  if (flags.with_arctic && arctic_missing == nullptr) add("arctic", "arctic", false);
   return list;
 }
 
@@ -146,11 +158,14 @@ Result<void> run(const Flags& flags) {
   }
   for (Contestant& contestant : contestants)
     if (auto done = measure_recovery(contestant, flags.plan); !done) return done;
-  const auto result = to_json(contestants, flags.plan, costs, loop.value());
+  auto result = to_json(contestants, flags.plan, costs, loop.value());
+  if (flags.with_arctic && arctic_missing != nullptr) result["missing"]["arctic"] = arctic_missing;
   if (flags.json)
     std::printf("%s\n", result.dump(1).c_str());
   else
     print(result);
+  if (!flags.json && result.contains("missing"))
+    std::printf("arctic: %s\n", result["missing"]["arctic"].get<std::string>().c_str());
   return {};
 }
 
