@@ -17,7 +17,7 @@ template <class Keys>
     const Entered at = enter<Purpose::write>(probe.key, probe.place.home);
     pm::ReadAttempt stable(*at.lock, at.word);
     const unsigned slot = search(*at.leaf, probe, stable);
-    if (at.lock->try_upgrade(at.word)) return {at.leaf, at.lock, slot};
+    if (was_stable(stable) && at.lock->try_upgrade(at.word)) return {at.leaf, at.lock, slot};
   }
 }
 

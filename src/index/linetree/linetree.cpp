@@ -20,6 +20,7 @@ LineTree<Keys>::LineTree(const IndexPlace& place, std::uint64_t anchor)
       heap_(place.pool->heap()),
       shape_(shape_of(place)),
       threads_(place.threads),
+      validated_(place.options.get("validated") != 0),
       records_(*place.pool, epochs_),
       locks_(place.options.get("lock_stripes"), shape_.bytes(), place.huge_pages),
       table_(pool_.extent_bytes(), shape_.bytes(), place.huge_pages),
@@ -98,7 +99,7 @@ bool LineTree<Keys>::find_pinned(const Probe& probe, std::uint64_t& word) const 
     const unsigned slot = search(*at.leaf, probe, stable);
     const bool present = slot != linetree::no_slot;
     const std::uint64_t found = present ? at.leaf->value_word(slot) : 0;
-    if (!at.lock->validate(at.word)) continue;
+    if (!stable()) continue;
     if (present) word = found;
     return present;
   }
@@ -190,7 +191,13 @@ PERDURE_REGISTER_INDEX(
                                           " offset; rounded up to a power of two",
                            .fallback = LeafLocks::default_stripes,
                            .least = 1,
-                           .most = LeafLocks::most_stripes}},
+                           .most = LeafLocks::most_stripes},
+                          {.name = "validated",
+                           .description = "1: a scan's records are those of one moment; 0: those of"
+                                          " each leaf are",
+                           .fallback = 0,
+                           .least = 0,
+                           .most = 1}},
               .create_integer = LineTree<IntegerKeys>::create,
               .create_bytes = LineTree<ByteKeys>::create,
               .create_slots = LineTree<SlotKeys>::create,

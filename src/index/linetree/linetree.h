@@ -20,6 +20,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/result.h"
 #include "index/common/index_root.h"
@@ -138,6 +139,14 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   template <class Stable>
   [[nodiscard]] unsigned search_line(const Leaf& leaf, unsigned line, const Probe& probe,
                                      Stable&& stable) const noexcept;
+  /// Whether a search has not given up. It may have at a moment when the lock was held, and
+  /// released since at the same version, which would pass for stable. Integers are never given up.
+  [[nodiscard]] static bool was_stable([[maybe_unused]] pm::ReadAttempt& stable) noexcept {
+    if constexpr (has_text_keys<Keys>)
+      return stable();
+    else
+      return true;
+  }
   /// Finds the value word of the key; the caller is pinned. False: absent.
   [[nodiscard]] bool find_pinned(const Probe& probe, std::uint64_t& word) const;
   /// Copies the value that a slot's value word is or leads to; it was found while this thread has
@@ -169,6 +178,23 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
 
   // Reading several records (scan.cpp).
   struct Snapshot;
+  /// What of a scan's answer belongs to one moment.
+  enum class Isolation : std::uint8_t { leaf, range };
+  using Passed = std::vector<Entered>;
+  using Stripes = std::vector<pm::VersionLock*>;
+  template <Isolation isolation>
+  [[nodiscard]] bool scan_chain(Key from, std::size_t count, Scan& out, Passed* passed) const;
+  void scan_at_once(Key from, std::size_t count, Scan& out) const;
+  [[nodiscard]] pm::VersionLock* scan_locked(Key from, std::size_t count, const Stripes& stripes,
+                                             Scan& out) const;
+  /// The keys from `bound` on, in a leaf whose highest key is `last`.
+  [[nodiscard]] static typename Kind::Live wanted([[maybe_unused]] const Key& bound,
+                                                  [[maybe_unused]] std::uint64_t last) noexcept {
+    if constexpr (has_text_keys<Keys>)
+      return {};
+    else
+      return {bound, last};
+  }
   void take(const Leaf& leaf, typename Kind::Live wanted, Snapshot& snapshot) const noexcept;
   void sort(Snapshot& snapshot) const noexcept;
   void append(const Snapshot& snapshot, const Key& bound, std::size_t count, Scan& out) const;
@@ -182,6 +208,7 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   Heap& heap_;
   const linetree::Shape shape_;
   const unsigned threads_;
+  const bool validated_;  ///< scans are as of one moment
   mutable Epochs epochs_;
   Store records_;
   mutable LeafLocks locks_;

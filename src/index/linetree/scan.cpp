@@ -83,27 +83,36 @@ void LineTree<Keys>::append(const Snapshot& snapshot, [[maybe_unused]] const Key
   }
 }
 
-// Goes from leaf to leaf along the chain. The successor's version is read before the present leaf's
-// is validated: then the successor was linked, and whoever unlinks or splits it later changes its
-// version. A leaf that changed meanwhile sends us back through the inner nodes, to `bound`, the
-// lowest key that was not taken yet; of byte strings it lies in a blob that this thread's pin
-// keeps.
 template <class Keys>
 std::size_t LineTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   out.clear();
   if (count == 0) return 0;
   const Epochs::Guard guard(epochs_);
+  if (validated_)
+    scan_at_once(from, count, out);
+  else
+    (void)scan_chain<Isolation::leaf>(from, count, out, nullptr);
+  return out.size();
+}
+
+// Goes from leaf to leaf along the chain. The successor's version is read before the present leaf's
+// is validated: then the successor was linked, and whoever unlinks or splits it later changes its
+// version. A leaf that changed meanwhile sends us back through the inner nodes, to `bound`, the
+// lowest key that was not taken yet; of byte strings it lies in a blob that this thread's pin
+// keeps. False: sent back too often for a scan of one moment.
+template <class Keys>
+template <typename LineTree<Keys>::Isolation isolation>
+bool LineTree<Keys>::scan_chain(Key from, std::size_t count, Scan& out, Passed* passed) const {
+  constexpr unsigned most_returns = 8;
   Snapshot snapshot;
   Key bound = from;
+  unsigned returns = 0;
   for (pm::Backoff backoff;; backoff.wait()) {
     Entered at = enter<Purpose::read>(bound, 0);
     at.leaf->prefetch(shape_);
     for (bool is_first = true;; is_first = false) {
       const std::uint64_t last = info_of(at.leaf).highest();
-      if constexpr (has_text_keys<Keys>)
-        take(*at.leaf, {}, snapshot);
-      else
-        take(*at.leaf, {bound, last}, snapshot);
+      take(*at.leaf, wanted(bound, last), snapshot);
       Entered next;
       if (const std::uint64_t successor = at.leaf->successor(); successor != null_offset) {
         next.leaf = leaf_at(successor);
@@ -111,16 +120,76 @@ std::size_t LineTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
         next.lock = &lock_of(next.leaf);
         next.word = next.lock->read_begin();
       }
+      if constexpr (isolation == Isolation::range) passed->push_back(at);
       if (!at.lock->validate(at.word)) {
         if (has_text_keys<Keys> && !is_first) bound = linetree::lowest_key(records_, *at.leaf);
+        if (isolation == Isolation::range && ++returns > most_returns) return false;
         break;
       }
       sort(snapshot);
       append(snapshot, is_first ? bound : Key{}, count, out);
-      if (out.size() == count || next.leaf == nullptr) return out.size();
+      if (out.size() == count || next.leaf == nullptr) return true;
       if constexpr (!has_text_keys<Keys>) bound = last + 1;
       at = next;
     }
+  }
+}
+
+// If no version has changed from before its leaf was read until after all were, then at the moment
+// in between every leaf held what was read, and led to the next one: the answer is the range as of
+// that moment. Where writers are too busy for that, the stripes of the leaves are locked in
+// ascending order, so that nobody waits in a circle (S2), and the range is read under the locks. A
+// leaf whose stripe is not among them has come into the range meanwhile: then all are let go, and
+// taken again with that one. There are only so many stripes, so this ends.
+template <class Keys>
+void LineTree<Keys>::scan_at_once(Key from, std::size_t count, Scan& out) const {
+  constexpr unsigned optimistic_attempts = 3;
+  Passed passed;
+  for (unsigned attempt = 0; attempt < optimistic_attempts; ++attempt) {
+    passed.clear();
+    out.clear();
+    const bool whole = scan_chain<Isolation::range>(from, count, out, &passed);
+    const auto stands = [](const Entered& at) { return at.lock->validate(at.word); };
+    if (whole && std::ranges::all_of(passed, stands)) return;
+  }
+  Stripes stripes;
+  for (const Entered& at : passed) stripes.push_back(at.lock);
+  for (;;) {
+    std::ranges::sort(stripes);
+    stripes.erase(std::ranges::unique(stripes).begin(), stripes.end());
+    for (pm::VersionLock* const stripe : stripes) {
+      [[maybe_unused]] const bool taken = stripe->lock();
+      PERDURE_ASSERT(taken);  // S3
+    }
+    out.clear();
+    pm::VersionLock* const missing = scan_locked(from, count, stripes, out);
+    for (pm::VersionLock* const stripe : stripes) stripe->unlock_unchanged();
+    if (missing == nullptr) return;
+    stripes.push_back(missing);
+  }
+}
+
+// The caller holds `stripes`. Null: done; else the stripe of a leaf of the range that is not there.
+template <class Keys>
+pm::VersionLock* LineTree<Keys>::scan_locked(Key from, std::size_t count, const Stripes& stripes,
+                                             Scan& out) const {
+  Snapshot snapshot;
+  Key bound = from;
+  const Leaf* leaf = static_cast<Leaf*>(inner_.find(bound, [](void* found) { return found; }));
+  for (;;) {
+    pm::VersionLock& lock = lock_of(leaf);
+    if (!std::ranges::binary_search(stripes, &lock)) return &lock;
+    const std::uint64_t last = info_of(leaf).highest();
+    take(*leaf, wanted(bound, last), snapshot);
+    sort(snapshot);
+    append(snapshot, bound, count, out);
+    const std::uint64_t successor = leaf->successor();
+    if (out.size() == count || successor == null_offset) return nullptr;
+    leaf = leaf_at(successor);
+    if constexpr (has_text_keys<Keys>)
+      bound = Key{};
+    else
+      bound = last + 1;
   }
 }
 
@@ -163,7 +232,7 @@ void LineTree<Keys>::search_group(std::span<const Key> keys, std::span<ValueOut>
       const unsigned slot = search(*at.leaf, probe[i], stable);
       present = slot != no_slot;
       word[i] = present ? at.leaf->value_word(slot) : 0;
-      is_valid = at.lock->validate(at.word);
+      is_valid = stable();
     }
     if (!is_valid) present = find_pinned(probe[i], word[i]);
     outcomes[i] = present ? Outcome::ok : Outcome::not_found;
