@@ -13,6 +13,9 @@ namespace perdure {
 
 /// True when key and value keep the limits of index.h; integers always do.
 [[nodiscard]] constexpr bool within_limits(std::uint64_t, std::uint64_t) noexcept { return true; }
+[[nodiscard]] constexpr bool within_limits(std::uint64_t, std::string_view value) noexcept {
+  return value.size() <= max_slot_value_bytes;
+}
 [[nodiscard]] constexpr bool within_limits(std::string_view key, std::string_view value) noexcept {
   return key.size() <= max_key_bytes && value.size() <= max_value_bytes;
 }
@@ -30,7 +33,7 @@ template <class Record>
                     "sort the records and drop duplicates");
     if (!within_limits(records[i].key, records[i].value))
       return refuse("key or value is too long at record " + std::to_string(i),
-                    "keys hold up to 2048 B and values up to 64 KiB");
+                    "keys hold up to 2048 B, values up to 64 KiB, or 120 B in slots");
   }
   return std::nullopt;
 }

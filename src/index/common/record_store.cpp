@@ -51,15 +51,22 @@ void RecordStore<ByteKeys>::retire(RecordWords words) const {
   epochs_.retire(pool_.heap(), words.value, blob_bytes(words));
 }
 
-Result<void> RecordStore<ByteKeys>::check(RecordWords words) const {
-  if (!pool_.contains(words.value, header_bytes))
-    return detail::corrupt_record("a record leads outside the pool", words.value, pool_);
+Result<void> RecordStore<ByteKeys>::check_blob(std::uint64_t offset) const {
+  const RecordWords words{0, offset};
+  if (!pool_.contains(offset, header_bytes))
+    return detail::corrupt_record("a record leads outside the pool", offset, pool_);
   const Sizes size = sizes(words);
   if (size.key > max_key_bytes || size.value > max_value_bytes ||
       size.wider >=
           size_classes::count - size_classes::class_of(header_bytes + size.key + size.value) ||
-      !pool_.contains(words.value, blob_bytes(words)))
-    return detail::corrupt_record("a record's length is impossible", words.value, pool_);
+      !pool_.contains(offset, blob_bytes(words)))
+    return detail::corrupt_record("a record's length is impossible", offset, pool_);
+  return {};
+}
+
+Result<void> RecordStore<ByteKeys>::check(RecordWords words) const {
+  Result<void> sane = check_blob(words.value);
+  if (!sane) return sane;
   if (key_prefix(key_of(words)) != words.key)
     return detail::corrupt_record("a record's key does not match its leaf", words.value, pool_);
   return {};

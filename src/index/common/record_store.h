@@ -203,6 +203,8 @@ class RecordStore<ByteKeys> {
   [[nodiscard]] Result<void> mark(RecordWords words) const;
   /// Checks that the words lead to a sane blob of that key. Errors: corrupt.
   [[nodiscard]] Result<void> check(RecordWords words) const;
+  /// Checks that a sane blob lies at `offset`, of whatever key. Errors: corrupt.
+  [[nodiscard]] Result<void> check_blob(std::uint64_t offset) const;
 
  private:
   struct Sizes {

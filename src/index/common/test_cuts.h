@@ -123,6 +123,8 @@ void expect_after_cuts(Store<Keys>& store, PowerCuts<Keys>& cuts, const Words& b
   for (unsigned i = 0; i < 40; ++i) {
     if constexpr (Keys::kind == KeyKind::integer)
       grown[mix64(i)] = i;
+    else if constexpr (Keys::kind == KeyKind::slots)
+      grown[mix64(i)] = "value";
     else
       grown["new" + std::to_string(i)] = "value";
   }

@@ -144,8 +144,11 @@ class PeerStore : public Store<Keys> {
 
 using IntegerModel = std::map<std::uint64_t, std::uint64_t>;
 using BytesModel = std::map<std::string, std::string>;
+using SlotModel = std::map<std::uint64_t, std::string>;
 template <class Keys>
-using Model = std::conditional_t<Keys::kind == KeyKind::integer, IntegerModel, BytesModel>;
+using Model =
+    std::conditional_t<Keys::kind == KeyKind::integer, IntegerModel,
+                       std::conditional_t<Keys::kind == KeyKind::bytes, BytesModel, SlotModel>>;
 
 /// A store beside the model of what it holds; `key_of(n)` is the n-th key, or value.
 template <class Keys, template <class> class Store, auto key_of>

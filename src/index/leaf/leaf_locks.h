@@ -3,7 +3,8 @@
 // S1  whoever changes a leaf, its coverage or its successor holds the stripe of that leaf.
 // S2  nobody waits for a stripe while holding another: the second is only tried, and on failure
 //     all are released. Two leaves may share a stripe, so an order of leaves is no order of
-//     stripes.
+//     stripes. Only who takes all that it needs in ascending order of address, and tries none
+//     besides, may wait: it waits for nobody who waits for it.
 // S3  a stripe never turns obsolete, because other leaves live on under it. A leaf that was
 //     unlinked is recognised by the changed version instead.
 //

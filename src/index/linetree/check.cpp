@@ -5,7 +5,6 @@
 
 namespace perdure {
 
-using linetree::Interval;
 using linetree::LeafInfo;
 using linetree::Summary;
 
@@ -19,58 +18,75 @@ Error broken(const Pool& pool, const std::string& invariant, std::uint64_t offse
 
 }  // namespace
 
-Result<void> LineTree::check_leaf(const Leaf& leaf) const {
+// `high` is the next leaf's lowest key, null in the last leaf.
+template <class Keys>
+Result<void> LineTree<Keys>::check_leaf(const Leaf& leaf, const Key* high) const {
   const std::uint64_t offset = offset_of(&leaf);
-  const std::uint64_t next = leaf.successor();
-  const Interval interval{leaf.lowest(),
-                          next == null_offset ? ~std::uint64_t{0} : leaf_at(next)->lowest() - 1};
   const LeafInfo& info = info_of(&leaf);
-  if (info.highest() != interval.last)
-    return broken(pool_, "V1: the bound in DRAM is not the interval's", offset);
+  const std::uint64_t empty = Kind::commit_word(Kind::empty(leaf.lowest()));
+  const Key low = linetree::lowest_key(records_, leaf);
+  if constexpr (!has_text_keys<Keys>)
+    if (info.highest() != (high == nullptr ? ~std::uint64_t{0} : *high - 1))
+      return broken(pool_, "V1: the bound in DRAM is not the interval's", offset);
+  std::uint32_t live = 0;
   for (unsigned i = 1; i < shape_.slots(); ++i) {
-    const std::uint64_t key = leaf.slot(i).key.load(std::memory_order_acquire);
-    if (!interval.holds(key)) {
-      if (key != linetree::empty_key(interval.least) && key < interval.least)
-        return broken(pool_, "L3: a key lies below the interval", offset);
+    const RecordWords words = leaf.slot(i).load();
+    if (Kind::commit_word(words) == empty) continue;
+    if constexpr (has_text_keys<Keys>)
+      if (Result<void> sane = records_.check(Kind::record(words)); !sane)
+        return broken(pool_, "L6: " + sane.error().what, offset);
+    const Key key = records_.key_of(Kind::record(words));
+    if (key < low) return broken(pool_, "L3: a key lies below the interval", offset);
+    if (high != nullptr && !(key < *high)) {
+      if constexpr (has_text_keys<Keys>)
+        return broken(pool_, "L6: a stale slot leads to a blob", offset);
       continue;
     }
-    const Place place = shape_.place(key);
+    ++live;
+    if constexpr (Store::has_blobs && !has_text_keys<Keys>)
+      if (Result<void> sane = records_.check(words); !sane) return sane;
+    const Probe probe(shape_, key);
     const unsigned line = linetree::line_of(i);
-    if (line != place.home && line != place.overflow())
+    if (Kind::commit_word(Kind::slot(Kind::record(words), probe)) != Kind::commit_word(words))
+      return broken(pool_, "L6: a tag is not its key's", offset);
+    if (line != probe.place.home && line != probe.place.overflow())
       return broken(pool_, "L4: a record lies in neither of its lines", offset);
-    const std::uint32_t here = leaf.matching(line, key);
-    if ((here & (here - 1)) != 0 || leaf.find_in(place.beside(line), key) != linetree::no_slot)
+    const auto always = [] { return true; };
+    if (search_line(leaf, line, probe, always) != i ||
+        search_line(leaf, probe.place.beside(line), probe, always) != linetree::no_slot)
       return broken(pool_, "L4: a key occurs twice", offset);
-    if (line != place.home && !info.may_overflow(place.home))
+    if (line != probe.place.home && !info.may_overflow(probe.place.home))
       return broken(pool_, "V2: an overflow is not noted", offset);
   }
-  if (info.records() != summarize(shape_, interval, leaf.keys()).count)
+  if (info.records() != live)
     return broken(pool_, "V3: the number of records in DRAM is wrong", offset);
   return {};
 }
 
-Result<void> LineTree::check_invariants() const {
+template <class Keys>
+Result<void> LineTree<Keys>::check_invariants() const {
   if (!locks_.all_free()) return broken(pool_, "S1: a stripe is held at rest", null_offset);
   std::uint64_t expected = offset_of(first());
   std::uint64_t leaves = 0;
-  std::uint64_t previous = 0;
-  bool has_boundary = false;
-  const auto visit = [&](void* found, const std::uint64_t* low,
-                         const std::uint64_t*) -> Result<void> {
+  Key previous{};
+  bool has_boundary = has_text_keys<Keys>;
+  const auto visit = [&](void* found, const Key* low, const Key*) -> Result<void> {
     const auto& leaf = *static_cast<const Leaf*>(found);
-    const std::uint64_t lo = leaf.lowest();
     if (offset_of(&leaf) != expected)
       return broken(pool_, "T1: the chain leads elsewhere than the inner tree", expected);
-    if (leaves == 0 ? lo != 0 : lo <= previous)
-      return broken(pool_, "L2: the lowest keys do not ascend from 0", expected);
-    if (low == nullptr ? leaves != 0 : *low != lo)
+    const Key lowest = linetree::lowest_key(records_, leaf);
+    if (leaves == 0 ? leaf.lowest() != 0 : !(previous < lowest))
+      return broken(pool_, "L2: the lowest keys do not ascend from the lowest of all", expected);
+    if (low == nullptr ? leaves != 0 : *low != lowest)
       return broken(pool_, "T1: the separator is not the lowest key", expected);
     leaf.prefetch(shape_);
     expected = leaf.successor();
-    has_boundary |= lo == linetree::boundary;
-    previous = lo;
+    has_boundary |= leaf.lowest() == linetree::boundary;
+    previous = lowest;
     ++leaves;
-    return check_leaf(leaf);
+    if (expected == null_offset) return check_leaf(leaf, nullptr);
+    const Key high = linetree::lowest_key(records_, *leaf_at(expected));
+    return check_leaf(leaf, &high);
   };
   Result<void> walked = inner_.check(visit);
   if (!walked) return walked;
@@ -80,14 +96,21 @@ Result<void> LineTree::check_invariants() const {
 
   // With other roots in the pool their blocks cannot be told from ours.
   epochs_.drain();
-  const std::uint64_t live = heap_.usage().live_blocks;
   constexpr std::uint64_t other_blocks = 2;  // root and anchor
-  if (pool_.roots().size() == 1 && live != leaves + other_blocks)
+  std::uint64_t reachable = leaves + other_blocks;
+  if (Store::has_blobs) reachable += size();
+  if (has_text_keys<Keys>) reachable += leaves - 1;  // lowest keys
+  const std::uint64_t live = heap_.usage().live_blocks;
+  if (pool_.roots().size() == 1 && live != reachable)
     return broken(pool_,
                   "T2: " + std::to_string(live) + " blocks are live and " +
-                      std::to_string(leaves + other_blocks) + " reachable",
+                      std::to_string(reachable) + " reachable",
                   offset_of(first()));
   return {};
 }
+
+template Result<void> LineTree<IntegerKeys>::check_invariants() const;
+template Result<void> LineTree<SlotKeys>::check_invariants() const;
+template Result<void> LineTree<ByteKeys>::check_invariants() const;
 
 }  // namespace perdure

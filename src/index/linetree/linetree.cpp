@@ -14,35 +14,40 @@ linetree::Shape shape_of(const IndexPlace& place) noexcept {
 
 }  // namespace
 
-LineTree::LineTree(const IndexPlace& place, std::uint64_t anchor)
+template <class Keys>
+LineTree<Keys>::LineTree(const IndexPlace& place, std::uint64_t anchor)
     : pool_(*place.pool),
       heap_(place.pool->heap()),
       shape_(shape_of(place)),
       threads_(place.threads),
+      validated_(place.options.get("validated") != 0),
+      records_(*place.pool, epochs_),
       locks_(place.options.get("lock_stripes"), shape_.bytes(), place.huge_pages),
       table_(pool_.extent_bytes(), shape_.bytes(), place.huge_pages),
-      anchor_(*place.pool->at<linetree::Anchor>(anchor)),
+      anchor_(*place.pool->template at<linetree::Anchor>(anchor)),
       inner_(epochs_,
              {.entries = static_cast<unsigned>(place.options.get("inner_entries")),
               .huge_pages = place.huge_pages},
              first()) {}
 
-void LineTree::adopt_first_leaves() {
-  linetree::Children children;
+template <class Keys>
+void LineTree<Keys>::adopt_first_leaves() {
+  linetree::Children<Keys> children;
   for (Leaf* leaf = first();; leaf = leaf_at(leaf->successor())) {
     const bool is_last = leaf->successor() == null_offset;
     table_.add(offset_of(leaf)).set(is_last ? ~std::uint64_t{0} : linetree::boundary - 1, {});
-    children.push_back({leaf->lowest(), leaf});
+    children.push_back({linetree::lowest_key(records_, *leaf), leaf});
     if (is_last) break;
   }
   inner_.build(children);
 }
 
-auto LineTree::create(const IndexPlace& place) -> Made {
+template <class Keys>
+auto LineTree<Keys>::create(const IndexPlace& place) -> Made {
   Pool& pool = *place.pool;
   const linetree::Shape shape = shape_of(place);
-  std::array<Reservation, 2> leaves = linetree::make_first_leaves(pool, shape);
-  if (!leaves[0]) return no_room_for("the first leaves", pool);
+  std::vector<Reservation> leaves = linetree::make_first_leaves<Keys>(pool, shape);
+  if (leaves.empty()) return no_room_for("the first leaves", pool);
   const auto give_back = [&] {
     for (const Reservation& leaf : leaves) pool.heap().free(leaf.offset, shape.bytes());
   };
@@ -61,10 +66,11 @@ auto LineTree::create(const IndexPlace& place) -> Made {
   }
   std::unique_ptr<LineTree> tree(new LineTree(place, *anchor));
   tree->adopt_first_leaves();
-  return std::unique_ptr<OrderedIndex<IntegerKeys>>(std::move(tree));
+  return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
-auto LineTree::recover(const IndexPlace& place) -> Made {
+template <class Keys>
+auto LineTree<Keys>::recover(const IndexPlace& place) -> Made {
   Pool& pool = *place.pool;
   const Result<IndexRoot> root = read_index_root(pool, place.root_name, root_kind);
   if (!root) return root.error();
@@ -80,31 +86,37 @@ auto LineTree::recover(const IndexPlace& place) -> Made {
   tree->inner_.build(*children);
   Result<void> recovered = pool.root_recovered(place.root_name);
   if (!recovered) return recovered.error();
-  return std::unique_ptr<OrderedIndex<IntegerKeys>>(std::move(tree));
+  return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
 // The word is that of a moment when the leaf covered the key; if it is still the same after the
 // search, no split or merge has moved the key away, and none is under way (T4).
-bool LineTree::find_pinned(std::uint64_t key, Place place, std::uint64_t& value) const {
+template <class Keys>
+bool LineTree<Keys>::find_pinned(const Probe& probe, std::uint64_t& word) const {
   for (pm::Backoff backoff;; backoff.wait()) {
-    const Entered at = enter<Purpose::read>(key, place.home);
-    const unsigned slot = search(*at.leaf, key, place);
+    const Entered at = enter<Purpose::read>(probe.key, probe.place.home);
+    pm::ReadAttempt stable(*at.lock, at.word);
+    const unsigned slot = search(*at.leaf, probe, stable);
     const bool present = slot != linetree::no_slot;
-    const std::uint64_t found =
-        present ? at.leaf->slot(slot).value.load(std::memory_order_acquire) : 0;
-    if (!at.lock->validate(at.word)) continue;
-    if (present) value = found;
+    const std::uint64_t found = present ? at.leaf->value_word(slot) : 0;
+    if (!stable()) continue;
+    if (present) word = found;
     return present;
   }
 }
 
-Outcome LineTree::lookup(std::uint64_t key, std::uint64_t& value) {
-  const Place place = shape_.place(key);
+template <class Keys>
+Outcome LineTree<Keys>::lookup(Key key, ValueOut& value) {
+  const Probe probe(shape_, key);
   const Epochs::Guard guard(epochs_);
-  return find_pinned(key, place, value) ? Outcome::ok : Outcome::not_found;
+  std::uint64_t word = 0;
+  if (!find_pinned(probe, word)) return Outcome::not_found;
+  read_value(word, value);
+  return Outcome::ok;
 }
 
-std::uint64_t LineTree::size() const {
+template <class Keys>
+std::uint64_t LineTree<Keys>::size() const {
   const Epochs::Guard guard(epochs_);
   std::uint64_t records = 0;
   for (std::uint64_t at = offset_of(first()); at != null_offset; at = leaf_at(at)->successor())
@@ -112,12 +124,14 @@ std::uint64_t LineTree::size() const {
   return records;
 }
 
-std::uint64_t LineTree::dram_bytes() const {
+template <class Keys>
+std::uint64_t LineTree<Keys>::dram_bytes() const {
   return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + table_.dram_bytes() +
          epochs_.retired_dram_bytes();
 }
 
-Result<void> LineTree::bulk_load(std::span<const IntegerRecord> records) {
+template <class Keys>
+Result<void> LineTree<Keys>::bulk_load(std::span<const Record> records) {
   if (std::optional<Error> refusal = bulk_load_refusal(size() == 0, records)) return *refusal;
   if (records.empty()) return {};
   const std::uint64_t old = offset_of(first());
@@ -126,12 +140,19 @@ Result<void> LineTree::bulk_load(std::span<const IntegerRecord> records) {
   inner_.build(*children);
   epochs_.drain();
   for (std::uint64_t at = old; at != null_offset;) {
-    const std::uint64_t next = leaf_at(at)->successor();
+    const Leaf& leaf = *leaf_at(at);
+    const std::uint64_t next = leaf.successor();
+    if constexpr (has_text_keys<Keys>)
+      if (leaf.lowest() != 0) records_.free({0, leaf.lowest()});
     heap_.free(at, shape_.bytes());
     at = next;
   }
   return {};
 }
+
+template class LineTree<IntegerKeys>;
+template class LineTree<SlotKeys>;
+template class LineTree<ByteKeys>;
 
 static std::vector<MediaStruct> linetree_media(const IndexOptions& options) {
   const auto lines = std::bit_ceil(static_cast<unsigned>(options.get("lines")));
@@ -161,7 +182,7 @@ PERDURE_REGISTER_INDEX(
                            .most = linetree::most_lines},
                           {.name = "inner_entries",
                            .description = "separators an inner node holds, in DRAM; at most 25"
-                                          " for integer keys",
+                                          " unless keys are byte strings",
                            .fallback = 25,
                            .least = 3,
                            .most = 1024},
@@ -170,9 +191,19 @@ PERDURE_REGISTER_INDEX(
                                           " offset; rounded up to a power of two",
                            .fallback = LeafLocks::default_stripes,
                            .least = 1,
-                           .most = LeafLocks::most_stripes}},
-              .create_integer = LineTree::create,
-              .recover_integer = LineTree::recover,
+                           .most = LeafLocks::most_stripes},
+                          {.name = "validated",
+                           .description = "1: a scan's records are those of one moment; 0: those of"
+                                          " each leaf are",
+                           .fallback = 0,
+                           .least = 0,
+                           .most = 1}},
+              .create_integer = LineTree<IntegerKeys>::create,
+              .create_bytes = LineTree<ByteKeys>::create,
+              .create_slots = LineTree<SlotKeys>::create,
+              .recover_integer = LineTree<IntegerKeys>::recover,
+              .recover_bytes = LineTree<ByteKeys>::recover,
+              .recover_slots = LineTree<SlotKeys>::recover,
               .media = linetree_media});
 
 }  // namespace perdure

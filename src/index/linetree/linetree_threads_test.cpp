@@ -162,6 +162,29 @@ TEST(LineTreeThreads, RefusedChangesKeepTheVersion) {
                                                store.peer().lock_of(store.peer().first()));
 }
 
+// A search of byte strings gives up where the lock is held. If that is released at the same
+// version, as after a refusal, the search must not pass for one that found nothing.
+TEST(LineTreeThreads, RefusalsHideNoRecord) {
+  using linetree_test::name;
+  linetree_test::Strings store;
+  constexpr std::uint64_t keys = 8;
+  for (std::uint64_t n = 0; n < keys; ++n)
+    ASSERT_EQ(store.index().insert(name(n), "value"), Outcome::ok);
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> running;
+  for (unsigned t = 0; t < 2; ++t)
+    running.emplace_back([&] {
+      for (std::uint64_t n = 0; !stop; n = (n + 1) % keys)
+        EXPECT_EQ(store.index().insert(name(n), "other"), Outcome::exists);
+    });
+  std::string value;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    ASSERT_EQ(store.index().lookup(name(i % keys), value), Outcome::ok) << i;
+    ASSERT_EQ(store.index().update(name(i % keys), "value"), Outcome::ok) << i;
+  }
+  stop = true;
+}
+
 // T3: a writer holds the lock until its change is durable; no reader returns before.
 TEST(LineTreeThreads, ReadersWaitForTheLock) {
   Integers store;

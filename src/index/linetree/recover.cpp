@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "index/common/parallel.h"
@@ -8,64 +9,149 @@ namespace {
 
 constexpr std::size_t prefetch_distance = 8;  // leaves
 
-bool could_be_leaf(const Chain& chain, std::uint64_t offset) noexcept {
-  return chain.pool.contains(offset, chain.shape.bytes()) && offset % alignof(Leaf) == 0;
-}
+/// Recovery of a chain of one kind of records.
+template <class Keys>
+class Recovery {
+ public:
+  using Key = typename Keys::Key;
 
-/// The leaves of the chain in order, with their lowest keys. `lo` ascends, so there is no cycle
-/// (L2).
-Result<Children> walk(const Chain& chain, std::uint64_t first) {
-  Children found;
-  bool has_boundary = false;
-  for (std::uint64_t at = first; at != null_offset || found.empty();) {
-    if (!could_be_leaf(chain, at))
-      return damaged(chain.pool, "the chain leads outside the pool", at);
-    Leaf* const leaf = chain.leaf_at(at);
-    const std::uint64_t lo = leaf->lowest();
-    if (found.empty() ? lo != 0 : lo <= found.back().lowest)
-      return damaged(chain.pool, "the leaves' lowest keys do not ascend from 0", at);
-    has_boundary |= lo == boundary;
-    found.push_back({lo, leaf});
-    at = leaf->successor();
+  explicit Recovery(const Chain<Keys>& chain) : chain_(chain), heap_(chain.pool.heap()) {}
+
+  [[nodiscard]] Children<Keys>& leaves() noexcept { return leaves_; }
+
+  /// Finds the leaves of the chain in order, with their lowest keys. These ascend, so there is no
+  /// cycle (L2).
+  [[nodiscard]] Result<void> walk(std::uint64_t first) {
+    bool has_boundary = has_text_keys<Keys>;
+    for (std::uint64_t at = first; at != null_offset || leaves_.empty();) {
+      if (!chain_.pool.contains(at, chain_.shape.bytes()) || at % alignof(Leaf) != 0)
+        return wrong("the chain leads outside the pool", at);
+      Leaf* const leaf = chain_.leaf_at(at);
+      const std::uint64_t lo = leaf->lowest();
+      if (leaves_.empty() ? lo != 0 : lo == 0)
+        return wrong("not the first leaf alone begins with the lowest key", at);
+      if constexpr (has_text_keys<Keys>)
+        if (lo != 0)
+          if (Result<void> sane = chain_.records.check_blob(lo); !sane) return sane;
+      const Key lowest = lowest_key(chain_.records, *leaf);
+      if (!leaves_.empty() && !(leaves_.back().lowest < lowest))
+        return wrong("the leaves' lowest keys do not ascend", at);
+      has_boundary |= lo == boundary;
+      leaves_.push_back({lowest, leaf});
+      at = leaf->successor();
+    }
+    if (!has_boundary) return wrong("no leaf begins at 2^63", first);
+    return {};
   }
-  if (!has_boundary) return damaged(chain.pool, "no leaf begins at 2^63", first);
-  return found;
-}
 
-/// Checks the slots of one leaf. What an interrupted displacement has left in the overflow line of
-/// a record that is in its home line, too, goes to `twice`.
-const char* check_slots(const Shape& shape, const Leaf& leaf, Interval interval,
-                        std::vector<LeafRecord*>& twice) {
-  const std::uint64_t empty = empty_key(interval.least);
-  for (unsigned i = 1; i < shape.slots(); ++i) {
-    const RecordWords record = leaf.slot(i).load();
-    if (record.key == empty) continue;
-    if (record.key < interval.least) return "a key lies below its leaf's lowest, in the leaf";
-    if (record.key > interval.last) continue;
-    const Place place = shape.place(record.key);
-    const unsigned line = line_of(i);
-    if (line != place.home && line != place.overflow())
-      return "a record lies in neither of its two lines, in the leaf";
-    const std::uint32_t same = leaf.matching(line, record.key);
-    if ((same & (same - 1)) != 0) return "a line holds a key twice, in the leaf";
-    if (line == place.home) continue;
-    const unsigned other = leaf.find_in(place.home, record.key);
-    if (other == no_slot) continue;
-    if (leaf.slot(other).load().value != record.value)
-      return "a leaf holds a key with two values, the leaf";
-    twice.push_back(&const_cast<Leaf&>(leaf).slot(i));
+  /// Checks and marks leaf i and what it leads to, and fills its entry of the table. What has to be
+  /// emptied goes to `leftovers`. For several threads, each with leaves of its own.
+  [[nodiscard]] Result<void> take(std::size_t i, std::vector<LeafRecord*>& leftovers) const {
+    Leaf& leaf = leaf_of(i);
+    const std::uint64_t offset = chain_.pool.offset_of(&leaf);
+    if (!heap_.mark(offset, chain_.shape.bytes()))
+      return wrong("a leaf is no block of the heap, or is linked twice", offset);
+    if constexpr (has_text_keys<Keys>) {
+      if (const RecordWords lowest{key_prefix(leaves_[i].lowest), leaf.lowest()}; lowest.value != 0)
+        if (Result<void> marked = chain_.records.mark(lowest); !marked) return marked;
+    }
+    if constexpr (Store::has_blobs)
+      for (unsigned slot = 1; slot < chain_.shape.slots(); ++slot)
+        chain_.records.prefetch(K::record(leaf.slot(slot).load()));
+    for (unsigned slot = 1; slot < chain_.shape.slots(); ++slot)
+      if (Result<void> taken = take_slot(i, slot, leftovers); !taken) return taken;
+    summarize_leaf(i);
+    return {};
   }
-  return nullptr;
-}
 
-/// The highest key of leaf i.
-std::uint64_t last_of(const Children& leaves, std::size_t i) noexcept {
-  return i + 1 < leaves.size() ? leaves[i + 1].lowest - 1 : ~std::uint64_t{0};
-}
+  void summarize_leaf(std::size_t i) const {
+    const Leaf& leaf = leaf_of(i);
+    chain_.table.add(chain_.pool.offset_of(&leaf))
+        .set(last_of(i), summarize(chain_.shape, live_of(i), K::words_of(leaf)));
+  }
 
-Leaf& leaf_of(const Children& leaves, std::size_t i) noexcept {
-  return *static_cast<Leaf*>(leaves[i].leaf);
-}
+  void prefetch(std::size_t i) const noexcept {
+    if (i < leaves_.size()) leaf_of(i).prefetch(chain_.shape);
+  }
+
+ private:
+  using K = Kind<Keys>;
+  using Store = RecordStore<Keys>;
+
+  [[nodiscard]] Error wrong(const char* what, std::uint64_t offset) const {
+    return damaged(chain_.pool, what, offset);
+  }
+  [[nodiscard]] Leaf& leaf_of(std::size_t i) const noexcept {
+    return *static_cast<Leaf*>(leaves_[i].leaf);
+  }
+  /// V1.
+  [[nodiscard]] std::uint64_t last_of(std::size_t i) const noexcept {
+    if constexpr (has_text_keys<Keys>)
+      return 0;
+    else
+      return i + 1 < leaves_.size() ? leaves_[i + 1].lowest - 1 : ~std::uint64_t{0};
+  }
+  [[nodiscard]] typename K::Live live_of(std::size_t i) const noexcept {
+    return K::live(leaf_of(i).lowest(), last_of(i));
+  }
+  [[nodiscard]] bool is_beyond(std::size_t i, const Key& key) const noexcept {
+    return i + 1 < leaves_.size() && !(key < leaves_[i + 1].lowest);
+  }
+
+  [[nodiscard]] Result<void> take_slot(std::size_t i, unsigned slot,
+                                       std::vector<LeafRecord*>& leftovers) const {
+    Leaf& leaf = leaf_of(i);
+    const std::uint64_t offset = chain_.pool.offset_of(&leaf);
+    const RecordWords words = leaf.slot(slot).load();
+    if (K::commit_word(words) == K::commit_word(K::empty(leaf.lowest()))) return {};
+    if constexpr (has_text_keys<Keys>)
+      if (Result<void> sane = chain_.records.check(K::record(words)); !sane) return sane;
+    const Key key = chain_.records.key_of(K::record(words));
+    if (key < leaves_[i].lowest)
+      return wrong("a key lies below its leaf's lowest, in the leaf", offset);
+    if (is_beyond(i, key)) {
+      if constexpr (has_text_keys<Keys>) leftovers.push_back(&leaf.slot(slot));  // L6
+      return {};
+    }
+    const typename K::Probe probe(chain_.shape, key);
+    const unsigned line = line_of(slot);
+    if (K::commit_word(K::slot(K::record(words), probe)) != K::commit_word(words))
+      return wrong("a record's tag is not its key's, in the leaf", offset);
+    if (line != probe.place.home && line != probe.place.overflow())
+      return wrong("a record lies in neither of its two lines, in the leaf", offset);
+    // What an interrupted displacement has left in the overflow line of a record that is in its
+    // home line, too (L4).
+    bool twice = false;
+    for (const unsigned other : {probe.place.home, probe.place.overflow()})
+      for (std::uint32_t found = K::candidates(leaf, other, probe); found != 0;
+           found &= found - 1) {
+        const unsigned at = other * line_slots + static_cast<unsigned>(std::countr_zero(found));
+        if (at == slot || !is_key(leaf.slot(at).load(), key)) continue;
+        if (other == line) return wrong("a line holds a key twice, in the leaf", offset);
+        if (leaf.value_word(at) != words.value)
+          return wrong("a leaf holds a key with two values, the leaf", offset);
+        twice = line != probe.place.home;
+      }
+    if (twice) {
+      leftovers.push_back(&leaf.slot(slot));
+      return {};
+    }
+    return chain_.records.mark(K::record(words));
+  }
+
+  /// Whether a candidate holds `key`. One that leads nowhere will be found so by itself.
+  [[nodiscard]] bool is_key(RecordWords words, [[maybe_unused]] const Key& key) const {
+    if constexpr (has_text_keys<Keys>)
+      return chain_.records.check(K::record(words)).ok() &&
+             chain_.records.key_of(K::record(words)) == key;
+    else
+      return true;
+  }
+
+  const Chain<Keys>& chain_;
+  Heap& heap_;
+  Children<Keys> leaves_;
+};
 
 }  // namespace
 
@@ -75,52 +161,50 @@ Error damaged(const Pool& pool, const char* what, std::uint64_t offset) {
           "restore the pool from a copy, or create a new one with PoolOptions::overwrite"};
 }
 
-Result<Children> recover_chain(const Chain& chain, std::uint64_t anchor, unsigned threads) {
-  Heap& heap = chain.pool.heap();
-  if (!heap.mark(anchor, sizeof(Anchor)))
+template <class Keys>
+Result<Children<Keys>> recover_chain(const Chain<Keys>& chain, std::uint64_t anchor,
+                                     unsigned threads) {
+  if (!chain.pool.heap().mark(anchor, sizeof(Anchor)))
     return damaged(chain.pool, "the anchor is no block of the heap", anchor);
-  Result<Children> walked =
-      walk(chain, chain.pool.at<Anchor>(anchor)->first.load(std::memory_order_acquire));
-  if (!walked) return walked;
-  const Children& leaves = *walked;
+  Recovery<Keys> recovery(chain);
+  Result<void> walked =
+      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire));
+  if (!walked) return walked.error();
+  const std::size_t count = recovery.leaves().size();
 
-  std::vector<std::vector<LeafRecord*>> twice(std::max(threads, 1U));
-  const auto check = [&](std::size_t begin, std::size_t end, std::size_t part) -> Result<void> {
+  std::vector<std::vector<LeafRecord*>> leftovers(std::max(threads, 1U));
+  const auto take = [&](std::size_t begin, std::size_t end, std::size_t part) -> Result<void> {
     for (std::size_t i = begin; i < end; ++i) {
-      if (i + prefetch_distance < end) leaf_of(leaves, i + prefetch_distance).prefetch(chain.shape);
-      const Leaf& leaf = leaf_of(leaves, i);
-      const std::uint64_t offset = chain.pool.offset_of(&leaf);
-      if (!heap.mark(offset, chain.shape.bytes()))
-        return damaged(chain.pool, "a leaf is no block of the heap, or is linked twice", offset);
-      const Interval interval{leaves[i].lowest, last_of(leaves, i)};
-      if (const char* const what = check_slots(chain.shape, leaf, interval, twice[part]);
-          what != nullptr)
-        return damaged(chain.pool, what, offset);
-      chain.table.add(offset).set(interval.last, summarize(chain.shape, interval, leaf.keys()));
+      if (i + prefetch_distance < end) recovery.prefetch(i + prefetch_distance);
+      if (Result<void> taken = recovery.take(i, leftovers[part]); !taken) return taken;
     }
     return {};
   };
-  Result<void> checked = in_parallel(leaves.size(), threads, check);
-  if (!checked) return checked.error();
+  Result<void> taken = in_parallel(count, threads, take);
+  if (!taken) return taken.error();
 
-  // Before anything can change one of the two (L4): else an update would hit one of them, or a
-  // removal leave the other. Done again after a cut, it does the same.
+  // Before anything can change one of two copies (L4): else an update would hit one of them, or a
+  // removal leave the other; or free what a stale slot leads to (L6). Done again after a cut, it
+  // does the same.
   bool mended = false;
-  for (const auto& part : twice)
+  for (const auto& part : leftovers)
     for (LeafRecord* const slot : part) {
-      const std::uint64_t key = slot->key.load(std::memory_order_relaxed);
-      slot->key.store(empty_key(key), std::memory_order_release);
+      auto& commit = Kind<Keys>::commit_of(*slot);
+      const RecordWords empty = Kind<Keys>::empty(commit.load(std::memory_order_relaxed));
+      commit.store(Kind<Keys>::commit_word(empty), std::memory_order_release);
       pm::flush(slot, sizeof *slot);
       mended = true;
     }
-  if (!mended) return walked;
-  pm::fence();
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const Interval interval{leaves[i].lowest, last_of(leaves, i)};
-    chain.table.of(chain.pool.offset_of(leaves[i].leaf))
-        .set(interval.last, summarize(chain.shape, interval, leaf_of(leaves, i).keys()));
+  if (mended) {
+    pm::fence();
+    for (std::size_t i = 0; i < count; ++i) recovery.summarize_leaf(i);
   }
-  return walked;
+  return std::move(recovery.leaves());
 }
+
+template Result<Children<IntegerKeys>> recover_chain(const Chain<IntegerKeys>&, std::uint64_t,
+                                                     unsigned);
+template Result<Children<SlotKeys>> recover_chain(const Chain<SlotKeys>&, std::uint64_t, unsigned);
+template Result<Children<ByteKeys>> recover_chain(const Chain<ByteKeys>&, std::uint64_t, unsigned);
 
 }  // namespace perdure::linetree

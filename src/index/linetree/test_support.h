@@ -16,14 +16,15 @@ class LineTreePeer {
  public:
   static constexpr const char* index_name = "linetree";
   using Leaf = linetree::Leaf;
-  explicit LineTreePeer(OrderedIndex<Keys>& index) : tree_(static_cast<LineTree&>(index)) {}
+  using Key = typename Keys::Key;
+  explicit LineTreePeer(OrderedIndex<Keys>& index) : tree_(static_cast<LineTree<Keys>&>(index)) {}
 
   [[nodiscard]] const linetree::Shape& shape() const { return tree_.shape_; }
   [[nodiscard]] linetree::Anchor& anchor() const { return tree_.anchor_; }
   [[nodiscard]] Leaf& first() const { return *tree_.first(); }
-  [[nodiscard]] Leaf& leaf_of(std::uint64_t key) const {
+  [[nodiscard]] Leaf& leaf_of(Key key) const {
     const Epochs::Guard guard(tree_.epochs_);
-    return *tree_.enter<LineTree::Purpose::read>(key, 0).leaf;
+    return *tree_.template enter<LineTree<Keys>::Purpose::read>(key, 0).leaf;
   }
   [[nodiscard]] pm::VersionLock& lock_of(const Leaf& leaf) const { return tree_.lock_of(&leaf); }
   [[nodiscard]] linetree::LeafInfo& info_of(const Leaf& leaf) const { return tree_.info_of(&leaf); }
@@ -36,13 +37,19 @@ class LineTreePeer {
     for (const Leaf* at = &first(); at != nullptr; at = next(*at)) ++count;
     return count;
   }
-  [[nodiscard]] LeafRecord& record(std::uint64_t key) const {
+  [[nodiscard]] LeafRecord& record(Key key) const {
     Leaf& leaf = leaf_of(key);
-    const unsigned slot = tree_.search(leaf, key, tree_.shape_.place(key));
+    const typename linetree::Kind<Keys>::Probe probe(tree_.shape_, key);
+    const unsigned slot = tree_.search(leaf, probe, [] { return true; });
     PERDURE_ASSERT(slot != linetree::no_slot);
     return leaf.slot(slot);
   }
-  [[nodiscard]] linetree::Place place(std::uint64_t key) const { return tree_.shape_.place(key); }
+  [[nodiscard]] Key lowest(const Leaf& leaf) const {
+    return linetree::lowest_key(tree_.records_, leaf);
+  }
+  [[nodiscard]] linetree::Place place(Key key) const {
+    return typename linetree::Kind<Keys>::Probe(tree_.shape_, key).place;
+  }
   /// `count` keys from `from` on with this home line; and overflow line, unless that is -1.
   [[nodiscard]] std::vector<std::uint64_t> keys_in(unsigned home, int overflow, std::size_t count,
                                                    std::uint64_t from = 0) const {
@@ -55,7 +62,7 @@ class LineTreePeer {
   }
 
  private:
-  LineTree& tree_;
+  LineTree<Keys>& tree_;
 };
 
 namespace linetree_test {
@@ -64,11 +71,19 @@ using namespace index_test;
 template <class Keys>
 using Store = PeerStore<LineTreePeer, Keys>;
 using Integers = Store<IntegerKeys>;
+using Strings = Store<ByteKeys>;
+using Slots = Store<SlotKeys>;
 
 inline constexpr std::uint64_t large_pool = std::uint64_t{64} << 20;
 
 constexpr std::uint64_t number(std::uint64_t n) { return n; }
 using Case = ModelledStore<IntegerKeys, Store, number>;
+/// Ascends with `n`; all share more than a slot holds of a key.
+inline std::string name(std::uint64_t n) {
+  const std::string digits = std::to_string(n);
+  return "https://example.org/" + std::string(8 - digits.size(), '0') + digits;
+}
+using StringCase = ModelledStore<ByteKeys, Store, name>;
 
 }  // namespace linetree_test
 }  // namespace perdure
