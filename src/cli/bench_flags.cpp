@@ -86,7 +86,8 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
             "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");
   table.add("--keys", described("text", workload::parse_keys), workload.keys,
             "mixed, golden, sequential; prefixed[:user], random[:16|:8-2048|:8-256~21], file:PATH "
-            "(one key a line, or with --key-kind integer one integer a line, or SOSD)");
+            "(one key a line, or with --key-kind integer one integer a line, or SOSD); key sets: "
+            "snowflake, clustered, ipv4, kmer; uuid, uuid_binary, kmer_text, email, url");
   table.add("--key-kind", one_of(std::array{KeyKind::integer, KeyKind::bytes, KeyKind::slots}),
             flags.key_kind, "integer, bytes or slots; --keys says it more exactly");
   table.add("--value-bytes", count(), workload.value_bytes,
@@ -95,7 +96,8 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
             "records per scan: 100 or 1-100");
   table.add("--load-order",
             one_of(std::array{workload::LoadOrder::random, workload::LoadOrder::sequential}),
-            workload.load_order, "random or sequential");
+            workload.load_order,
+            "random or sequential (random; snowflake and clustered keys: sequential)");
   table.add("--seed", count(), workload.seed,
             "a whole number; the same seed gives the same operations");
 }

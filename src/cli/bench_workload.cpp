@@ -93,9 +93,10 @@ Result<void> check_plugin_keys(const BenchFlags& flags) {
                    "leave it out");
     return {};
   }
-  const bool one_length =
-      keys.form == workload::Keys::Form::prefixed ||
-      (keys.form == workload::Keys::Form::random && keys.min_bytes == keys.max_bytes);
+  using Form = workload::Keys::Form;
+  const bool one_length = keys.form == Form::prefixed || keys.form == Form::uuid ||
+                          keys.form == Form::uuid_binary || keys.form == Form::kmer_text ||
+                          (keys.form == Form::random && keys.min_bytes == keys.max_bytes);
   const std::string where = flags.table.given("--keys") ? flags.table.written("--keys") : "keys";
   if (!one_length)
     return usage("a PiBench wrapper takes keys of one length only", where, "give --keys random:16");

@@ -96,6 +96,8 @@ constexpr Bad bad_flags[] = {
 };
 
 constexpr Bad more_bad_flags[] = {
+    {"bench --index null --keys snowflke", "did you mean 'snowflake'?"},
+    {"bench --index null --keys ipv4 --records 200M", "ipv4 has 110609856 keys"},
     {"bench --index null --think-ns 5 --rate 9", "--think-ns 5: in an open loop"},
     {"bench --index null --think-ns 2G", "--think-ns 2G: out of range"},
     {"bench --index null --think-ns soon", "--think-ns"},
@@ -152,6 +154,35 @@ TEST_F(Cli, KeyFilesSupplyStringsOrIntegersAndAreRefusedByName) {
   const Finished endless = run(bench + "/dev/zero");
   EXPECT_EQ(endless.code, 2);
   EXPECT_THAT(endless.err, HasSubstr("/dev/zero: the key file is a device"));
+}
+
+TEST_F(Cli, EveryKeySetIsServedAndVerified) {
+  for (const std::string keys : {"snowflake", "clustered", "ipv4", "kmer", "uuid", "uuid_binary",
+                                 "kmer_text", "email", "url"}) {
+    const Finished finished = run(
+        "bench --index fptree --records 3k --operations 6k --repetitions 1 --threads 2 --verify "
+        "--check --json --scan-count 1-20 --pool keys.pool --force --mix lookup=0.3,"
+        "lookup_negative=0.1,insert=0.3,update=0.1,remove=0.1,scan=0.1 --keys " +
+        keys);
+    EXPECT_EQ(finished.code, 0) << keys << finished.err;
+    const auto record = nlohmann::json::parse(finished.out);
+    EXPECT_EQ(record.at("configuration").at("workload").at("keys").at("form"), keys);
+    EXPECT_EQ(record.at("configuration").at("workload").at("load_order"),
+              keys == "snowflake" || keys == "clustered" ? "sequential" : "random");
+  }
+}
+
+TEST_F(Cli, AReusedPoolContinuesAKeySetWhereItEnded) {
+  const std::string arguments =
+      "bench --index fptree --keys snowflake --records 1k --operations 500 --repetitions 1 "
+      "--verify "
+      "--quiet --pool keys.pool --mix insert=1";
+  EXPECT_EQ(run(arguments).code, 0);
+  const Finished again = run(arguments + " --reuse --json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  // Without a failure: no insert meets a key of the first run.
+  const auto record = nlohmann::json::parse(again.out);
+  EXPECT_EQ(record.at("repetitions").at(0).at("failed_ops_s"), 0) << again.out;
 }
 
 TEST_F(Cli, FlagsOverrideTheWorkloadFile) {

@@ -49,8 +49,7 @@ class IndexPhases {
   void sum_up() {
     checks_.sum_up();
     if (repetitions_.fresh_exhausted())
-      run_.result.warnings.emplace_back(
-          "the key file has no line left for inserts: the later ones failed");
+      run_.result.warnings.emplace_back("no key is left for inserts: the later ones failed");
   }
 
   void leave_target() { indexes_.leave_target(); }

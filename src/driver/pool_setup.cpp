@@ -14,6 +14,7 @@
 #include "driver/numa.h"
 #include "index/reference/engine_directory.h"
 #include "pool/leftovers.h"
+#include "workload/keys.h"
 
 namespace perdure::driver {
 namespace {
@@ -56,7 +57,7 @@ std::uint64_t expected_inserts(const BenchConfig& config) noexcept {
   return static_cast<std::uint64_t>(operations * share);
 }
 
-std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
+std::uint64_t bytes_per_record(const BenchConfig& config) {
   // A 16-byte record in leaves split in half takes about 40 bytes with its share of the header.
   if (config.key_kind() == KeyKind::integer) return 64;
   // Nodes of 128-byte slots half full, and the widest pointers.
@@ -64,8 +65,9 @@ std::uint64_t bytes_per_record(const BenchConfig& config) noexcept {
   const workload::Keys& keys = config.workload.keys;
   std::uint64_t key = 24 + keys.prefix.size();
   if (keys.form == workload::Keys::Form::random) key = keys.max_bytes;
-  // A block of a size class per key and value, twice for updates under way, and the leaf.
   if (keys.form == workload::Keys::Form::file) key = 64;
+  if (workload::is_key_set(keys.form)) key = workload::KeySpace(config.workload).longest();
+  // A block of a size class per key and value, twice for updates under way, and the leaf.
   return 128 + 2 * (key + config.workload.value_bytes);
 }
 

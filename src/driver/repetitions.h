@@ -51,7 +51,7 @@ class Repetitions {
     if (others) run_.result.interference = others->so_far();
   }
 
-  /// True when inserts failed because the key file has no line left for them.
+  /// True when inserts failed because no key is left for them.
   [[nodiscard]] bool fresh_exhausted() const noexcept { return fresh_exhausted_; }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const noexcept {

@@ -247,6 +247,37 @@ class OrderedIndex : public Index {
                             std::span<Outcome> outcomes) {
     for (std::size_t i = 0; i < keys.size(); ++i) outcomes[i] = lookup(keys[i], values[i]);
   }
+
+  // Batches of changes: keys[i], values[i] and outcomes[i] belong to one operation, which does and
+  // answers what the single one does.
+  // B1  When the call returns, all of them are durable, and not necessarily any before.
+  // B2  Each is all or nothing in a power cut, for itself: of a batch that was cut off, any set of
+  //     operations may have taken effect, as long as B3 holds.
+  // B3  Operations on one key take effect, and become durable, in the order of the batch. Those on
+  //     different keys may do so in any order, and other threads may see each at once.
+  // B4  One that fails does not keep the others from being done.
+  // A caller gains where the index overlaps the misses and shares the fences of a batch. The
+  // defaults do one operation after the other, and each is durable before the next begins.
+
+  /// As insert. keys.size() == values.size() == outcomes.size(); also of the others.
+  virtual void insert_batch(std::span<const Key> keys, std::span<const Value> values,
+                            std::span<Outcome> outcomes) {
+    for (std::size_t i = 0; i < keys.size(); ++i) outcomes[i] = insert(keys[i], values[i]);
+  }
+  /// As upsert.
+  virtual void upsert_batch(std::span<const Key> keys, std::span<const Value> values,
+                            std::span<Outcome> outcomes) {
+    for (std::size_t i = 0; i < keys.size(); ++i) outcomes[i] = upsert(keys[i], values[i]);
+  }
+  /// As update.
+  virtual void update_batch(std::span<const Key> keys, std::span<const Value> values,
+                            std::span<Outcome> outcomes) {
+    for (std::size_t i = 0; i < keys.size(); ++i) outcomes[i] = update(keys[i], values[i]);
+  }
+  /// As remove.
+  virtual void remove_batch(std::span<const Key> keys, std::span<Outcome> outcomes) {
+    for (std::size_t i = 0; i < keys.size(); ++i) outcomes[i] = remove(keys[i]);
+  }
 };
 
 using IntegerIndex = OrderedIndex<IntegerKeys>;

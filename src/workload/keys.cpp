@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "core/rng.h"
+#include "workload/bijection.h"
 
 namespace perdure::workload {
 namespace {
@@ -14,24 +15,11 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 constexpr std::size_t digits = 20;  // of 2^64 - 1
-constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15ULL;
+/// Lookups of absent keys of a key set take as many as there are records, and so many at least.
+constexpr std::uint64_t least_absent_ids = 65'536;
 constexpr std::uint64_t pibench_multiplier = 11400714819323198393ULL;
 
-/// The inverse of an odd number modulo 2^64; each step doubles the number of right bits.
-constexpr std::uint64_t inverse_of(std::uint64_t odd) noexcept {
-  std::uint64_t inverse = odd;
-  for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;
-  return inverse;
-}
 static_assert(pibench_multiplier * inverse_of(pibench_multiplier) == 1);
-
-/// Undoes core/rng.h's mix64.
-constexpr std::uint64_t unmix64(std::uint64_t x) noexcept {
-  x = (x ^ (x >> 31) ^ (x >> 62)) * inverse_of(0x94d049bb133111ebULL);
-  x = (x ^ (x >> 27) ^ (x >> 54)) * inverse_of(0xbf58476d1ce4e5b9ULL);
-  return x ^ (x >> 30) ^ (x >> 60);
-}
-static_assert(unmix64(mix64(0x0123456789abcdefULL)) == 0x0123456789abcdefULL);
 
 void store_big_endian(std::uint64_t word, char* out) noexcept {
   word = __builtin_bswap64(word);
@@ -79,8 +67,18 @@ KeySpace::KeySpace(const Workload& workload)
       geometric_(workload.keys.mean_bytes != 0),
       longest_(word_bytes),
       ids_(first_absent_id),
+      absent_ids_(first_absent_id),
+      integer_set_(make_integer_key_set(form_, workload.seed)),
+      text_set_(make_text_key_set(form_, workload.seed)),
       file_(workload.keys.file_lines),
       integers_(workload.keys.file_integers) {
+  if (text_set_) longest_ = text_set_->longest();
+  const KeySet* set = integer_set_.get();
+  if (text_set_) set = text_set_.get();
+  if (set != nullptr) {
+    ids_ = set->ids();
+    absent_ids_ = std::min(set->absent_ids(), std::max(workload.records, least_absent_ids));
+  }
   switch (form_) {
     case Keys::Form::prefixed:
       longest_ = prefix_.size() + digits;
@@ -99,7 +97,7 @@ KeySpace::KeySpace(const Workload& workload)
     case Keys::Form::file:
       PERDURE_ASSERT(file_ != nullptr);  // open_key_file() comes first
       longest_ = std::min(file_->longest() + 1, longest_key_bytes);
-      ids_ = file_->size();
+      ids_ = absent_ids_ = file_->size();
       break;
     case Keys::Form::integers:
       PERDURE_ASSERT(integers_ != nullptr);  // open_key_file() comes first
@@ -120,6 +118,7 @@ std::uint64_t KeySpace::unmixed(std::uint64_t word) const noexcept {
 
 std::uint64_t KeySpace::word(std::uint64_t id) const noexcept {
   PERDURE_ASSERT(!is_bytes(form_));
+  if (integer_set_) return integer_set_->word(id);
   if (form_ == Keys::Form::mixed) return mixed(id);
   if (form_ == Keys::Form::integers) {
     if (id < ids_) return (*integers_)[id];
@@ -132,6 +131,7 @@ std::uint64_t KeySpace::word(std::uint64_t id) const noexcept {
 
 std::uint64_t KeySpace::id_of(std::uint64_t word) const noexcept {
   PERDURE_ASSERT(!is_bytes(form_));
+  if (integer_set_) return integer_set_->id_of(word).value_or(no_id);
   if (form_ == Keys::Form::mixed) return unmixed(word);
   if (form_ == Keys::Form::integers) return integers_->find(word).value_or(first_absent_id);
   return form_ == Keys::Form::golden ? word * inverse_of(pibench_multiplier) - 1 : word;
@@ -152,6 +152,7 @@ std::size_t KeySpace::random_length(std::uint64_t id) const noexcept {
 
 std::size_t KeySpace::write(std::uint64_t id, char* out) const noexcept {
   PERDURE_ASSERT(is_bytes(form_));
+  if (text_set_) return text_set_->write(id, out);
   if (form_ == Keys::Form::prefixed) {
     std::memcpy(out, prefix_.data(), prefix_.size());
     std::uint64_t rest = mixed(id);
@@ -183,6 +184,7 @@ std::optional<std::string_view> KeySpace::view(std::uint64_t id) const noexcept 
 
 std::optional<std::uint64_t> KeySpace::id_of(std::string_view key) const {
   PERDURE_ASSERT(is_bytes(form_));
+  if (text_set_) return text_set_->id_of(key);
   if (form_ == Keys::Form::file) {
     if (key.find('\n') != std::string_view::npos) return first_absent_id;
     return file_->find(key);
@@ -207,8 +209,8 @@ std::optional<std::uint64_t> KeySpace::id_of(std::string_view key) const {
 }
 
 std::uint64_t KeySpace::absent_id(std::uint64_t random) const noexcept {
-  if (form_ != Keys::Form::file) return random | first_absent_id;
-  return first_absent_id | static_cast<std::uint64_t>((static_cast<Wide>(random) * ids_) >> 64);
+  if (absent_ids_ == first_absent_id) return random | first_absent_id;
+  return first_absent_id | place_of(random, absent_ids_);
 }
 
 ValueCodec::ValueCodec(const Workload& workload) noexcept

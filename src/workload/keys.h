@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "core/result.h"
+#include "workload/key_set.h"
 #include "workload/workload.h"
 
 namespace perdure::workload {
 
-/// Ids from here on are never inserted.
-inline constexpr std::uint64_t first_absent_id = std::uint64_t{1} << 63;
+/// What KeySpace::id_of says of an integer that is the key of no id of a key set: no index holds
+/// it.
+inline constexpr std::uint64_t no_id = ~std::uint64_t{0};
 
 /// The lines of a key file: one key per line, LF or CRLF, the last line with or without an end. An
 /// empty line is the empty key.
@@ -78,8 +80,9 @@ class KeySpace {
 
   /// Integer forms: the key of `id`.
   [[nodiscard]] std::uint64_t word(std::uint64_t id) const noexcept;
-  /// Integer forms: the id of a key (every word is the key of some id; integers that are
-  /// not in the file have ids from 2^63).
+  /// Integer forms: the id of a key. Of mixed, golden and sequential every word is the key of some
+  /// id; integers that are not in the file have ids from 2^63, and those that are not in a key set
+  /// have no_id.
   [[nodiscard]] std::uint64_t id_of(std::uint64_t word) const noexcept;
 
   /// Byte forms: writes the key of `id` to `out`, which has room for longest() bytes, and returns
@@ -92,7 +95,7 @@ class KeySpace {
 
   /// The longest key in bytes (8 for integer forms).
   [[nodiscard]] std::size_t longest() const noexcept { return longest_; }
-  /// Ids below this have keys: 2^63, or the number of lines of a key file.
+  /// Ids below this have keys: 2^63, what a key set has, or the number of lines of a key file.
   [[nodiscard]] std::uint64_t ids() const noexcept { return ids_; }
   /// An id in [2^63, 2^64) whose key no id below 2^63 has, from 64 random bits.
   [[nodiscard]] std::uint64_t absent_id(std::uint64_t random) const noexcept;
@@ -114,6 +117,9 @@ class KeySpace {
   bool geometric_;
   std::size_t longest_;
   std::uint64_t ids_;
+  std::uint64_t absent_ids_;  ///< how many ids from 2^63 absent_id() chooses from
+  std::shared_ptr<const IntegerKeySet> integer_set_;  ///< forms of workload/key_set.h
+  std::shared_ptr<const TextKeySet> text_set_;
   std::shared_ptr<const KeyFile> file_;
   std::shared_ptr<const IntegerFile> integers_;
 };

@@ -241,7 +241,7 @@ LoadStream::LoadStream(const Workload& workload, unsigned thread, unsigned threa
       position_(thread),
       threads_(threads) {
   PERDURE_ASSERT(threads > 0 && thread < threads);
-  if (workload.load_order == LoadOrder::random)
+  if (workload.resolved_load_order() == LoadOrder::random)
     order_ = Permutation(workload.records, mix64(workload.seed) ^ load_purpose);
 }
 

@@ -11,7 +11,7 @@
 // exactly, in
 //     random order; without one every deck of repeating_deck(dealt_mix()) is exact.
 // S3  Inserts take ids that no other thread takes and that were never loaded: an insert fails only
-//     when a key file has run out of lines (fresh_exhausted()).
+//     when a key file or key set has run out of keys (fresh_exhausted()).
 // S4  Lookups, upserts, updates and scans pick among the loaded ids and those this thread has
 //     inserted so far. Under zipfian and self_similar a new id is the least popular, under latest
 //     the most; under sequential only loaded ids are walked. With none of either, an upsert takes
@@ -144,8 +144,8 @@ class OperationStream {
   [[nodiscard]] std::uint64_t inserted() const noexcept { return state_.inserted; }
   /// How many keys this thread has removed, over all repetitions.
   [[nodiscard]] std::uint64_t removed() const noexcept { return state_.removed; }
-  /// True once a key file had no line left for an insert: such inserts take a key already present
-  /// and fail. A driver warns.
+  /// True once a key file or key set had no key left for an insert: such inserts take a key already
+  /// present and fail. A driver warns.
   [[nodiscard]] bool fresh_exhausted() const noexcept { return state_.fresh_exhausted; }
 
  private:
@@ -183,7 +183,7 @@ class OperationStream {
   Permutation ranks_;     ///< rank -> loaded id
   Permutation removals_;  ///< order of removal -> loaded id
   OperationCounts endless_deck_{};
-  std::uint64_t fresh_limit_;  ///< inserts this thread can make before a key file runs out
+  std::uint64_t fresh_limit_;  ///< inserts this thread can make before the keys run out
   bool endless_ = true;
   State state_;
   State block_start_;

@@ -1,5 +1,6 @@
 #include "workload/workload.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -10,14 +11,16 @@
 
 #include "core/suggest.h"
 #include "core/units.h"
+#include "workload/keys.h"
 
 namespace perdure::workload {
 namespace {
 
 constexpr std::array<const char*, 5> distribution_names{"uniform", "zipfian", "self_similar",
                                                         "latest", "sequential"};
-constexpr std::array<const char*, 7> form_names{"mixed",    "golden", "sequential", "integers",
-                                                "prefixed", "random", "file"};
+constexpr std::array<const char*, 16> form_names{
+    "mixed",    "golden", "sequential", "integers", "snowflake",   "clustered", "ipv4",  "kmer",
+    "prefixed", "random", "file",       "uuid",     "uuid_binary", "kmer_text", "email", "url"};
 constexpr std::size_t prefixed_digits = 20;
 
 std::string listed(std::span<const char* const> names) {
@@ -81,6 +84,16 @@ Result<void> validate_keys(const Keys& keys) {
   return {};
 }
 
+/// Whether a key set has so many keys.
+Result<void> validate_key_count(const Workload& workload) {
+  const Keys::Form form = workload.keys.form;
+  if (!is_key_set(form)) return {};
+  const std::uint64_t ids = KeySpace(workload).ids();
+  if (std::max(workload.records, workload.key_range) <= ids) return {};
+  return usage(std::string(name_of(form)) + " has " + std::to_string(ids) + " keys",
+               workload.records > ids ? "records" : "key_range", "give fewer, or other keys");
+}
+
 Result<void> validate_distribution(const Distribution& distribution) {
   const auto kind = distribution.kind;
   const bool has_theta = kind == Distribution::Kind::zipfian || kind == Distribution::Kind::latest;
@@ -117,6 +130,10 @@ const char* name_of(Keys::Form form) noexcept { return form_names[static_cast<st
 const char* name_of(LoadOrder order) noexcept {
   return order == LoadOrder::random ? "random" : "sequential";
 }
+LoadOrder natural_order(Keys::Form form) noexcept {
+  const bool by_time = form == Keys::Form::snowflake || form == Keys::Form::clustered;
+  return by_time ? LoadOrder::sequential : LoadOrder::random;
+}
 
 Result<void> validate(const Workload& workload) {
   constexpr std::uint64_t most_records = 1ULL << 36;
@@ -152,6 +169,7 @@ Result<void> validate(const Workload& workload) {
     return usage("values of " + std::to_string(workload.value_bytes) + " bytes are out of range",
                  "values.bytes", "use 8 to 65536: 8 of them say whose value it is");
   if (const auto keys = validate_keys(workload.keys); !keys) return keys;
+  if (const auto count = validate_key_count(workload); !count) return count;
   return validate_distribution(workload.distribution);
 }
 
@@ -216,7 +234,7 @@ Result<Keys> parse_keys(std::string_view text, std::string_view where) {
       keys.file = given;
     } else {
       const std::string name = form_names[*form];
-      return usage(name + " keys take no parameter", where, "write just " + name);
+      return usage(name + " takes no parameter", where, "write just " + name);
     }
   }
   if (const auto valid = validate_keys(keys); !valid) {
@@ -262,7 +280,7 @@ nlohmann::json json_of(const Workload& workload) {
                            {"distribution", name_of(distribution.kind)},
                            {"keys", key},
                            {"value_bytes", workload.value_bytes},
-                           {"load_order", name_of(workload.load_order)}};
+                           {"load_order", name_of(workload.resolved_load_order())}};
   if (workload.key_range != 0) result["key_range"] = workload.key_range;
   if (workload.mix_steps != 0) result["mix_steps"] = workload.mix_steps;
   if (workload.think_ns != 0) result["think_ns"] = workload.think_ns;

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,9 +51,18 @@ struct Keys {
                  ///< low-discrepancy sequence and not random, for comparison with published figures
     sequential,  ///< integer: the id itself
     integers,    ///< integer: number `id` of a file
-    prefixed,    ///< bytes: `prefix`, then the mixed id as 20 decimal digits
-    random,      ///< bytes: random bytes, any content, of min_bytes..max_bytes
-    file,        ///< bytes: line `id` of a file
+    snowflake,   ///< integer: key sets, see workload/key_set.h
+    clustered,
+    ipv4,
+    kmer,
+    prefixed,  ///< bytes: `prefix`, then the mixed id as 20 decimal digits
+    random,    ///< bytes: random bytes, any content, of min_bytes..max_bytes
+    file,      ///< bytes: line `id` of a file
+    uuid,      ///< bytes: key sets
+    uuid_binary,
+    kmer_text,
+    email,
+    url,
   };
   Form form = Form::mixed;
   std::string prefix = "user";                ///< prefixed
@@ -69,9 +79,14 @@ struct Keys {
   }
 };
 [[nodiscard]] const char* name_of(Keys::Form form) noexcept;
-/// True for prefixed, random and file: the workload needs an index of byte-string keys.
+/// True for prefixed and what comes after it: the workload needs an index of byte-string keys.
 [[nodiscard]] constexpr bool is_bytes(Keys::Form form) noexcept {
   return form >= Keys::Form::prefixed;
+}
+
+/// True for the forms of workload/key_set.h.
+[[nodiscard]] constexpr bool is_key_set(Keys::Form form) noexcept {
+  return (form >= Keys::Form::snowflake && form <= Keys::Form::kmer) || form >= Keys::Form::uuid;
 }
 
 inline constexpr std::uint64_t most_mix_steps = 65536;
@@ -88,11 +103,16 @@ struct ScanCount {
   friend bool operator==(const ScanCount&, const ScanCount&) = default;
 };
 
+/// The order in which records are loaded. In a sequential order snowflake ids come in the order of
+/// time, and bursts of clustered keys one after the other; other forms have keys in random order
+/// anyway, but for `sequential` and files.
 enum class LoadOrder : std::uint8_t {
   random,      ///< a keyed permutation of the ids
   sequential,  ///< ascending ids
 };
 [[nodiscard]] const char* name_of(LoadOrder order) noexcept;
+/// The order in which keys of a form would arrive: sequential for snowflake and clustered.
+[[nodiscard]] LoadOrder natural_order(Keys::Form form) noexcept;
 
 struct Workload {
   std::string name = "custom";
@@ -109,9 +129,12 @@ struct Workload {
   /// Length of every value. Integer keys with another one than 8 need an index of slots.
   std::size_t value_bytes = 8;
   ScanCount scan;
-  LoadOrder load_order = LoadOrder::random;
+  std::optional<LoadOrder> load_order;  ///< nothing: natural_order()
 
   [[nodiscard]] bool is_bytes() const noexcept { return workload::is_bytes(keys.form); }
+  [[nodiscard]] LoadOrder resolved_load_order() const noexcept {
+    return load_order.value_or(natural_order(keys.form));
+  }
   /// The mix that the operations have.
   [[nodiscard]] Mix dealt_mix() const noexcept { return in_steps(mix, mix_steps); }
   /// Either limit replaces the other: a flag overrides what the file said.
@@ -144,7 +167,8 @@ struct Workload {
                                                       std::string_view where = "--distribution");
 
 /// Reads "mixed", "golden", "sequential", "prefixed:user", "random:16", "random:8-2048",
-/// "file:names.txt", "integers:numbers.txt". Errors: usage, with `where`.
+/// "file:names.txt", "integers:numbers.txt", "snowflake" and the other key sets. Errors: usage,
+/// with `where`.
 [[nodiscard]] Result<Keys> parse_keys(std::string_view text, std::string_view where = "--keys");
 
 /// Reads "100" or "1-100". Errors: usage, with `where`.

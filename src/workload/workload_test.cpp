@@ -57,9 +57,12 @@ TEST(ParseKeys, ReadsFormsAndParameters) {
   EXPECT_EQ(parse_keys("random:8-2048")->mean_bytes, 0U);
   EXPECT_EQ(parse_keys("random:8-256~21")->mean_bytes, 21U);
   EXPECT_EQ(parse_keys("file:names.txt")->file, "names.txt");
-  for (const char* text : {"mixd", "mixed:1", "random:7", "random:8-2049", "random:20-10",
-                           "random:x", "file", "file:", "random:-", "random:8-20~8",
-                           "random:8-20~20", "random:8-20~0", "random:8-20~", "random:9~9"}) {
+  EXPECT_EQ(parse_keys("snowflake")->form, Form::snowflake);
+  EXPECT_EQ(parse_keys("kmer_text")->form, Form::kmer_text);
+  for (const char* text :
+       {"mixd", "mixed:1", "ipv4:8", "url:", "uid", "email@x", "random:7", "random:8-2049",
+        "random:20-10", "random:x", "file", "file:", "random:-", "random:8-20~8", "random:8-20~20",
+        "random:8-20~0", "random:8-20~", "random:9~9"}) {
     const auto result = parse_keys(text);
     ASSERT_FALSE(result.ok()) << text;
     EXPECT_EQ(result.error().where, "--keys") << text;
@@ -67,6 +70,37 @@ TEST(ParseKeys, ReadsFormsAndParameters) {
   }
   EXPECT_FALSE(parse_keys("prefixed:" + std::string(2029, 'p')).ok());
   EXPECT_TRUE(parse_keys("prefixed:" + std::string(2028, 'p')).ok());
+}
+
+TEST(ParseKeys, EveryFormHasItsNameAndKind) {
+  using Form = Keys::Form;
+  for (auto form = Form::mixed; form <= Form::url; form = static_cast<Form>(int(form) + 1)) {
+    const std::string parameter = form == Form::file || form == Form::integers ? ":x" : "";
+    const auto keys = parse_keys(name_of(form) + parameter);
+    ASSERT_TRUE(keys.ok()) << name_of(form);
+    EXPECT_EQ(keys->form, form);
+  }
+  for (const Form form : {Form::snowflake, Form::clustered, Form::ipv4, Form::kmer}) {
+    EXPECT_FALSE(is_bytes(form));
+    EXPECT_TRUE(is_key_set(form));
+  }
+  for (const Form form : {Form::uuid, Form::uuid_binary, Form::kmer_text, Form::email, Form::url}) {
+    EXPECT_TRUE(is_bytes(form));
+    EXPECT_TRUE(is_key_set(form));
+  }
+  for (const Form form : {Form::mixed, Form::integers, Form::prefixed, Form::file})
+    EXPECT_FALSE(is_key_set(form));
+}
+
+TEST(ParseKeys, SuggestsAName) {
+  for (const auto& [text, remedy] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"snowflak", "did you mean 'snowflake'?"},
+           {"uuid-binary", "did you mean 'uuid_binary'?"},
+           {"emails", "did you mean 'email'?"},
+           {"ip4", "did you mean 'ipv4'?"},
+           {"kmers", "did you mean 'kmer'?"}})
+    EXPECT_EQ(parse_keys(text).error().line(),
+              std::string("--keys: no form of keys is called '") + text + "'; " + remedy);
 }
 
 TEST(ParseScanCount, ReadsNumbersAndRanges) {

@@ -46,7 +46,7 @@ class Reader {
   Result<void> nested(const toml::node& node, std::string_view name,
                       std::span<const Setting> settings);
   Result<void> set_mix(const toml::node& node);
-  Result<void> set_keys(const toml::node& node) { return nested(node, "keys", keys_settings); }
+  Result<void> set_keys(const toml::node& node);
   Result<void> set_values(const toml::node& node) {
     return nested(node, "values", values_settings);
   }
@@ -263,6 +263,16 @@ Result<void> Reader::set_form(const toml::node& node) {
     return bad(current_ + " holds a parameter", place(node),
                "write it as a setting of its own: prefix, length or file");
   workload_.keys.form = keys->form;
+  return {};
+}
+
+Result<void> Reader::set_keys(const toml::node& node) {
+  const auto* text = node.as_string();
+  if (text == nullptr) return nested(node, "keys", keys_settings);
+  auto keys = parse_keys(one_line(text->get()), place(node));
+  if (!keys) return bad(keys.error());
+  workload_.keys = std::move(keys).value();
+  if (workload_.keys.from_file()) workload_.keys.file = file_.parent_path() / workload_.keys.file;
   return {};
 }
 

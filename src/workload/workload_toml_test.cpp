@@ -88,6 +88,17 @@ TEST(WorkloadToml, KeyFilesAreRelativeToTheFile) {
   EXPECT_EQ(workload->records, 0U);
 }
 
+TEST(WorkloadToml, KeysMayBeTheFormAlone) {
+  const auto workload = parse_workload("records = 9\nkeys = \"snowflake\"", "w.toml");
+  ASSERT_TRUE(workload.ok()) << workload.error().line();
+  EXPECT_EQ(workload->keys.form, Keys::Form::snowflake);
+  EXPECT_EQ(workload->resolved_load_order(), LoadOrder::sequential);
+  EXPECT_EQ(parse_workload("records = 9\nkeys = \"random:9-20\"", "w")->keys.max_bytes, 20U);
+  EXPECT_EQ(parse_workload("records = 9\n[keys]\nform = \"url\"", "w")->keys.form, Keys::Form::url);
+  EXPECT_EQ(parse_workload("keys = \"file:names.txt\"", "some/where/own.toml")->keys.file,
+            std::filesystem::path("some/where/names.txt"));
+}
+
 struct Case {
   const char* text;
   int line;
@@ -131,6 +142,11 @@ constexpr Case bad_files[] = {
     {"records = 1\n[scan]\ncount = 9", 3, "no effect"},
     {"records = 1\n[keys]\ndistribution = \"zipfian\"\nscattered = 1", 4, "true or false"},
     {"records = 1\n[keys]\nform = \"rnd\"", 3, "no form of keys"},
+    {"records = 1\n[keys]\nform = \"snowflak\"", 3, "did you mean 'snowflake'?"},
+    {"records = 1\n[keys]\nform = \"ipv4:8\"", 3, "takes no parameter"},
+    {"records = 1\nkeys = \"emial\"", 2, "did you mean 'email'?"},
+    {"records = 1\nkeys = 3", 2, "wrong type"},
+    {"records = 200_000_000\nkeys = \"ipv4\"", 1, "give fewer"},
     {"records = 1\n[keys]\nform = \"file\"", 1, "no key file"},
     {"records = 1\n[keys]\nform = \"random\"\nlength = 7", 4, "8 to 2048"},
     {"records = 1\n[keys]\nform = \"random\"\nlength = [9]", 4, "wrong type"},
