@@ -10,7 +10,7 @@
 
 namespace perdure {
 
-inline constexpr std::size_t batch_group = 32;  ///< lookups whose misses overlap
+inline constexpr std::size_t batch_group = 32;  ///< operations whose misses overlap
 
 /// Calls `search(keys, values, outcomes)` for groups of at most `batch_group` lookups.
 template <class Key, class ValueOut, class Search>

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -67,6 +68,14 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   Result<void> bulk_load(std::span<const Record> records) override;
   void lookup_batch(std::span<const Key> keys, std::span<ValueOut> values,
                     std::span<Outcome> outcomes) override;
+
+  void insert_batch(std::span<const Key> keys, std::span<const Value> values,
+                    std::span<Outcome> outcomes) override;
+  void upsert_batch(std::span<const Key> keys, std::span<const Value> values,
+                    std::span<Outcome> outcomes) override;
+  void update_batch(std::span<const Key> keys, std::span<const Value> values,
+                    std::span<Outcome> outcomes) override;
+  void remove_batch(std::span<const Key> keys, std::span<Outcome> outcomes) override;
 
   [[nodiscard]] std::uint64_t size() const override;
   [[nodiscard]] Result<void> check_invariants() const override;
@@ -167,6 +176,20 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   [[nodiscard]] Cut cut_in_half(const Leaf& leaf) const;
   [[nodiscard]] bool split(Leaf& leaf);
   void drop_moved(Leaf& leaf, const Cut& cut) noexcept;
+
+  // Changing many (batch.cpp).
+  class Group;
+  struct BatchedChange;
+  [[nodiscard]] std::optional<Outcome> store_one(Leaf& leaf, const Probe& probe, unsigned slot,
+                                                 const BatchedChange& change)
+    requires(!RecordStore<Keys>::has_blobs);
+  [[nodiscard]] std::optional<Outcome> try_in_group(Group& group,
+                                                    const typename Inner::Position& position,
+                                                    const Probe& probe, const BatchedChange& change)
+    requires(!RecordStore<Keys>::has_blobs);
+  void change_group(std::span<const BatchedChange> changes, std::span<Outcome> outcomes);
+  void put_batch(std::span<const Key> keys, std::span<const Value> values, Put kind,
+                 std::span<Outcome> outcomes);
 
   // Merging two leaves (merge.cpp).
   [[nodiscard]] bool is_sparse(const Leaf& leaf) const noexcept;
