@@ -162,8 +162,8 @@ TEST(LineTreeThreads, RefusedChangesKeepTheVersion) {
                                                store.peer().lock_of(store.peer().first()));
 }
 
-// A search of byte strings gives up where the lock is held. If that is released at the same version,
-// as after a refusal, the search must not pass for one that found nothing.
+// A search of byte strings gives up where the lock is held. If that is released at the same
+// version, as after a refusal, the search must not pass for one that found nothing.
 TEST(LineTreeThreads, RefusalsHideNoRecord) {
   using linetree_test::name;
   linetree_test::Strings store;
