@@ -81,6 +81,9 @@ void declare_workload(FlagTable& table, BenchFlags& flags) {
   table.add("--mix-steps", count(0, workload::most_mix_steps), workload.mix_steps,
             "256: shares rounded down to whole 256ths, the rest lookups, as a harness that picks "
             "operations by one byte; 0: exact shares (0)");
+  table.add("--batch", count(1, workload::most_batch), workload.batch,
+            "operations of one kind in one call: lookup_batch, insert_batch and so on; scans come "
+            "one by one (1)");
   table.add("--distribution", described("text", workload::parse_distribution),
             workload.distribution,
             "uniform, zipfian[:0.99], self_similar[:0.2], latest[:0.99], sequential");

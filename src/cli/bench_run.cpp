@@ -113,6 +113,10 @@ Result<void> resolve_run(BenchFlags& flags) {
     return usage("in an open loop operations start at their own times",
                  "--think-ns " + std::to_string(flags.config.workload.think_ns),
                  "leave it out, or --rate");
+  if (flags.config.open_loop() && flags.config.workload.batch != 1)
+    return usage("in an open loop operations start at their own times",
+                 "--batch " + std::to_string(flags.config.workload.batch),
+                 "leave it out, or --rate");
   if (auto resolved = resolve_latency(flags); !resolved) return resolved;
   if (auto checked = check_parallel(flags.config, flags.table.written("--parallel")); !checked)
     return checked;

@@ -98,6 +98,9 @@ constexpr Bad bad_flags[] = {
 constexpr Bad more_bad_flags[] = {
     {"bench --index null --keys snowflke", "did you mean 'snowflake'?"},
     {"bench --index null --keys ipv4 --records 200M", "ipv4 has 110609856 keys"},
+    {"bench --index null --batch 8 --rate 9", "--batch 8: in an open loop"},
+    {"bench --index null --batch 1025", "--batch 1025: out of range"},
+    {"bench --index null --bach 8", "did you mean '--batch'?"},
     {"bench --index null --think-ns 5 --rate 9", "--think-ns 5: in an open loop"},
     {"bench --index null --think-ns 2G", "--think-ns 2G: out of range"},
     {"bench --index null --think-ns soon", "--think-ns"},
@@ -170,6 +173,22 @@ TEST_F(Cli, EveryKeySetIsServedAndVerified) {
     EXPECT_EQ(record.at("configuration").at("workload").at("load_order"),
               keys == "snowflake" || keys == "clustered" ? "sequential" : "random");
   }
+}
+
+TEST_F(Cli, BatchesAreServedVerifiedAndRecorded) {
+  const std::string arguments =
+      "bench --records 3k --operations 6k --repetitions 1 --verify --check --pool p --force --mix "
+      "lookup=0.3,lookup_negative=0.1,insert=0.2,update=0.1,upsert=0.1,remove=0.1,scan=0.1 "
+      "--scan-count 9 --batch 16 --index ";
+  for (const std::string index :
+       {"stdmap --keys email", "fptree --keys url", "fptree", "btree:dram --value-bytes 100"}) {
+    const Finished finished = run(arguments + index + " --json");
+    EXPECT_EQ(finished.code, 0) << index << finished.err;
+    const auto record = nlohmann::json::parse(finished.out);
+    EXPECT_EQ(record.at("configuration").at("workload").at("batch"), 16);
+  }
+  EXPECT_THAT(run(arguments + "fptree").out,
+              HasSubstr("batches of 16 (a latency is that of a batch)"));
 }
 
 TEST_F(Cli, AReusedPoolContinuesAKeySetWhereItEnded) {

@@ -35,6 +35,8 @@ void declare_exploration(FlagTable& table, CrashFlags& flags) {
             "1 to 8 (one; without the flag some programs have two or six)");
   table.add("--ops", count(1, 10'000), plan.operations,
             "operations of one program, over all threads (24)");
+  table.add("--batch", count(1, 64), plan.batch,
+            "of one kind in one call, at most: insert_batch, lookup_batch and so on (1)");
   table.add("--keys", count(1, 4096), plan.keys, "keys of one program (32)");
   table.add("--preload", count(0, 4096), plan.preload,
             "keys inserted before the explored part (12)");
@@ -115,6 +117,8 @@ Result<void> choose_sizes(const CrashFlags& flags, crash::Plan& plan) {
   plan.chosen.keys = table.given("--keys");
   plan.chosen.preload = table.given("--preload");
   plan.chosen.pool = table.given("--room");
+  if (plan.subject.is_queue() && table.given("--batch"))
+    return usage("a queue has no batches", table.written("--batch"), "leave it out");
   if (!plan.chosen.pool) return {};
   if (plan.subject.heap != HeapKind::slab)
     return usage("only the slab heap's chunks can be few", "--room", "give --heap slab");

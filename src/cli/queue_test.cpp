@@ -25,6 +25,7 @@ constexpr Bad bad_queue_flags[] = {
     {"bench --index queue:mutex --records 10", "--records 10: is for indexes"},
     {"bench --index queue:mutex --mix lookup=1", "--mix lookup=1: is for indexes"},
     {"bench --index queue:mutex --mix-steps 256", "--mix-steps 256: is for indexes"},
+    {"bench --index queue:mutex --batch 8", "--batch 8: is for indexes"},
     {"bench --index queue:mutex --keys random:8", "--keys random:8: is for indexes"},
     {"bench --index queue:mutex --key-kind integer", "--key-kind integer: is for indexes"},
     {"bench --index queue:mutex --value-bytes 9", "--value-bytes 9: is for indexes"},

@@ -140,6 +140,10 @@ std::string index_heading(const BenchConfig& config) {
                      short_count(static_cast<double>(config.workload.records)) + " records, " +
                      workload::text_of(config.workload.dealt_mix()) + ", " +
                      workload::name_of(config.workload.distribution.kind);
+  const std::uint64_t batch = config.workload.batch;
+  if (batch != 1)
+    text += ", batches of " + std::to_string(batch) +
+            (config.measures_latency() ? " (a latency is that of a batch)" : "");
   if (config.open_loop()) text += ", open loop at " + short_count(config.rate_ops_s) + "/s";
   return text + thinking(config);
 }

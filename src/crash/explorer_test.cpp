@@ -50,6 +50,7 @@ class ToyTest : public testing::TestWithParam<std::size_t> {
                          repaired ? 12'000 : 60'000);
     made.subject.pool_bytes = toy_bytes;
     made.transactions = is_elided(defect());
+    made.batch = batch_of(defect());
     made.chosen.threads = true;
     return made;
   }

@@ -142,6 +142,16 @@ void History::cut() {
   }
 }
 
+bool History::is_its_turn(const Key& of, std::uint32_t operation,
+                          const std::vector<std::uint32_t>& done) const {
+  const Operation& what = operations_[operation];
+  if (what.batch == 0 || what.action == Action::lookup) return true;
+  return std::ranges::all_of(of.open, [&](std::uint32_t other) {
+    return other >= operation || operations_[other].batch != what.batch ||
+           std::ranges::binary_search(done, other);
+  });
+}
+
 void History::open_on(std::uint16_t key, std::uint32_t operation) {
   Key& of = keys_[key];
   of.open.push_back(operation);
@@ -151,6 +161,7 @@ void History::open_on(std::uint16_t key, std::uint32_t operation) {
     frontier.pop_back();
     for (const std::uint32_t candidate : of.open) {
       if (std::ranges::binary_search(state.done, candidate)) continue;
+      if (!is_its_turn(of, candidate, state.done)) continue;
       State next = state;
       if (!effect(candidate, key, next.value)) continue;
       next.done.insert(std::ranges::upper_bound(next.done, candidate), candidate);
@@ -192,6 +203,11 @@ bool History::is_refusal(std::uint32_t operation) const {
 void History::add_unanswered(Key& of, std::uint16_t key, const State& state) const {
   for (const std::uint32_t open : of.open) {
     if (std::ranges::binary_search(state.done, open)) continue;
+    // Beside another thread's those before it may have had nothing to do, and are not in `done`.
+    const std::uint16_t batch = operations_[open].batch;
+    const bool alone = std::ranges::all_of(
+        of.open, [&](std::uint32_t other) { return operations_[other].batch == batch; });
+    if (alone && !is_its_turn(of, open, state.done)) continue;
     State next = state;
     if (!take_effect_unanswered(open, key, next.value)) continue;
     of.allowed.push_back(next.value);

@@ -3,8 +3,9 @@
 // Durable linearizability, decided key by key (linearizability is local): for every key all states
 // are kept that the map can be in, each with the open operations that have taken effect in it. At a
 // return the operation must have taken effect, with the answer it gave. After a cut the key may
-// hold what any of these states holds, open operations all or nothing. Source of the idea: Lowe,
-// "Testing for linearizability", CCPE 2017; Izraelevitz et al., DISC 2016.
+// hold what any of these states holds, open operations all or nothing. The operations of a batch
+// are open together and take effect on each key in their order, but for lookups. Source of the
+// idea: Lowe, "Testing for linearizability", CCPE 2017; Izraelevitz et al., DISC 2016.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +61,9 @@ class History final : public Specification {
 
   void open_on(std::uint16_t key, std::uint32_t operation);
   [[nodiscard]] bool close_on(std::uint16_t key, std::uint32_t operation);
+  /// Those of its batch that come before it on this key have taken effect: B3 of index.h.
+  [[nodiscard]] bool is_its_turn(const Key& of, std::uint32_t operation,
+                                 const std::vector<std::uint32_t>& done) const;
   [[nodiscard]] bool effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const;
   void settle(std::uint16_t key);
   /// It answered that it had nothing to do.

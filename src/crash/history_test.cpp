@@ -94,6 +94,50 @@ TEST_F(HistoryTest, TwoWritersLeaveEitherOrder) {
   EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
 }
 
+TEST_F(HistoryTest, ABatchTakesEffectInItsOrderAndMayBeCutAnywhere) {
+  const auto first = add(Action::upsert, 5);
+  const auto second = add(Action::upsert, 6);
+  operations_[first].batch = operations_[second].batch = 1;
+  History history(operations_, answers_, 1);
+  history.call(first);
+  history.call(second);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6, absent));
+  EXPECT_EQ(history.ret(first), "");
+  EXPECT_EQ(history.ret(second), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(6)) << "the first one's value cannot be the last";
+}
+
+TEST_F(HistoryTest, ABatchOnTwoKeysMayLeaveAnySubset) {
+  const auto first = add(Action::insert, 5);
+  const auto second = add(Action::insert, 6);
+  operations_[second].key = 1;
+  operations_[first].batch = operations_[second].batch = 1;
+  History history(operations_, answers_, 2);
+  history.call(first);
+  history.call(second);
+  for (const std::uint64_t a : {absent, std::uint64_t{5}})
+    for (const std::uint64_t b : {absent, std::uint64_t{6}})
+      EXPECT_TRUE(history.allows(Contents{a, b})) << a << " " << b;
+  EXPECT_EQ(history.ret(first), "");
+  EXPECT_EQ(history.ret(second), "");
+  EXPECT_FALSE(history.allows(Contents{5, absent})) << "all are durable when the call returns";
+  EXPECT_FALSE(history.allows(Contents{absent, 6}));
+}
+
+TEST_F(HistoryTest, OfABatchWhatIsRefusedDoesNotOvertake) {
+  const auto first = add(Action::insert, 5);
+  const auto second = add(Action::insert, 6, Outcome::exists);
+  operations_[first].batch = operations_[second].batch = 1;
+  History history(operations_, answers_, 1);
+  history.call(first);
+  history.call(second);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+  // Beside another thread's removal it may insert in the cut run.
+  const auto removal = add(Action::remove, 0);
+  history.call(removal);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6, absent));
+}
+
 TEST_F(HistoryTest, AfterACutWhatWasInFlightTakesEffectNoMore) {
   const auto first = add(Action::insert, 5);
   const auto in_flight = add(Action::upsert, 6);

@@ -16,7 +16,10 @@
 namespace perdure::crash {
 namespace {
 
-constexpr std::uint32_t operations_between_quiesces = 3;
+constexpr bool is_followed_by_quiesce(std::uint32_t operation) {
+  constexpr std::uint32_t operations_between_quiesces = 3;
+  return operation % operations_between_quiesces == 0;
+}
 
 /// The operations in the order their numbers name them: creation, preload, then the explored ones.
 std::vector<Operation> number(const Program& program) {
@@ -237,6 +240,21 @@ class Recording {
     recorder.returned(operation);
     if (block_history_) note_blocks_of(operation);
   }
+  /// In one call: all are called before any does something, and return when all are done.
+  void perform(Recorder& recorder, std::span<const std::uint32_t> batch) {
+    if (batch.size() == 1) return perform(recorder, batch.front());
+    std::vector<Operation> operations;
+    for (const std::uint32_t each : batch) {
+      recorder.called(each);
+      operations.push_back(recorded().operations[each]);
+    }
+    std::vector<Answer> answers = instance_->perform_batch(operations);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      recorded().answers[batch[i]] = std::move(answers[i]);
+      recorder.returned(batch[i]);
+      if (block_history_) note_blocks_of(batch[i]);
+    }
+  }
   /// Unobserved, or the schedule would meet other steps than without.
   void note_blocks_of(BlockHistory::Operation operation) {
     platform::Observer* const observer = platform::Observer::install(nullptr);
@@ -287,12 +305,21 @@ class Recording {
                        .before = explained,
                        .last_group = prologue_.last_group});
     return recorder.run([&](unsigned thread) {
-      for (auto i = static_cast<std::uint32_t>(first_explored()); i < operations; ++i)
-        if (recorded().operations[i].thread == thread && !skipped[i]) {
-          perform(recorder, i);
-          // Retired blocks are freed and used again, or a link to one would never be noticed.
-          if (quiesces && i % operations_between_quiesces == 0) instance_->quiesce();
-        }
+      const std::vector<Operation>& all = recorded().operations;
+      std::vector<std::uint32_t> batch;
+      const auto call = [&] {
+        if (batch.empty()) return;
+        perform(recorder, batch);
+        // Retired blocks are freed and used again, or a link to one would never be noticed.
+        if (quiesces && std::ranges::any_of(batch, is_followed_by_quiesce)) instance_->quiesce();
+        batch.clear();
+      };
+      for (auto i = static_cast<std::uint32_t>(first_explored()); i < operations; ++i) {
+        if (all[i].thread != thread || skipped[i]) continue;
+        if (!batch.empty() && !are_one_call(all[batch.back()], all[i])) call();
+        batch.push_back(i);
+      }
+      call();
     });
   }
 

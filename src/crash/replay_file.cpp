@@ -12,7 +12,8 @@ Json json_of(const Operation& operation) {
           {"thread", operation.thread},
           {"key", operation.key},
           {"count", operation.count},
-          {"stamp", operation.stamp}};
+          {"stamp", operation.stamp},
+          {"batch", operation.batch}};
 }
 
 /// Reads fields and remembers the first that is wrong.
@@ -78,7 +79,8 @@ class Reader {
   std::string& wrong_;
 };
 
-Operation read_operation(const Json& from, const Program& program, std::string& wrong) {
+Operation read_operation(const Json& from, std::uint64_t version, const Program& program,
+                         std::string& wrong) {
   Reader reader(from, "operation.", wrong);
   Operation operation;
   operation.action = static_cast<Action>(reader.one_of("action", action_names));
@@ -90,6 +92,9 @@ Operation read_operation(const Json& from, const Program& program, std::string& 
   if (operation.action == Action::load && operation.count > program.keys && wrong.empty())
     wrong = "field 'operation.count' loads more keys than there are";
   operation.stamp = reader.number("stamp", 0, bad_stamp - 1);
+  if (version >= 6) operation.batch = static_cast<std::uint16_t>(reader.number("batch", 0, 0xffff));
+  if (operation.batch != 0 && !has_key(operation.action) && wrong.empty())
+    wrong = "field 'operation.batch' of what is in no batch";
   return operation;
 }
 
@@ -114,9 +119,9 @@ void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& w
       reader.number("pool_bytes", Pool::min_image_bytes, 256 << 20) / 4096 * 4096;
   constexpr std::size_t most_operations = 100'000;
   for (const Json& each : reader.list("preload", most_operations))
-    program.preload.push_back(read_operation(each, program, wrong));
+    program.preload.push_back(read_operation(each, version, program, wrong));
   for (const Json& each : reader.list("operations", most_operations))
-    program.operations.push_back(read_operation(each, program, wrong));
+    program.operations.push_back(read_operation(each, version, program, wrong));
   Reader schedule(reader.object("schedule"), "schedule.", wrong);
   what.schedule.first = static_cast<std::uint8_t>(schedule.number("first", 0, 7));
   if (version >= 3)

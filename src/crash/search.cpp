@@ -30,6 +30,7 @@ ProgramPlan program_plan(const Plan& plan, std::uint64_t seed) {
   // Beside few operations others meet an empty queue, and a full one, more often.
   if (plan.subject.is_queue() && plan.threads > 1 && !plan.chosen.operations && seed % 2 == 0)
     made.operations = plan.operations / (seed % 4 == 0 ? 4 : 2);
+  made.batch = plan.batch;
   made.crowded = plan.shape == Shape::crowded;
   return made;
 }
@@ -210,6 +211,7 @@ double Search::program(const Plan& plan, Workspace& workspace, std::uint64_t see
   if (plan.shape == Shape::growing) {
     std::size_t events = 0;
     what.program = draw_growth(plan, seed, workspace, events);
+    make_batches(what.program, plan.batch);
     cost_ += cost_of_pool(plan) + cost_of_events(events);
   } else {
     what.program = generate(program_plan(plan, seed));

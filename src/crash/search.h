@@ -48,6 +48,7 @@ struct Plan {
   Chosen chosen{};
   bool reuse = false;  ///< all are long and reuse blocks (else one in four does, a short one)
   unsigned cuts = 0;   ///< first cuts drawn for each program; 0: it is not cut
+  unsigned batch = 1;  ///< operations of one call, at most
   bool transactions = false;  ///< elided paths, and some threads on the software ones
   Bounds bounds;
   Mutation mutation;

@@ -73,6 +73,53 @@ class IndexInstance final : public PooledInstance {
     return answer;
   }
 
+  [[nodiscard]] std::vector<Answer> perform_batch(std::span<const Operation> operations) override {
+    if (operations.size() == 1) return {perform(operations.front())};
+    const std::uint64_t refusals = this->pool().heap().refusals();
+    std::vector<Answer> answers = answers_to(operations);
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      if (answers[i].outcome == Outcome::out_of_space && answers[i].wrong.empty())
+        answers[i].wrong = refused_wrongly(operations[i], refusals);
+    return answers;
+  }
+
+  [[nodiscard]] std::vector<Answer> answers_to(std::span<const Operation> operations) {
+    using Value = decltype(universe_.value(0));
+    std::vector<typename Keys::Key> keys;
+    std::vector<Value> owned;
+    for (const Operation& each : operations) {
+      keys.push_back(universe_.key(each.key));
+      owned.push_back(universe_.value(each.stamp));
+    }
+    const std::vector<typename Keys::Value> values(owned.begin(), owned.end());
+    std::vector<typename Keys::ValueOut> found(operations.size());
+    std::vector<Outcome> outcomes(operations.size(), Outcome::invalid);
+    switch (operations.front().action) {
+      case Action::insert:
+        index_->insert_batch(keys, values, outcomes);
+        break;
+      case Action::upsert:
+        index_->upsert_batch(keys, values, outcomes);
+        break;
+      case Action::update:
+        index_->update_batch(keys, values, outcomes);
+        break;
+      case Action::remove:
+        index_->remove_batch(keys, outcomes);
+        break;
+      default:
+        index_->lookup_batch(keys, found, outcomes);
+    }
+    std::vector<Answer> answers(operations.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      answers[i].returned = true;
+      answers[i].outcome = outcomes[i];
+      if (operations[i].action == Action::lookup && outcomes[i] == Outcome::ok)
+        answers[i].stamp = universe_.stamp_of(found[i]);
+    }
+    return answers;
+  }
+
   [[nodiscard]] Answer answer_to(const Operation& operation) {
     Answer answer;
     answer.returned = true;

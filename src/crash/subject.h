@@ -51,6 +51,12 @@ class Instance {
   /// `wrong` tells of an answer that no history explains, and of a refusal for which the heap gave
   /// no reason.
   [[nodiscard]] virtual Answer perform(const Operation& operation) = 0;
+  /// Operations of one action as one call. One alone is performed.
+  [[nodiscard]] virtual std::vector<Answer> perform_batch(std::span<const Operation> operations) {
+    std::vector<Answer> answers;
+    for (const Operation& each : operations) answers.push_back(perform(each));
+    return answers;
+  }
   /// Index: every key's stamp (`absent` where there is none) by scan, or by lookups where the index
   /// has no order. Queue: what it says of its producers and, popped one by one, all payloads; it is
   /// empty afterwards. Empty, or what is wrong with the answer in itself: an unknown key, a torn

@@ -151,9 +151,43 @@ Program around(const Program& program, std::size_t first, std::size_t count, uns
   return made;
 }
 
+void make_batches(Program& program, unsigned most) {
+  struct Batch {
+    Action action;
+    std::uint16_t number;
+    std::uint64_t left = 0;
+  };
+  if (most <= 1) return;
+  Rng rng(program.universe, 20);
+  std::array<Batch, 256> of_thread{};
+  std::uint16_t number = 0;
+  for (Operation& operation : program.operations) {
+    Batch& batch = of_thread[operation.thread];
+    if (batch.left == 0) {
+      if (!has_key(operation.action)) continue;
+      batch = {operation.action, ++number, 1 + rng.below(most)};
+    }
+    operation.action = batch.action;
+    operation.batch = batch.number;
+    --batch.left;
+  }
+}
+
+namespace {
+Program generate_mixed(const ProgramPlan& plan);
+}  // namespace
+
 Program generate(const ProgramPlan& plan) {
-  if (plan.queue) return generate_for_queue(plan);
-  if (plan.crowded) return generate_crowd(plan);
+  Program program = plan.queue     ? generate_for_queue(plan)
+                    : plan.crowded ? generate_crowd(plan)
+                                   : generate_mixed(plan);
+  make_batches(program, plan.batch);
+  return program;
+}
+
+namespace {
+
+Program generate_mixed(const ProgramPlan& plan) {
   Rng rng(plan.seed, 1);
   Program program;
   program.key_kind = plan.key_kind;
@@ -217,6 +251,8 @@ Program generate(const ProgramPlan& plan) {
   }
   return program;
 }
+
+}  // namespace
 
 Universe<IntegerKeys>::Universe(const Program& program) {
   Rng rng(program.universe, 2);

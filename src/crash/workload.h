@@ -44,8 +44,15 @@ struct Operation {
   std::uint16_t key = 0;    ///< place in the universe
   std::uint16_t count = 0;  ///< of a scan or load
   std::uint64_t stamp = 0;  ///< of what is written
+  std::uint16_t batch = 0;  ///< those with the same number are one call, where they are neighbours
+                            ///< among their thread's; 0: a call of its own
   friend bool operator==(const Operation&, const Operation&) = default;
 };
+
+/// Whether `next`, called next by the same thread, belongs to one call with `one`.
+[[nodiscard]] constexpr bool are_one_call(const Operation& one, const Operation& next) {
+  return one.batch != 0 && one.batch == next.batch && one.action == next.action;
+}
 
 /// What became of an operation.
 struct Answer {
@@ -82,6 +89,7 @@ struct ProgramPlan {
   bool ordered = true;
   bool replaces = true;  ///< else no operation changes the value of a key that is there
   bool queue = false;    ///< pushes and pops
+  unsigned batch = 1;    ///< operations of one call, at most
 };
 
 /// Operations that change style from seed to seed: growing, shrinking, one hot neighbourhood that
@@ -93,6 +101,10 @@ struct ProgramPlan {
 /// those. `replaces`: as of ProgramPlan.
 [[nodiscard]] Program around(const Program& program, std::size_t first, std::size_t count,
                              unsigned threads, bool replaces = true);
+
+/// Makes batches of 1 to `most` of `program`'s operations: those after the first of a batch, of its
+/// thread, get its action. Scans and queues' operations have none.
+void make_batches(Program& program, unsigned most);
 
 /// `action`, or an insertion in place of what replaces values.
 [[nodiscard]] constexpr Action without_replacing(Action action) noexcept {

@@ -1,6 +1,7 @@
 // Checker: verifies one thread's answers, and notes them as text where a run wants them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "driver/answers.h"
@@ -20,22 +21,26 @@ class Checker {
       : verifier_(instance.verifier.get()),
         codec_(instance.workload),
         keeps_answers_(!config.answers_path.empty()) {
-    if constexpr (has_text_values<Keys>) written_.resize(config.workload.value_bytes);
+    if constexpr (has_text_values<Keys>)
+      written_.resize(config.workload.value_bytes * config.workload.batch);
   }
 
   /// False in a run without --verify; then nothing else may be called but `answers`.
   [[nodiscard]] bool verifies() const noexcept { return verifier_ != nullptr; }
 
-  /// Called before an operation. Returns the value that it is to write.
+  /// Called before an operation, number `place` of its batch. Returns the value that it is to
+  /// write, which is valid until the next operation of that place begins.
   template <class Step>
-  [[nodiscard]] typename Keys::Value begin(const Step& step, workload::Ticket& ticket) {
+  [[nodiscard]] typename Keys::Value begin(const Step& step, workload::Ticket& ticket,
+                                           std::size_t place = 0) {
     const Unmeasured free;
     ticket = verifier_->begin(step);
     if constexpr (!has_text_values<Keys>) {
       return ticket.value_word;
     } else {
-      codec_.write(ticket.value_word, written_.data());
-      return written_;
+      char* const written = written_.data() + place * codec_.bytes();
+      codec_.write(ticket.value_word, written);
+      return {written, codec_.bytes()};
     }
   }
 
@@ -43,10 +48,14 @@ class Checker {
   template <class Step>
   void end(const Step& step, const workload::Ticket& ticket, Outcome outcome,
            const Caller<Keys>& caller) {
+    end(step, ticket, outcome, caller.value(), caller.scan());
+  }
+  template <class Step>
+  void end(const Step& step, const workload::Ticket& ticket, Outcome outcome,
+           const typename Keys::ValueOut& value, const typename Keys::Scan& scan) {
     const Unmeasured free;
     if (keeps_answers_)
-      append_answer(answers_, step.operation, step.key, name_of(outcome), caller.value(),
-                    caller.scan());
+      append_answer(answers_, step.operation, step.key, name_of(outcome), value, scan);
     using workload::Answer;
     using workload::Operation;
     const Answer answer = outcome == Outcome::ok          ? Answer::done
@@ -56,11 +65,11 @@ class Checker {
     switch (ticket.operation) {
       case Operation::lookup:
       case Operation::lookup_negative:
-        verifier_->end_lookup(ticket, answer, caller.value());
+        verifier_->end_lookup(ticket, answer, value);
         break;
       case Operation::scan:
-        if (answer == Answer::done && caller.scan().size() == 0) break;  // a wrapper's: see Caller
-        verifier_->end_scan(ticket, caller.scan());
+        if (answer == Answer::done && scan.size() == 0) break;  // a wrapper's: see Caller
+        verifier_->end_scan(ticket, scan);
         break;
       default:
         verifier_->end(ticket, answer);

@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 
+#include "driver/batches.h"
 #include "driver/caller.h"
 #include "driver/checker.h"
 #include "driver/config.h"
@@ -44,6 +46,8 @@ class Worker {
         think_(config, clock),
         absence_answers_(config.workload.key_range != 0) {
     if (config.latency == Latency::sampled) samples_ = std::make_unique<Samples>(config, thread);
+    if (config.workload.batch != 1)
+      batches_ = std::make_unique<Batches<Keys>>(config, *instance.index, caller_);
     if (config.open_loop()) schedule_.emplace(config, thread, clock, StepBuffer<Keys>::capacity);
     select_loop(config);
   }
@@ -97,7 +101,9 @@ class Worker {
 
   void select_loop(const BenchConfig& config) {
     const bool every = config.latency == Latency::every;
-    if (config.open_loop())
+    if (batches_)  // never in an open loop
+      loop_ = checker_.verifies() ? &Worker::batch_loop<true> : &Worker::batch_loop<false>;
+    else if (config.open_loop())
       loop_ = loop_of<Pace::open>(every);
     else if (config.latency == Latency::sampled)
       loop_ = think_.any() ? sampled_loop_of<true>() : sampled_loop_of<false>();
@@ -186,6 +192,46 @@ class Worker {
     prepared_.set_executed(i);
   }
 
+  // Closed loop, a batch at a time. Where all are timed a batch has its own two readings of the
+  // clock, which weigh little against its operations; of samples those that contain one.
+  template <bool Verify>
+  void batch_loop(Rounds& rounds, OperationCounter& counter, Ticks) {
+    const std::size_t size = prepared_.size();
+    std::size_t i = prepared_.executed();
+    while (i < size && !rounds.round_over()) {
+      const std::size_t count = batches_->size_at(prepared_.data() + i, size - i);
+      run_batch<Verify>({prepared_.data() + i, count}, is_timed(i, count));
+      i += count;
+      counter.done.store(prepared_.done_before() + i, std::memory_order_relaxed);
+      if (paced_ && think_.any()) think_.pass(rounds);
+    }
+    prepared_.set_executed(i);
+  }
+
+  template <bool Verify>
+  void run_batch(std::span<const Step> steps, bool timed) {
+    batches_->template prepare<Verify>(steps, checker_);
+    const Ticks start = timed ? clock_.now_in_order() : 0;
+    batches_->call(steps);
+    if (timed)
+      (*tally.latency_ns)[steps.front().operation].record(
+          clock_.to_ns(clock_.now_in_order() - start));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Outcome outcome = batches_->outcome(i);
+      if (outcome != Caller<Keys>::expected(steps[i].operation)) [[unlikely]]
+        note_failure(steps[i].operation, outcome);
+      if constexpr (Verify) batches_->check(steps[i], i, checker_);
+    }
+  }
+
+  /// Whether one of the `count` steps from the `i`-th is to be timed.
+  [[nodiscard]] bool is_timed(std::size_t i, std::size_t count) noexcept {
+    if (!samples_) return tally.latency_ns != nullptr;
+    if (samples_->next() >= i + count) return false;
+    while (samples_->next() < i + count) samples_->draw();
+    return true;
+  }
+
   template <bool Verify>
   void untimed(std::size_t i, OperationCounter& counter) {
     const Step& step = prepared_.data()[i];
@@ -245,7 +291,8 @@ class Worker {
   Checker<Keys> checker_;
   const ThinkTime think_;
   std::optional<Schedule> schedule_;
-  std::unique_ptr<Samples> samples_;  ///< null: all operations are timed, or none
+  std::unique_ptr<Batches<Keys>> batches_;  ///< null: operations come one by one
+  std::unique_ptr<Samples> samples_;        ///< null: all operations are timed, or none
   Loop loop_ = nullptr;
   bool paced_ = true;
   bool absence_answers_;  ///< "exists" and "not found" are no failures: keys of a range

@@ -168,13 +168,13 @@ OperationCounts thread_part(const OperationCounts& counts, unsigned thread,
   return part;
 }
 
-OperationCounts repeating_deck(const Mix& mix) noexcept {
+OperationCounts repeating_deck(const Mix& mix, std::uint64_t batch) noexcept {
   constexpr std::uint64_t shortest = 4096;
   std::uint64_t divisor = whole_share;
   for (const std::uint64_t parts : mix.parts_per_billion.of) divisor = std::gcd(divisor, parts);
   const std::uint64_t denominator = whole_share / divisor;
   const std::uint64_t copies = (shortest + denominator - 1) / denominator;
-  return apportion(mix, denominator * copies);
+  return apportion(mix, denominator * copies * batch);
 }
 
 }  // namespace perdure::workload

@@ -125,6 +125,14 @@ class Deck {
 
   [[nodiscard]] std::uint64_t left() const noexcept { return total_; }
 
+  /// Takes one more of a kind, if any is left.
+  [[nodiscard]] bool take(Operation kind) noexcept {
+    std::uint64_t& left = left_[kind];
+    if (left == 0) return false;
+    --left;
+    --total_;
+    return true;
+  }
   /// The next operation; left() must not be 0.
   [[nodiscard]] Operation deal(Rng& rng) noexcept {
     std::uint64_t at = rng.below(total_--);
@@ -140,7 +148,8 @@ class Deck {
 };
 
 /// The deck of a run without a fixed number of operations: the smallest multiple of the mix's
-/// common denominator that is at least 4096, so that every deck holds the exact shares.
-[[nodiscard]] OperationCounts repeating_deck(const Mix& mix) noexcept;
+/// common denominator that is at least 4096, so that every deck holds the exact shares; times
+/// `batch`, so that it holds whole batches.
+[[nodiscard]] OperationCounts repeating_deck(const Mix& mix, std::uint64_t batch = 1) noexcept;
 
 }  // namespace perdure::workload

@@ -74,7 +74,7 @@ OperationStream::OperationStream(const Workload& workload, Place place)
       place_(place),
       keys_(workload),
       values_(workload),
-      endless_deck_(repeating_deck(workload.dealt_mix())) {
+      endless_deck_(repeating_deck(workload.dealt_mix(), workload.batch)) {
   PERDURE_ASSERT(place.threads > 0 && place.thread < place.threads);
   const Distribution& distribution = workload.distribution;
   const bool by_rank = distribution.kind == Distribution::Kind::zipfian ||
@@ -101,6 +101,7 @@ void OperationStream::begin(unsigned repetition, std::uint64_t operations) noexc
   // mix64(0) is 0: repetition 0 draws from (seed, thread) itself.
   state_.rng = Rng(workload_.seed ^ mix64(repetition), place_.thread);
   state_.walked = 0;
+  state_.run_left = 0;
   endless_ = operations == 0;
   state_.deck = Deck(endless_ ? endless_deck_
                               : thread_part(apportion(workload_.dealt_mix(), operations),
@@ -167,8 +168,18 @@ std::uint64_t OperationStream::removable_id() noexcept {
 
 std::uint64_t OperationStream::absent_id() noexcept { return keys_.absent_id(state_.rng()); }
 
+Operation OperationStream::next_kind() noexcept {
+  if (state_.run_left != 0 && state_.deck.take(state_.run_kind)) {
+    --state_.run_left;
+  } else {
+    state_.run_kind = state_.deck.deal(state_.rng);
+    state_.run_left = workload_.batch - 1;
+  }
+  return state_.run_kind;
+}
+
 OperationStream::Draw OperationStream::next() noexcept {
-  Draw draw{.operation = state_.deck.deal(state_.rng), .id = 0, .value_word = 0, .scan_count = 0};
+  Draw draw{.operation = next_kind(), .id = 0, .value_word = 0, .scan_count = 0};
   const bool ranged = workload_.key_range != 0;
   switch (draw.operation) {
     case Operation::lookup_negative:

@@ -24,6 +24,8 @@
 //     before, by any thread, and not upserted since; without removes in the mix nothing fails.
 //     With a key range S3 to S6 do not hold: every id is drawn from the whole range.
 // S7  fill(), settle() and begin() never allocate.
+// S8  With a batch of N kinds come in runs of N, each drawn as a single operation is; fewer only
+//     where no more of a kind are left. So S2 holds.
 #pragma once
 
 #include <cstddef>
@@ -162,13 +164,16 @@ class OperationStream {
     RankSampler sampler;
     std::uint64_t inserted = 0;
     std::uint64_t removed = 0;
-    std::uint64_t walked = 0;  ///< sequential
-    std::uint64_t writes = 0;  ///< versions of values when nobody verifies
+    std::uint64_t walked = 0;                ///< sequential
+    Operation run_kind = Operation::lookup;  ///< of the batch under way
+    std::uint64_t run_left = 0;              ///< how many of it are still to come
+    std::uint64_t writes = 0;                ///< versions of values when nobody verifies
     bool fresh_exhausted = false;
   };
 
   [[nodiscard]] bool ended() noexcept;
   [[nodiscard]] Draw next() noexcept;
+  [[nodiscard]] Operation next_kind() noexcept;
   [[nodiscard]] std::uint64_t present_id() noexcept;
   [[nodiscard]] std::uint64_t fresh_id() noexcept;
   [[nodiscard]] std::uint64_t ranged_id() noexcept { return state_.rng.below(workload_.key_range); }

@@ -56,6 +56,30 @@ constexpr std::size_t everything = ~std::size_t{0};
 constexpr const char* full_mix =
     "lookup=0.31,lookup_negative=0.09,insert=0.2,upsert=0.1,update=0.15,remove=0.1,scan=0.05";
 
+TEST(OperationStream, BatchesAreOfOneKindAndKeepTheSharesExact) {  // S2, S8
+  for (const std::uint64_t operations : {std::uint64_t{12'345}, std::uint64_t{0}}) {
+    Workload workload = workload_of(full_mix);
+    workload.batch = 16;
+    OperationStream stream(workload, {.thread = 0, .threads = 1});
+    stream.begin(0, operations);
+    const auto steps = take(stream, workload, operations == 0 ? 65'536 * 5 : everything, 100);
+    std::map<Operation, std::uint64_t> counts;
+    std::uint64_t short_runs = 0;
+    for (std::size_t i = 0; i < steps.size();) {
+      std::size_t end = i;
+      while (end < steps.size() && steps[end].operation == steps[i].operation) ++end;
+      short_runs += (end - i) % 16 != 0 ? 1 : 0;
+      counts[steps[i].operation] += end - i;
+      i = end;
+    }
+    // Each kind has one batch that is not full, if its number is no multiple; without an end none.
+    EXPECT_LE(short_runs, operations == 0 ? 1U : 14U);
+    if (operations == 0) continue;
+    const auto exact = apportion(workload.mix, operations);
+    for (const auto& [operation, count] : counts) EXPECT_EQ(count, exact[operation]);
+  }
+}
+
 TEST(OperationStream, MixIsExactForOddCountsAndThreads) {  // S2
   const Workload workload = workload_of(full_mix);
   for (const std::uint64_t operations : {1U, 7U, 1'001U, 9'973U})

@@ -145,6 +145,8 @@ Result<void> validate(const Workload& workload) {
   if (workload.mix_steps == 1 || workload.mix_steps > most_mix_steps)
     return usage("a mix has no shares of that size", "mix_steps",
                  "use 256 for 256ths, up to 65536, or 0 for exact shares");
+  if (workload.batch == 0 || workload.batch > most_batch)
+    return usage("no such batches", "batch", "use 1 to 1024 operations; 1: none");
   if (workload.think_ns > longest_think_ns)
     return usage("longer than a second", "think_ns", "use up to 1_000_000_000");
   if (workload.records > most_records)
@@ -283,6 +285,7 @@ nlohmann::json json_of(const Workload& workload) {
                            {"load_order", name_of(workload.resolved_load_order())}};
   if (workload.key_range != 0) result["key_range"] = workload.key_range;
   if (workload.mix_steps != 0) result["mix_steps"] = workload.mix_steps;
+  if (workload.batch != 1) result["batch"] = workload.batch;
   if (workload.think_ns != 0) result["think_ns"] = workload.think_ns;
   const auto kind = distribution.kind;
   if (kind == Distribution::Kind::zipfian || kind == Distribution::Kind::latest)

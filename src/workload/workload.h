@@ -90,6 +90,7 @@ struct Keys {
 }
 
 inline constexpr std::uint64_t most_mix_steps = 65536;
+inline constexpr std::uint64_t most_batch = 1024;
 inline constexpr std::uint64_t longest_think_ns = 1'000'000'000;
 inline constexpr std::size_t longest_key_bytes = 2048;
 inline constexpr std::size_t longest_value_bytes = 64 * 1024;
@@ -123,6 +124,7 @@ struct Workload {
   std::uint64_t seed = 1;             ///< thread t draws from stream (seed, t)
   Mix mix = Mix::lookups_only();
   std::uint64_t mix_steps = 0;  ///< the run has the shares `in_steps`; 0: exactly
+  std::uint64_t batch = 1;      ///< operations of one kind that a thread hands over in one call
   std::uint64_t think_ns = 0;   ///< what each thread waits between operations, outside of latencies
   Distribution distribution;
   Keys keys;
@@ -176,8 +178,8 @@ struct Workload {
                                                  std::string_view where = "--scan-count");
 
 /// Everything resolved, for the run record: name, records, seed, mix (as asked for), distribution
-/// (with theta or h), keys, value_bytes, scan_count, load_order, and mix_steps and think_ns where
-/// they are not 0.
+/// (with theta or h), keys, value_bytes, scan_count, load_order, mix_steps and think_ns where they
+/// are not 0, and batch where it is not 1.
 [[nodiscard]] nlohmann::json json_of(const Workload& workload);
 
 }  // namespace perdure::workload

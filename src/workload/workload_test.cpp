@@ -125,6 +125,9 @@ TEST(Validate, NamesTheSettingThatIsWrong) {
   EXPECT_EQ(fault_of([](Workload& w) { w.mix_steps = 65537; }), "mix_steps");
   EXPECT_EQ(fault_of([](Workload& w) { w.mix_steps = 256; }), "ok");
   EXPECT_EQ(fault_of([](Workload& w) { w.think_ns = 1'000'000'001; }), "think_ns");
+  EXPECT_EQ(fault_of([](Workload& w) { w.batch = 0; }), "batch");
+  EXPECT_EQ(fault_of([](Workload& w) { w.batch = 1025; }), "batch");
+  EXPECT_EQ(fault_of([](Workload& w) { w.batch = 1024; }), "ok");
   EXPECT_EQ(fault_of([](Workload& w) { w.operations = ~0ULL; }), "operations");
   EXPECT_EQ(fault_of([](Workload& w) { w.seconds = -1; }), "seconds");
   EXPECT_EQ(fault_of([](Workload& w) { w.seconds = 0.0 / 0.0; }), "seconds");
@@ -202,6 +205,9 @@ TEST(JsonOf, CarriesTheResolvedDescription) {
   EXPECT_FALSE(json.contains("h"));
   EXPECT_FALSE(json.contains("mix_steps"));
   EXPECT_FALSE(json.contains("think_ns"));
+  EXPECT_FALSE(json.contains("batch"));
+  workload.batch = 32;
+  EXPECT_EQ(json_of(workload).at("batch"), 32);
   workload.mix_steps = 256;
   workload.think_ns = 90;
   EXPECT_EQ(json_of(workload).at("mix_steps"), 256);

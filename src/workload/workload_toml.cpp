@@ -35,7 +35,7 @@ class Reader {
     const char* name;
     Setter set;
   };
-  static const std::array<Setting, 13> top_settings;
+  static const std::array<Setting, 14> top_settings;
   static const std::array<Setting, 9> keys_settings;
   static const std::array<Setting, 1> values_settings;
   static const std::array<Setting, 1> scan_settings;
@@ -61,6 +61,7 @@ class Reader {
   Result<void> set_mix_steps(const toml::node& node) {
     return take_count(node, workload_.mix_steps);
   }
+  Result<void> set_batch(const toml::node& node) { return take_count(node, workload_.batch); }
   Result<void> set_think_ns(const toml::node& node) { return take_count(node, workload_.think_ns); }
   Result<void> set_operations(const toml::node& node) {
     return take_count(node, workload_.operations);
@@ -109,7 +110,7 @@ class Reader {
   std::string current_;                                       // the setting being read
 };
 
-const std::array<Reader::Setting, 13> Reader::top_settings{{{"name", &Reader::set_name},
+const std::array<Reader::Setting, 14> Reader::top_settings{{{"name", &Reader::set_name},
                                                             {"records", &Reader::set_records},
                                                             {"key_range", &Reader::set_key_range},
                                                             {"operations", &Reader::set_operations},
@@ -118,6 +119,7 @@ const std::array<Reader::Setting, 13> Reader::top_settings{{{"name", &Reader::se
                                                             {"load_order", &Reader::set_load_order},
                                                             {"mix", &Reader::set_mix},
                                                             {"mix_steps", &Reader::set_mix_steps},
+                                                            {"batch", &Reader::set_batch},
                                                             {"think_ns", &Reader::set_think_ns},
                                                             {"keys", &Reader::set_keys},
                                                             {"values", &Reader::set_values},

@@ -40,6 +40,7 @@ records = "1k"
 seconds = 2.5
 mix_steps = 256
 think_ns = 1_000
+batch = 32
 load_order = "sequential"
 keys = { distribution = "self_similar", h = 0.1, scattered = false, form = "random", length = [8, 64], mean_length = 20 }
 values.bytes = "1KiB"
@@ -53,6 +54,7 @@ mix = { scan = 1 }
   EXPECT_EQ(workload->seconds, 2.5);
   EXPECT_EQ(workload->mix_steps, 256U);
   EXPECT_EQ(workload->think_ns, 1000U);
+  EXPECT_EQ(workload->batch, 32U);
   EXPECT_EQ(workload->load_order, LoadOrder::sequential);
   EXPECT_EQ(workload->distribution.h, 0.1);
   EXPECT_FALSE(workload->distribution.scattered);
@@ -124,6 +126,8 @@ constexpr Case bad_files[] = {
     {"records = 1.5", 1, "whole number"},
     {"records = \"10X\"", 1, "not a count"},
     {"records = true", 1, "wrong type"},
+    {"records = 1\nbatch = 0", 2, "no such batches"},
+    {"records = 1\nbach = 2", 2, "did you mean 'batch'?"},
     {"seed = 1\nrecords = 0", 2, "no records"},
     {"records = 1\nname = 3", 2, "string in quotes"},
     {"records = 1\noperations = 5\nseconds = 2", 3, "both given"},

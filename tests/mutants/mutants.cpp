@@ -103,6 +103,20 @@ class Mutant final : public OrderedIndex<Keys> {
     return sound_->lookup(mend(key), value);
   }
 
+  void upsert_batch(std::span<const Key> keys, std::span<const Value> values,
+                    std::span<Outcome> outcomes) override {
+    if (fault_ != Fault::batch_backwards)
+      return OrderedIndex<Keys>::upsert_batch(keys, values, outcomes);
+    for (std::size_t i = keys.size(); i-- > 0;) outcomes[i] = upsert(keys[i], values[i]);
+  }
+  void update_batch(std::span<const Key> keys, std::span<const Value> values,
+                    std::span<Outcome> outcomes) override {
+    OrderedIndex<Keys>::update_batch(keys, values, outcomes);
+    if (fault_ != Fault::batch_forgets_last || keys.empty()) return;
+    // It is the first's value that the last key has afterwards.
+    if (outcomes.back() == Outcome::ok) (void)sound_->update(keys.back(), values.front());
+  }
+
   std::size_t scan(Key from, std::size_t count, Scan& out) override {
     catch_up();
     if (fault_ == Fault::scan_too_short && count > 1) return sound_->scan(from, count - 1, out);
@@ -274,6 +288,8 @@ const char* name_of(Fault fault) noexcept {
                                           "cuts_at_zero",
                                           "racy_insert",
                                           "stale_lookup",
+                                          "batch_backwards",
+                                          "batch_forgets_last",
                                           "forgets_on_recovery",
                                           "acknowledges_early",
                                           "leaks_a_block",

@@ -21,6 +21,8 @@ enum class Fault {
   cuts_at_zero,           ///< byte keys end at their first zero byte
   racy_insert,            ///< looks up and inserts in two steps
   stale_lookup,           ///< a lookup may return the value before the last one
+  batch_backwards,        ///< does a batch from its end
+  batch_forgets_last,     ///< says ok of a batch's last update and does not do it
   forgets_on_recovery,    ///< keeps its records in DRAM
   acknowledges_early,     ///< says ok one operation before it is done
   leaks_a_block,          ///< publishes a block that nothing links to, at every 50th remove

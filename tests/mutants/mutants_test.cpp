@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Mutants, CaughtByDifferentialRuns,
                                            Fault::insert_overwrites, Fault::remove_says_not_found,
                                            Fault::scan_skips, Fault::scan_repeats,
                                            Fault::scan_too_short, Fault::signed_order,
-                                           Fault::wrong_size, Fault::stale_lookup),
+                                           Fault::wrong_size, Fault::stale_lookup,
+                                           Fault::batch_backwards, Fault::batch_forgets_last),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST(Mutants, byte_keys_cut_at_zero_are_caught) {

@@ -31,6 +31,23 @@ def test_a_mix_in_steps_repeats_and_has_their_shares() -> None:
     assert bench("null", 2, *flags) == text
 
 
+def test_a_latency_is_that_of_a_batch() -> None:
+    flags = ("--mix", "lookup=0.5,insert=0.5", "--operations", "6400")
+    single = json.loads(bench("fptree", 2, *flags))
+    text = bench("fptree", 2, *flags, "--batch", "16", "--verify")
+    document = json.loads(text)
+    assert document["configuration"]["workload"]["batch"] == 16
+    assert "batch" not in single["configuration"]["workload"]
+    for name in ("lookup", "insert"):
+        alone, together = (
+            each["repetitions"][0]["operations"][name] for each in (single, document)
+        )
+        assert alone["attempted"] == together["attempted"] == 3200
+        assert together["latency_ns"]["p50"] > 4 * alone["latency_ns"]["p50"]
+    assert document["verification"]["wrong"] == 0
+    assert bench("fptree", 2, *flags, "--batch", "16", "--verify") == text
+
+
 @pytest.mark.parametrize("name", ["list:soft", "list:linkfree", "list:harris"])
 def test_the_options_of_lists_repeat_byte_for_byte(name: str) -> None:
     flags = ("--option", "nodes=4096", "--key-range", "256", "--records", "128",

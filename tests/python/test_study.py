@@ -70,6 +70,7 @@ def test_the_command_line_follows_from_the_flags() -> None:
             "option": {"leaf_entries": 32, "inner_entries": 64},
             "mix": {"lookup": 0.9, "insert": 0.1},
             "mix_steps": 256,
+            "batch": 32,
             "think_ns": "1K",
             "huge_pages": False,
             "verify": False,
@@ -78,7 +79,7 @@ def test_the_command_line_follows_from_the_flags() -> None:
     )
     assert " ".join(line) == (
         "--index fptree --option leaf_entries=32 --option inner_entries=64 "
-        "--mix lookup=0.9,insert=0.1 --mix-steps 256 --threads 2 --think-ns 1K --check "
+        "--mix lookup=0.9,insert=0.1 --mix-steps 256 --batch 32 --threads 2 --think-ns 1K --check "
         "--no-huge-pages"
     )
 

@@ -81,6 +81,7 @@ class Owner {
     // Growing and shrinking in turns, at other times in every thread.
     const bool growing = (stamp_ / 300 + thread_) % 2 == 0;
     const std::uint64_t draw = rng_.below(100);
+    if (draw < 5) return batch(growing);
     if (draw < 30) return growing ? insert(number, present, stamp) : remove(number, present);
     if (draw < 40) return growing ? remove(number, present) : insert(number, present, stamp);
     if (draw < 65 && !replaces_) return lookup(number);
@@ -109,6 +110,44 @@ class Owner {
     mine_.erase(number);
     return unlike("remove", number, index_.remove(Sample::numbered(number)),
                   present ? Outcome::ok : Outcome::not_found);
+  }
+  /// A batch of own keys, the last of which it has twice.
+  std::string batch(bool growing) {
+    constexpr std::size_t size = 8;
+    std::vector<std::uint64_t> numbers;
+    std::vector<typename Sample::Key> own_keys;
+    std::vector<typename Sample::Value> own_values;
+    std::vector<Outcome> wanted;
+    const bool replaces = replaces_ && rng_.below(2) == 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const bool again = i + 1 == size;
+      numbers.push_back(again ? numbers.back()
+                              : rng_.below(plan_.keys / plan_.threads) * plan_.threads + thread_);
+      const std::uint64_t stamp = ++stamp_ * plan_.threads + thread_;
+      own_keys.push_back(Sample::numbered(numbers.back()));
+      own_values.push_back(Sample::stamped(stamp));
+      const bool present = mine_.contains(numbers.back());
+      if (growing)
+        wanted.push_back(present && !replaces ? Outcome::exists : Outcome::ok);
+      else
+        wanted.push_back(present ? Outcome::ok : Outcome::not_found);
+      if (growing ? replaces || !present : replaces && present)
+        mine_[numbers.back()] = stamp;
+      else if (!growing && !replaces)
+        mine_.erase(numbers.back());
+    }
+    const std::vector<typename Keys::Key> keys(own_keys.begin(), own_keys.end());
+    const std::vector<typename Keys::Value> values(own_values.begin(), own_values.end());
+    std::vector<Outcome> outcomes(size, Outcome::invalid);
+    if (growing)
+      replaces ? index_.upsert_batch(keys, values, outcomes)
+               : index_.insert_batch(keys, values, outcomes);
+    else
+      replaces ? index_.update_batch(keys, values, outcomes) : index_.remove_batch(keys, outcomes);
+    for (std::size_t i = 0; i < size; ++i)
+      if (auto problem = unlike("batch", numbers[i], outcomes[i], wanted[i]); !problem.empty())
+        return problem;
+    return "";
   }
   std::string lookup(std::uint64_t number) {
     const auto found = mine_.find(number);

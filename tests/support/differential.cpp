@@ -109,26 +109,101 @@ Result<void> refuse_too_long(OrderedIndex<ByteKeys>& index) {
   return out == "untouched" ? Result<void>{} : wrong("a failed lookup changed the value");
 }
 
+/// Makes the change in the model, too; returns the right outcome.
+template <class Keys>
+Outcome change_model(Model<Keys>& model, Step step, const typename Samples<Keys>::Key& key,
+                     const typename Samples<Keys>::Value& value) {
+  const bool present = model.contains(key);
+  switch (step) {
+    case Step::insert:
+      if (!present) model[key] = value;
+      return present ? Outcome::exists : Outcome::ok;
+    case Step::upsert:
+      model[key] = value;
+      return Outcome::ok;
+    case Step::update:
+      if (present) model[key] = value;
+      return present ? Outcome::ok : Outcome::not_found;
+    default:
+      model.erase(key);
+      return present ? Outcome::ok : Outcome::not_found;
+  }
+}
+
 template <class Keys>
 Result<void> change(OrderedIndex<Keys>& index, Model<Keys>& model, const Operation<Keys>& operation,
                     const typename Samples<Keys>::Key& key) {
-  const bool present = model.contains(key);
+  const Outcome wanted = change_model<Keys>(model, operation.step, key, operation.value);
   switch (operation.step) {
     case Step::insert:
-      if (!present) model[key] = operation.value;
-      return expect(index.insert(key, operation.value), present ? Outcome::exists : Outcome::ok,
-                    "insert");
+      return expect(index.insert(key, operation.value), wanted, "insert");
     case Step::upsert:
-      model[key] = operation.value;
-      return expect(index.upsert(key, operation.value), Outcome::ok, "upsert");
+      return expect(index.upsert(key, operation.value), wanted, "upsert");
     case Step::update:
-      if (present) model[key] = operation.value;
-      return expect(index.update(key, operation.value), present ? Outcome::ok : Outcome::not_found,
-                    "update");
+      return expect(index.update(key, operation.value), wanted, "update");
     default:
-      model.erase(key);
-      return expect(index.remove(key), present ? Outcome::ok : Outcome::not_found, "remove");
+      return expect(index.remove(key), wanted, "remove");
   }
+}
+
+/// The change that a batch consists of.
+Step single(Step step) {
+  switch (step) {
+    case Step::insert_batch:
+      return Step::insert;
+    case Step::upsert_batch:
+      return Step::upsert;
+    case Step::update_batch:
+      return Step::update;
+    default:
+      return Step::remove;
+  }
+}
+bool is_batch(Step step) { return step >= Step::lookup_batch && step <= Step::remove_batch; }
+
+template <class Keys>
+void call_batch(OrderedIndex<Keys>& index, Step step, std::span<const typename Keys::Key> keys,
+                std::span<const typename Keys::Value> values, std::span<Outcome> outcomes) {
+  switch (step) {
+    case Step::insert_batch:
+      return index.insert_batch(keys, values, outcomes);
+    case Step::upsert_batch:
+      return index.upsert_batch(keys, values, outcomes);
+    case Step::update_batch:
+      return index.update_batch(keys, values, outcomes);
+    default:
+      return index.remove_batch(keys, outcomes);
+  }
+}
+
+/// A batch that has most keys once and some twice or more, whose order then decides (B3 of
+/// index.h).
+template <class Keys>
+Result<void> change_batch(OrderedIndex<Keys>& index, Model<Keys>& model,
+                          const History<Keys>& history, const Operation<Keys>& operation) {
+  std::vector<typename Keys::Key> keys;
+  std::vector<typename Samples<Keys>::Value> owned;
+  for (std::size_t i = 0; i < operation.count; ++i) {
+    const std::size_t repeated = i % 5 == 4 ? i / 2 : i;
+    keys.push_back(history.universe[(operation.key + 7 * repeated) % history.universe.size()]);
+    owned.push_back(Samples<Keys>::stamped((operation.key << 16) + i));
+  }
+  const std::vector<typename Keys::Value> values(owned.begin(), owned.end());
+  std::vector<Outcome> outcomes(operation.count, Outcome::invalid);
+  call_batch<Keys>(index, operation.step, keys, values, outcomes);
+  for (std::size_t i = 0; i < operation.count; ++i) {
+    const typename Samples<Keys>::Key key(keys[i]);
+    const Outcome wanted = change_model<Keys>(model, single(operation.step), key, owned[i]);
+    if (auto same = expect(outcomes[i], wanted, name_of(operation.step)); !same) return same;
+  }
+  for (std::size_t i = 0; i < operation.count; ++i) {
+    typename Keys::ValueOut value{};
+    const Outcome outcome = index.lookup(keys[i], value);
+    if (auto same = compare_lookup<Keys>(model, keys[i], outcome, value, name_of(operation.step));
+        !same)
+      return same;
+  }
+  return {};
 }
 
 template <class Keys>
@@ -149,6 +224,11 @@ Result<void> apply(Bed<Keys>& bed, Model<Keys>& model, const History<Keys>& hist
     }
     case Step::lookup_batch:
       return compare_batch(index, model, history.universe, operation.key, operation.count);
+    case Step::insert_batch:
+    case Step::upsert_batch:
+    case Step::update_batch:
+    case Step::remove_batch:
+      return change_batch(index, model, history, operation);
     case Step::scan:
       return compare_scan(index, bed.target().info->ordered, model, key, operation.count);
     case Step::too_long:
@@ -203,7 +283,18 @@ Result<void> bulk_load(Bed<Keys>& bed, Model<Keys>& model, const History<Keys>& 
 /// What takes the place of a step that the index does not offer.
 Step offered(const IndexInfo& info, Step step) {
   if (info.replaces) return step;
-  return step == Step::upsert ? Step::insert : step == Step::update ? Step::remove : step;
+  switch (step) {
+    case Step::upsert:
+      return Step::insert;
+    case Step::update:
+      return Step::remove;
+    case Step::upsert_batch:
+      return Step::insert_batch;
+    case Step::update_batch:
+      return Step::remove_batch;
+    default:
+      return step;
+  }
 }
 
 template <class Keys>
@@ -219,7 +310,9 @@ Step draw_step(Rng& rng, const HistoryPlan& plan, std::size_t position) {
   if (draw < 500) return growing ? Step::remove : Step::insert;
   if (draw < 650) return Step::update;
   if (draw < 780) return Step::lookup;
-  if (draw < 800) return Step::lookup_batch;
+  if (draw < 795) return Step::lookup_batch;
+  if (draw < 800) return growing ? Step::insert_batch : Step::remove_batch;
+  if (draw < 805) return draw % 2 == 0 ? Step::upsert_batch : Step::update_batch;
   return draw < 900 ? Step::scan : Step::upsert;
 }
 
@@ -230,7 +323,7 @@ std::string describe(const History<Keys>& history) {
   for (const auto& operation : history.operations) {
     text += std::string("  ") + name_of(operation.step);
     text += " " + Samples<Keys>::show(history.universe[operation.key]);
-    if (operation.step == Step::scan || operation.step == Step::lookup_batch)
+    if (operation.step == Step::scan || is_batch(operation.step))
       text += " count " + std::to_string(operation.count);
     text += "\n";
     if (text.size() > 4000) return text + "  ...\n";
@@ -265,9 +358,10 @@ History<Keys> shrink(const Target& target, History<Keys> history, double seconds
 }  // namespace
 
 const char* name_of(Step step) noexcept {
-  static constexpr const char* names[] = {"insert", "upsert",       "update",      "remove",
-                                          "lookup", "lookup_batch", "scan",        "too_long",
-                                          "check",  "reopen_clean", "reopen_crash"};
+  static constexpr const char* names[] = {
+      "insert",       "upsert",       "update",       "remove",       "lookup",
+      "lookup_batch", "insert_batch", "upsert_batch", "update_batch", "remove_batch",
+      "scan",         "too_long",     "check",        "reopen_clean", "reopen_crash"};
   return names[static_cast<std::size_t>(step)];
 }
 
@@ -299,7 +393,7 @@ History<Keys> generate(const Target& target, const HistoryPlan& plan) {
     const Step step = offered(*target.info, draw_step<Keys>(rng, plan, i));
     Operation<Keys> operation{step, rng.below(history.universe.size()), Samples<Keys>::value(rng),
                               counts[rng.below(std::size(counts))]};
-    if (operation.step == Step::lookup_batch) operation.count = rng.below(50);
+    if (is_batch(operation.step)) operation.count = rng.below(50);
     history.operations.push_back(std::move(operation));
   }
   return history;

@@ -18,6 +18,10 @@ enum class Step : std::uint8_t {
   remove,
   lookup,
   lookup_batch,
+  insert_batch,
+  upsert_batch,
+  update_batch,
+  remove_batch,
   scan,
   too_long,  ///< byte keys: every operation with a key or value over the limit
   check,     ///< everything is compared, invariants are walked

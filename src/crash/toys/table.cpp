@@ -78,6 +78,26 @@ class TableToy final : public Toy {
     ++free_slots_;
     return Outcome::ok;
   }
+  // Batches share the last flush and fence: a change is visible before it is durable, so the lock
+  // is held until all are.
+  void insert_batch(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                    std::span<Outcome> outcomes) override {
+    if (!is(Defect::batch_end_unflushed)) return Toy::insert_batch(keys, values, outcomes);
+    const Hold hold(*this);
+    in_batch_ = true;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      outcomes[i] = find(keys[i]) == nowhere ? add(keys[i], values[i], 0) : Outcome::exists;
+    in_batch_ = false;
+    if (!has(Defect::batch_end_unflushed)) pm::persist(&table_.commit, sizeof table_.commit);
+  }
+  void upsert_batch(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
+                    std::span<Outcome> outcomes) override {
+    if (has(Defect::batch_backwards)) {
+      for (std::size_t i = keys.size(); i-- > 0;) outcomes[i] = upsert(keys[i], values[i]);
+      return;
+    }
+    Toy::upsert_batch(keys, values, outcomes);
+  }
   Outcome lookup(std::uint64_t key, std::uint64_t& value) override {
     if (has(Defect::read_of_unflushed)) {
       const unsigned slot = find(key);
@@ -195,6 +215,7 @@ class TableToy final : public Toy {
       pm::flush(&table_.pair, sizeof pair);
     }
     if (has(Defect::unlock_before_flush)) return;  // see drop_lock
+    if (is(Defect::batch_end_unflushed) && in_batch_) return;
     pm::persist(&table_.commit, sizeof table_.commit);
     if (is(Defect::leak_in_allocation)) pm::store_persist(table_.allocated, bits);
   }
@@ -306,6 +327,7 @@ class TableToy final : public Toy {
 
   Table& table_;
   pm::VersionLock lock_;
+  bool in_batch_ = false;         ///< the changes become durable at its end
   std::uint64_t free_slots_ = 0;  ///< so that a full table is not searched
 };
 

@@ -90,7 +90,9 @@ const char* name_of(Defect defect) noexcept {
                                           "recovery_half_move",
                                           "bounded_retries",
                                           "early_growth",
-                                          "stale_parent"};
+                                          "stale_parent",
+                                          "batch_end_unflushed",
+                                          "batch_backwards"};
   static_assert(std::size(names) == defects);
   return names[static_cast<std::size_t>(defect)];
 }
@@ -105,6 +107,12 @@ unsigned threads_of(Defect defect) noexcept {
                    defect == Defect::old_node_not_freed || defect == Defect::bounded_retries ||
                    defect == Defect::stale_parent;
   return two ? 2 : 1;
+}
+
+unsigned batch_of(Defect defect) noexcept {
+  constexpr unsigned some = 6;
+  const bool batches = defect == Defect::batch_end_unflushed || defect == Defect::batch_backwards;
+  return batches ? some : 1;
 }
 
 bool is_elided(Defect defect) noexcept { return defect == Defect::elided_publish; }

@@ -39,8 +39,10 @@ enum class Defect : std::uint8_t {
   bounded_retries,        ///< goes on without the lock after 16 tries
   early_growth,           ///< a table that grows is published before its records are in it
   stale_parent,           ///< a separator goes to a node that was split since the search came by
+  batch_end_unflushed,    ///< a batch returns before its last change is durable
+  batch_backwards,        ///< a batch is done from its end, so that of two values the first stays
 };
-inline constexpr std::size_t defects = 30;
+inline constexpr std::size_t defects = 32;
 [[nodiscard]] const char* name_of(Defect defect) noexcept;
 
 /// All toys by defect: "toy:missing_flush", then the twins: "toy:missing_flush:repaired". Not in
@@ -48,6 +50,8 @@ inline constexpr std::size_t defects = 30;
 [[nodiscard]] std::span<const IndexInfo> toys();
 /// Threads a defect takes to show.
 [[nodiscard]] unsigned threads_of(Defect defect) noexcept;
+/// Operations of one call that it takes to show.
+[[nodiscard]] unsigned batch_of(Defect defect) noexcept;
 /// Whether it takes hardware transactions to show.
 [[nodiscard]] bool is_elided(Defect defect) noexcept;
 
