@@ -12,12 +12,12 @@ using namespace perdure;
 
 const std::string path = "/dev/shm/crash_and_recover." + std::to_string(getpid());
 
-// In a child process: makes a pool with an LB+-Tree in it, inserts, and is killed.
+// In a child process: makes a pool with a linetree in it, inserts, and is killed.
 Result<void> insert_and_crash() {
   auto pool = Pool::create({.path = path, .bytes = 64 << 20});
   if (!pool) return pool.error();
-  const IndexInfo* lbtree = IndexRegistry::find("lbtree").value();
-  auto index = create_index<IntegerKeys>(*lbtree, {.pool = pool->get()});
+  const IndexInfo* linetree = IndexRegistry::find("linetree").value();
+  auto index = create_index<IntegerKeys>(*linetree, {.pool = pool->get()});
   if (!index) return index.error();
   for (std::uint64_t key = 1; key <= 1000; ++key) (*index)->insert(key, key * key);
   kill(getpid(), SIGKILL);  // nothing is closed, nothing is flushed from here on
@@ -28,8 +28,8 @@ Result<void> insert_and_crash() {
 Result<std::uint64_t> recover_and_look_up(std::uint64_t key) {
   auto pool = Pool::open({.path = path});
   if (!pool) return pool.error();
-  const IndexInfo* lbtree = IndexRegistry::find("lbtree").value();
-  auto index = recover_index<IntegerKeys>(*lbtree, {.pool = pool->get()});
+  const IndexInfo* linetree = IndexRegistry::find("linetree").value();
+  auto index = recover_index<IntegerKeys>(*linetree, {.pool = pool->get()});
   if (!index) return index.error();
   std::printf("%llu records after the crash\n", (unsigned long long)(*index)->size());
   std::uint64_t value = 0;
