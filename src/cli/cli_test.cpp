@@ -187,8 +187,9 @@ TEST_F(Cli, BatchesAreServedVerifiedAndRecorded) {
     const auto record = nlohmann::json::parse(finished.out);
     EXPECT_EQ(record.at("configuration").at("workload").at("batch"), 16);
   }
-  EXPECT_THAT(run(arguments + "fptree").out,
-              HasSubstr("batches of 16 (a latency is that of a batch)"));
+  const std::string table = run(arguments + "fptree").out;
+  EXPECT_THAT(table, HasSubstr("batches of 16 (a latency is that of a batch)"));
+  EXPECT_THAT(table, HasSubstr("of the batches that hold one operation in 256"));
 }
 
 TEST_F(Cli, AReusedPoolContinuesAKeySetWhereItEnded) {

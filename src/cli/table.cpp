@@ -43,8 +43,11 @@ std::string latency_line(const BenchConfig& config, const Tally& all) {
     return config.open_loop() && all.latency_ns
                ? "latency          of every operation, from its intended start\n"
                : "";
-  std::string text = "latency          of one operation in " +
-                     std::to_string(config.latency_interval) + ", drawn at random:";
+  const std::string drawn =
+      "one operation in " + std::to_string(config.latency_interval) + ", drawn at random:";
+  const bool batches = config.workload.batch != 1;
+  std::string text =
+      (batches ? "latency          of the batches that hold " : "latency          of ") + drawn;
   const char* separator = " ";
   for (std::size_t i = 0; i < workload::operation_kinds; ++i) {
     const auto operation = static_cast<Operation>(i);
