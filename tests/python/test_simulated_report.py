@@ -254,6 +254,14 @@ of = { index = "fptree", threads = 20 }
 over = { index = "fptree", threads = 1 }
 direction = "above"
 [[published]]
+what = "lookups do not scale"
+source = "a paper"
+figure = "fig4"
+of = { index = "fptree", threads = 20 }
+over = { index = "fptree", threads = 1 }
+value = 1000.0
+differs = "it is an example"
+[[published]]
 what = "hot is faster"
 source = "a paper"
 of = { index = "hot", threads = 20 }
@@ -272,6 +280,7 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     assert re.search(r"hot is faster .* 1\.5x .*not measured \(without hot\)", done.stdout)
     assert f"report: {results / 'report.html'}" in done.stdout
     text = (results / "report.html").read_text()
+    assert re.search(r'<td class="why"><b>[^<]*</b><br><small>it is an example</small>', text)
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
     assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
     assert all("simulated, sim:optane" in body for body in figures.values())
