@@ -19,6 +19,7 @@ Result<void> resolve_keys(BenchFlags& flags) {
   workload::Workload& workload = flags.config.workload;
   using Form = workload::Keys::Form;
   const auto kind = flags.key_kind;
+  flags.config.slots = kind == KeyKind::slots;
   if (kind && *kind != KeyKind::bytes && workload.keys.form == Form::file)
     workload.keys.form = Form::integers;
   if (!kind || (*kind == KeyKind::bytes) == workload.is_bytes()) return {};
@@ -72,7 +73,8 @@ Result<void> check_kind(const BenchFlags& flags) {
   const std::string value_bytes = "--value-bytes " + std::to_string(config.workload.value_bytes);
   if (!index.offers(kind) && kind == KeyKind::slots)
     return Error{ErrorCode::unsupported, index.name + " has values of 8 bytes beside integer keys",
-                 value_bytes, "leave it out, or give --keys prefixed, random or file"};
+                 config.slots ? "--key-kind slots" : value_bytes,
+                 "leave it out, or give --keys prefixed, random or file"};
   if (!index.offers(kind))
     return Error{ErrorCode::unsupported, index.name + " has no " + name_of(kind) + " keys",
                  flags.table.given("--keys") ? "--keys" : "--key-kind",

@@ -147,6 +147,7 @@ struct BenchConfig {
   double rate_ops_s = 0;  ///< open loop, over all threads; 0: closed loop
   Arrivals arrivals = Arrivals::constant;
 
+  bool slots = false;  ///< integer keys with values in slots, of 8 bytes, too
   bool verify = false;
   std::string answers_path;  ///< with `verify`: where every answer goes as text; empty: nowhere
   bool check = false;        ///< check_invariants at the end
@@ -159,8 +160,8 @@ struct BenchConfig {
   [[nodiscard]] KeyKind key_kind() const noexcept {
     if (workload.is_bytes()) return KeyKind::bytes;
     const bool only_slots = index.offers(KeyKind::slots) && !index.offers(KeyKind::integer);
-    return only_slots || workload.value_bytes != sizeof(std::uint64_t) ? KeyKind::slots
-                                                                       : KeyKind::integer;
+    return slots || only_slots || workload.value_bytes != sizeof(std::uint64_t) ? KeyKind::slots
+                                                                                : KeyKind::integer;
   }
   /// True when the index lives in a Pool (of any heap).
   [[nodiscard]] bool uses_pool() const noexcept {

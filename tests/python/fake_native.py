@@ -29,7 +29,7 @@ CLASSES = {
 SPEED = {"fptree": 1.1, "lbtree": 2.0, "stdmap": 0.6, "abslbtree": 1.5, "tbbmap": 0.5,
          "lmdb": 0.4, "rocksdb": 0.02, "null": 60.0, "artolc": 1.2, "masstree": 1.0,
          "btreeolc": 1.3, "utree": 0.8, "pactree": 1.4, "roart": 0.7, "hot": 1.5,
-         "dptree": 0.9, "linetree": 2.1}  # fmt: skip
+         "dptree": 0.9, "linetree": 1.2}  # fmt: skip
 ENVIRONMENT: dict[str, Any] = {
     "cpu": "Imaginary CPU 9000", "cores": 2, "memory_bytes": 24 * 2**30, "kernel": "6.1.0",
     "numa_nodes": 1, "flush": "clwb", "simd": "avx512", "transactions": "unavailable",

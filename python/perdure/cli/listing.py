@@ -96,7 +96,8 @@ def _indexes(entries: list[Entry]) -> Iterable[Row]:
         title = next(iter(titles))
         if len(titles) > 1:  # each mode is a structure of its own
             title = "modes " + ", ".join(each["name"].partition(":")[2] for each in modes)
-        yield name, where, ", ".join(first["key_kinds"]), title
+        kinds = first["key_kinds"]
+        yield name, where, ", ".join(kinds) if len(kinds) < 3 else "all three", title
 
 
 def _queues(entries: list[Entry]) -> Iterable[Row]:
