@@ -383,7 +383,8 @@ TYPED_TEST(InnerTreeTest, ReadersAlwaysLandBetweenPermanentNeighboursWhileWriter
     }
     std::atomic<bool> stop{false};
     std::uint64_t wrong = 0;
-    std::thread reader([&] { wrong = read_between_neighbours<TypeParam>(tree, this->epochs_, stop); });
+    std::thread reader(
+        [&] { wrong = read_between_neighbours<TypeParam>(tree, this->epochs_, stop); });
     std::deque<Writer<TypeParam>> writers;
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 3; ++t) {
