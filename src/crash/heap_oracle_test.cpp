@@ -137,6 +137,7 @@ TEST(HeapOracleTest, TextsNameAKeyOrABlock) {
     if (is_elided(defect)) continue;
     Plan plan = plan_for(toys()[i], small_pool_bytes, threads_of(defect), 200'000);
     plan.chosen.threads = true;
+    plan.batch = batch_of(defect);
     Workspaces workspaces(HeapKind::slab);
     const Summary summary = explore_in_all_ways(plan, workspaces, [](const Summary&) {});
     ASSERT_TRUE(summary.violation.has_value()) << name_of(defect);
