@@ -55,3 +55,11 @@ install(DIRECTORY workloads platforms DESTINATION "${CMAKE_INSTALL_DATADIR}/perd
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT library)
 
 add_library(perdure::perdure ALIAS perdure)
+
+# Installs into the build folder and builds another project against it.
+if((PERDURE_TESTS OR PERDURE_SIM_TESTS) AND NOT PERDURE_SANITIZE)
+  add_test(NAME package.another_project_finds_perdure COMMAND
+    "${PROJECT_SOURCE_DIR}/tests/package/run.sh" "${PROJECT_BINARY_DIR}" "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(package.another_project_finds_perdure PROPERTIES TIMEOUT 300
+    ENVIRONMENT PMEM_IS_PMEM_FORCE=1)
+endif()

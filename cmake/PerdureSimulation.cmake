@@ -2,6 +2,7 @@
 # and without its race detector's library, and linked with our own runtime.
 #
 #   perdure_sim_code      OBJECT  everything but the simulator and the command line: hooked
+#   perdure_sim_unhooked  OBJECT  what of it stands beside the measured program: not hooked
 #   perdure_sim_cli       OBJECT  the command line: hooked, as it shares headers with the rest
 #   perdure_sim_crash_cli OBJECT  its part that crash tests of other projects link, too
 #   perdure_sim_runtime   OBJECT  src/platform, src/crash: not hooked
@@ -12,6 +13,7 @@
 # Only g++ hooks every access (clang misses vector ones), and sanitized builds have no use for it.
 
 option(PERDURE_SIM "Build perdure-sim (g++ only)" ON)
+option(PERDURE_SIM_TESTS "Build the tests of the simulator and of the crash explorer" ${PERDURE_TESTS})
 
 if(NOT PERDURE_SIM)
   return()
@@ -71,21 +73,25 @@ if(TOMLPLUSPLUS_INCLUDE_DIR)
   target_include_directories(perdure_sim_flags SYSTEM INTERFACE "${TOMLPLUSPLUS_INCLUDE_DIR}")
 endif()
 
+# Only a probe's kernels are the measured program. The code around them would access addresses that
+# depend on the environment and the command line. A signal may come inside a hook, and its handler must
+# not call another one.
+set(unhooked probe/figures probe/measure probe/measure_accesses probe/measure_cached
+  probe/measure_chains probe/measurement probe/outcome probe/tracks driver/probe_target_simulated
+  driver/interrupt)
+list(TRANSFORM unhooked REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/\\1.cpp")
+list(REMOVE_ITEM folders ${unhooked})
+add_library(perdure_sim_unhooked OBJECT ${unhooked})
+perdure_group_by_folder(perdure_sim_unhooked ${unhooked})
+target_link_libraries(perdure_sim_unhooked PUBLIC perdure_sim_flags)
+target_compile_options(perdure_sim_unhooked PRIVATE -fno-omit-frame-pointer -fno-ipa-cp -fno-builtin -g1)
+
 add_library(perdure_sim_code OBJECT ${folders}
   "${PROJECT_BINARY_DIR}/src/driver/build_info.cpp")
 perdure_group_by_folder(perdure_sim_code ${folders})
 set_source_files_properties("${PROJECT_BINARY_DIR}/src/driver/build_info.cpp"
   PROPERTIES GENERATED TRUE)
 add_dependencies(perdure_sim_code perdure_build_info)
-# Only a probe's kernels are the measured program. The code around them would access addresses that
-# depend on the environment and the command line. A signal may come inside a hook, and
-# its handler must not call another one.
-foreach(file probe/figures probe/measure probe/measure_accesses probe/measure_cached
-    probe/measure_chains probe/measurement probe/outcome probe/tracks driver/probe_target_simulated
-    driver/interrupt)
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/${file}.cpp"
-    PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread")
-endforeach()
 file(GLOB commands CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
 list(FILTER commands EXCLUDE REGEX "(_test|main|_native)\\.cpp$")
 set(crash_commands crash_command_simulated crash_flags_simulated flags values format report sudden_ends)
@@ -112,14 +118,14 @@ add_library(perdure_sim_runtime OBJECT ${runtime})
 perdure_group_by_folder(perdure_sim_runtime ${runtime})
 target_link_libraries(perdure_sim_runtime PUBLIC perdure_sim_flags)
 # g++ warns of every inline constant then, and has no name for that warning: -w. The same sources are
-# compiled with all warnings in checked builds.
+# compiled with all warnings where the tests are built.
 # Three checks of memory functions make g++ 12 crash over those that the included header renames.
 # Hooks that call nothing need no frame; one that ends in a call leaves it the caller's.
 target_compile_options(perdure_sim_runtime PRIVATE -fno-weak -w -fno-omit-frame-pointer
   -momit-leaf-frame-pointer
   -Wno-free-nonheap-object -Wno-mismatched-dealloc -Wno-mismatched-new-delete
   "SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/runtime/own_memory_functions.h")
-if(PERDURE_CHECKED)
+if(PERDURE_SIM_TESTS)
   set(strict ${runtime})
   list(FILTER strict INCLUDE REGEX "/runtime/|/crash/")
   add_library(perdure_sim_runtime_warnings OBJECT ${strict})
@@ -134,8 +140,8 @@ function(perdure_sim_executable name)
   add_executable(${name} ${ARGN})
   target_compile_options(${name} PRIVATE ${perdure_sim_compile_options} -g1)
   target_link_options(${name} PRIVATE ${perdure_sim_link_options})
-  target_link_libraries(${name} PRIVATE perdure_sim_code perdure_sim_runtime perdure_sim_flags
-    "${BOOST_CONTEXT_LIBRARY}")
+  target_link_libraries(${name} PRIVATE perdure_sim_code perdure_sim_unhooked perdure_sim_runtime
+    perdure_sim_flags "${BOOST_CONTEXT_LIBRARY}")
 endfunction()
 
 # The explorer for other projects: an archive, so that a crash test links only what it refers to and
@@ -145,7 +151,7 @@ target_link_libraries(perdure_crash_main PRIVATE perdure_sim_flags)
 target_compile_options(perdure_crash_main PRIVATE ${perdure_sim_compile_options} -O1)
 add_library(perdure_crash STATIC $<TARGET_OBJECTS:perdure_crash_main>
   $<TARGET_OBJECTS:perdure_sim_crash_cli> $<TARGET_OBJECTS:perdure_sim_code>
-  $<TARGET_OBJECTS:perdure_sim_runtime>)
+  $<TARGET_OBJECTS:perdure_sim_unhooked> $<TARGET_OBJECTS:perdure_sim_runtime>)
 set_target_properties(perdure_crash PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME crash)
 target_compile_features(perdure_crash INTERFACE cxx_std_20)
 target_compile_definitions(perdure_crash INTERFACE PERDURE_SIM)
@@ -165,7 +171,8 @@ set_target_properties(perdure-sim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/src/cli")
 install(TARGETS perdure-sim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 
-if(PERDURE_TESTS)
+if(PERDURE_SIM_TESTS)
+  enable_testing()
   file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/platform/runtime/*_test.cpp")
   if(tests)
     find_package(GTest REQUIRED)
@@ -177,6 +184,7 @@ if(PERDURE_TESTS)
   file(GLOB tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/crash/*_test.cpp")
   if(tests)
     perdure_sim_executable(test_crash ${tests})
+    target_compile_options(test_crash PRIVATE -O1)  # half the time to compile
     target_link_libraries(test_crash PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
     gtest_discover_tests(test_crash DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()

@@ -7,11 +7,12 @@
     ./perdure test --thorough            no samples (below)
 
 The suites repeat their tests for every index, kind of key and heap. The slowest suites and the
-crash explorations run for a sample of these. Under AddressSanitizer half of the suites, of the
-structures and of the indexes' own test programs are not even built, and one version runs either
-that stage or ThreadSanitizer's. A third of the slow Python tests runs. The sample follows from
---seed, by default from the commit. With -k everything that matches runs, and --only runs the stages
-that it names, whichever are drawn.
+crash explorations run for a sample of these. One version runs either AddressSanitizer's stage or
+ThreadSanitizer's, clang's and the fuzz targets'. Under AddressSanitizer half of the suites, of the
+structures and of the indexes' own test programs are not even built; the stage `unit` leaves those
+out that are. A third of the slow Python tests runs. The sample follows from --seed, by default from
+the commit. With -k everything that matches runs, and --only runs the stages that it names,
+whichever are drawn.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -27,8 +28,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from stage import BUILD, ROOT, Stage, is_drawn, say
-from stages import STAGES
+from stage import BUILD, ROOT, Stage, say
+from stages import STAGES, drawn_sanitizer
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     (BUILD / "log").mkdir(parents=True, exist_ok=True)
     seed = None if options.thorough else options.seed or commit()
     if not options.only and seed is not None:
-        names.remove(left_out_sanitizer(seed))
+        names = drawn_stages(names, seed)
     stages = [run_stage(Stage(name, options.pattern, seed)) for name in names]
     print(f"\n{'stage':8} {'result':7} {'building':>10} {'testing':>10}  closing lines")
     for stage in stages:
@@ -56,11 +57,12 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-def left_out_sanitizer(seed: str) -> str:
-    """Two sanitized builds take a quarter of a run with an empty compiler cache."""
-    left_out = "tsan" if is_drawn(seed, "asan") else "asan"
-    say(f"{left_out}: left out by --seed {seed}; --thorough, or --only {left_out}, runs it")
-    return left_out
+def drawn_stages(names: list[str], seed: str) -> list[str]:
+    """Four builds more would double a run with an empty compiler cache."""
+    left_out = ["tsan", "clang", "fuzz"] if drawn_sanitizer(seed) == "asan" else ["asan"]
+    listed = ", ".join(left_out)
+    say(f"left out by --seed {seed}: {listed}; --thorough, or --only with their names, runs them")
+    return [name for name in names if name not in left_out]
 
 
 def times(building: float, both: float) -> str:

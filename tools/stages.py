@@ -46,6 +46,7 @@ SUITES = (
 SANITIZED = {"PERDURE_TEST_FACTOR": "0.05"}
 
 
+RELEASE = ("-DCMAKE_BUILD_TYPE=Release",)
 # Builds with assertions and tests. -g1 (lines, no variables) compiles in three quarters of the time
 # of -g, -O1 in four fifths of that of -O2, and sanitized in less than half.
 CHECKED = (
@@ -67,13 +68,36 @@ FUZZ = (
 
 def release(stage: Stage) -> None:
     """the Release build"""
-    stage.build("release", "-DCMAKE_BUILD_TYPE=Release")
+    stage.build("release", *RELEASE)
+
+
+def sim(stage: Stage) -> None:
+    """the tests of the simulator and of the crash explorer; the installed package"""
+    # In the Release build, because the simulator is most of a build.
+    folder = stage.build("release", *RELEASE, "-DPERDURE_SIM_TESTS=ON")
+    stage.ctest(folder, sampled={})
 
 
 def unit(stage: Stage) -> None:
-    """every test with assertions on; also the installed package and the quoted code of the docs"""
-    folder = stage.build("checked", *CHECKED, "-DPERDURE_BENCH=ON")
+    """every other test with assertions on; also the quoted code of the docs"""
+    simulator, left_out = "ON", []
+    if stage.seed is not None and not stage.pattern:
+        simulator = "OFF"
+        if drawn_sanitizer(stage.seed) == "asan":  # which builds and runs these
+            left_out = [name for name in index_tests() if is_drawn(stage.seed, name)]
+            say(f"unit: without {', '.join(left_out)}, which asan has; --thorough builds all")
+    folder = stage.build(
+        "checked",
+        *CHECKED,
+        "-DPERDURE_BENCH=ON",
+        f"-DPERDURE_SIM={simulator}",
+        f"-DPERDURE_LEAVE_OUT={';'.join(left_out)}",
+    )
     stage.ctest(folder, "-LE", "nightly", sampled=SAMPLED)
+
+
+def drawn_sanitizer(seed: str) -> str:
+    return "asan" if is_drawn(seed, "asan") else "tsan"
 
 
 def sanitized_tests(stage: Stage, folder: Path, others: str) -> None:
@@ -167,7 +191,7 @@ def fuzz(stage: Stage) -> None:
 
 def python(stage: Stage) -> None:
     """pytest, ruff and mypy --strict, with the Release build's program"""
-    stage.build("release", "-DCMAKE_BUILD_TYPE=Release")
+    stage.build("release", *RELEASE)
     stage.run(PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)
     stage.run(PYTHON, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS)
     stage.run(PYTHON, "-m", "mypy")
@@ -199,7 +223,7 @@ def tidy(stage: Stage) -> None:
 
 def crash(stage: Stage) -> None:
     """crash states of every registered index: adr and eadr, 1 and 2 threads"""
-    folder = stage.build("release", "-DCMAKE_BUILD_TYPE=Release", targets=["perdure-sim"])
+    folder = stage.build("release", *RELEASE, targets=["perdure-sim"])
     program = folder / "src" / "cli" / "perdure-sim"
     commands = []
     for what, commands_of in (("indexes", explorations), ("queues", queue_explorations)):
@@ -283,6 +307,7 @@ STAGES: dict[str, Callable[[Stage], None]] = {
     "tidy": tidy,
     "release": release,
     "crash": crash,
+    "sim": sim,
     "python": python,
     "unit": unit,
     "asan": address,

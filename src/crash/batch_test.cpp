@@ -40,7 +40,7 @@ TEST(BatchTest, EveryIndexKeepsWhatABatchHasReturned) {
     for (const unsigned threads : {1U, 2U}) {
       Plan plan = plan_of_batches(info, threads);
       if (info.needs_eadr) plan.domain = Domain::eadr;
-      plan.seconds = 2;
+      plan.seconds = 1;
       const Summary summary = explore_batches(plan, workspace);
       EXPECT_GT(summary.coverage.states, 0U) << info.name;
       EXPECT_FALSE(summary.violation.has_value())

@@ -252,7 +252,7 @@ TEST(IndexesTest, NoRegisteredIndexLosesOrInventsAnything) {
     for (const unsigned threads : {1U, 2U}) {
       Plan plan = plan_for(info, threads, ~std::uint64_t{0});
       if (info.needs_eadr) plan.domain = Domain::eadr;
-      plan.seconds = 2;
+      plan.seconds = 1;
       const Summary summary = run(plan, workspace);
       EXPECT_GT(summary.coverage.states, 0U) << info.name;
       EXPECT_FALSE(summary.violation.has_value())

@@ -187,7 +187,7 @@ class TableToy final : public Toy {
     }
     return true;
   }
-  void drop_lock(bool held) {
+  [[gnu::noinline]] void drop_lock(bool held) {  // findings name it
     if (held) lock().unlock();
     // The defect: the next thread may read and return what is not durable yet.
     if (has(Defect::unlock_before_flush)) pm::persist(&table_.commit, sizeof table_.commit);

@@ -47,7 +47,7 @@ Outcome LineTree<Keys>::try_put(Key key, Value value, Put kind) {
     LeafRecord& slot = at.leaf->slot(at.slot);
     const std::uint64_t replaced = Store::has_blobs && present ? at.leaf->value_word(at.slot) : 0;
     const Change change = present ? replace(slot, probe, value) : add(*at.leaf, probe, value);
-    const bool has_split = change == Change::leaf_full && split(*at.leaf);
+    const bool has_split = change == Change::leaf_full && split(*at.leaf, key);
     at.lock->unlock(change == Change::made || has_split);
     if (change == Change::made) {
       if (present) retire(replaced);

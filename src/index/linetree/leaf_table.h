@@ -5,6 +5,9 @@
 // V2  the bit of a line is set in `hints` if a live record of that home line lies in its overflow
 //     line. A set bit proves nothing.
 // V3  `count` is the number of live records.
+// V4  `growth` says at which end of the leaf the key lay that last split it, if at one; unknown
+// after
+//     recovery. It decides where the next split cuts, and nothing else.
 //
 // An entry is written by whoever holds the leaf's lock, or has not shown the leaf to anyone yet;
 // readers validate the lock's version.
@@ -21,10 +24,14 @@
 
 namespace perdure::linetree {
 
+/// Where in a leaf a key lies that finds no room there.
+enum class Growth : std::uint8_t { inside, below_all, above_all };
+
 struct LeafInfo {
   std::atomic<std::uint64_t> last{0};
   std::atomic<std::uint32_t> hints{0};
-  std::atomic<std::uint32_t> count{0};
+  std::atomic<std::uint16_t> count{0};
+  std::atomic<Growth> growth{Growth::inside};
 
   [[nodiscard]] std::uint64_t highest() const noexcept {
     return last.load(std::memory_order_acquire);
@@ -35,17 +42,18 @@ struct LeafInfo {
   [[nodiscard]] std::uint32_t records() const noexcept {
     return count.load(std::memory_order_acquire);
   }
-  void set(std::uint64_t highest, Summary summary) noexcept {
+  void set(std::uint64_t highest, Summary summary, Growth grew = Growth::inside) noexcept {
     last.store(highest, std::memory_order_release);
     hints.store(summary.hints, std::memory_order_release);
-    count.store(summary.count, std::memory_order_release);
+    count.store(static_cast<std::uint16_t>(summary.count), std::memory_order_release);
+    growth.store(grew, std::memory_order_release);
   }
   // The caller holds the lock, so nothing is lost between load and store.
   void note_overflow(unsigned line) noexcept {
     hints.store(hints.load(std::memory_order_relaxed) | line_bit(line), std::memory_order_release);
   }
   void add(int records) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(records),
+    count.store(static_cast<std::uint16_t>(count.load(std::memory_order_relaxed) + records),
                 std::memory_order_release);
   }
 };

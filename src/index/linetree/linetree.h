@@ -173,8 +173,8 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   /// Frees what a slot with this value word led to.
   void retire(std::uint64_t word);
   struct Cut;
-  [[nodiscard]] Cut cut_in_half(const Leaf& leaf) const;
-  [[nodiscard]] bool split(Leaf& leaf);
+  [[nodiscard]] Cut cut_for(const Leaf& leaf, Key key) const;
+  [[nodiscard]] bool split(Leaf& leaf, Key key);
   void drop_moved(Leaf& leaf, const Cut& cut) noexcept;
 
   // Changing many (batch.cpp).

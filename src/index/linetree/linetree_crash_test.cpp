@@ -147,15 +147,14 @@ std::uint64_t fill_until_split(Case& test, std::uint64_t key = 1000) {
 }
 
 // L1, T2: the right leaf and everything in it, then one word; the insertion is a step of its own.
-TEST(LineTreeCrash, SplitIsOneWord) {
-  Case test(small);
-  const std::uint64_t key = fill_until_split(test);
-  Leaf& left = test.store.peer().first();
+void expect_one_word(Case& test, std::uint64_t key) {
+  const std::size_t leaves = test.store.peer().leaves();
+  Leaf& left = test.store.peer().leaf_of(key);
   const std::uint64_t link = test.offset(&left.next);
   PowerCuts cuts(test.store);
   const auto before = test.model;
   test.insert(key);
-  ASSERT_EQ(test.store.peer().leaves(), 3U);
+  ASSERT_EQ(test.store.peer().leaves(), leaves + 1);
   const LeafRecord& record = test.store.peer().record(key);
   Words right = cuts.changed();
   const Words commit = extract(right, link);
@@ -169,11 +168,37 @@ TEST(LineTreeCrash, SplitIsOneWord) {
   for (const Word& word : right) EXPECT_NE(word.offset / 256, link / 256) << "the left leaf stays";
   ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, unused, right, before));
   ASSERT_TRUE(succeeds(cuts.cut(right)));
-  EXPECT_EQ(test.store.peer().leaves(), 2U) << "the new leaf is forgotten";
+  EXPECT_EQ(test.store.peer().leaves(), leaves) << "the new leaf is forgotten";
   const Words done = right + commit;
   ASSERT_NO_FATAL_FAILURE(
       expect_after_cuts(test.store, cuts, done + unused, inserted_value, before));
   expect_after_cuts(test.store, cuts, done + inserted_value + inserted_key, {}, test.model);
+}
+
+TEST(LineTreeCrash, SplitIsOneWord) {
+  Case test(small);
+  expect_one_word(test, fill_until_split(test));
+}
+
+// V4: where keys ascend the new leaf begins without records.
+TEST(LineTreeCrash, SplitAboveAllRecordsIsOneWord) {
+  Case test(small);
+  const std::uint64_t first = fill_until_split(test);
+  test.insert(first);
+  const std::uint64_t second = fill_until_split(test, first + 1);
+  const auto records = [&] {
+    return test.store.peer().info_of(test.store.peer().leaf_of(second - 1)).records();
+  };
+  const std::uint32_t before = records();
+  {
+    Case same(small);
+    for (const auto& [key, value] : test.model) same.insert(key, value);
+    same.insert(second);
+    EXPECT_EQ(same.store.peer().record(second).key, second);
+    EXPECT_EQ(same.store.peer().info_of(same.store.peer().leaf_of(second)).records(), 1U);
+    EXPECT_EQ(same.store.peer().info_of(same.store.peer().leaf_of(second - 1)).records(), before);
+  }
+  expect_one_word(test, second);
 }
 
 /// Two leaves below the boundary; the right one holds so few records that the removal of `victim`

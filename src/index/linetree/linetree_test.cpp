@@ -139,6 +139,11 @@ TEST(LineTree, LeavesFillWhateverTheKeys) {
   };
   const double random = leaves_for([](std::uint64_t i) { return mix64(i); });
   EXPECT_LT(random, 20000 / (0.55 * 31)) << "more than 55 % full";
+  // V4: what stays behind is never filled again, so it is full.
+  const double ascending = leaves_for([](std::uint64_t i) { return i * 3; });
+  EXPECT_LT(ascending, 20000 / (0.8 * 31)) << "more than 80 % full";
+  const double descending = leaves_for([](std::uint64_t i) { return (40000 - i) * 3; });
+  EXPECT_LT(descending, 20000 / (0.8 * 31)) << "more than 80 % full";
   std::vector<std::uint64_t> shuffled(20000);
   std::iota(shuffled.begin(), shuffled.end(), 0);
   Rng rng(3);

@@ -7,6 +7,7 @@
 
 namespace perdure {
 
+using linetree::Growth;
 using linetree::LeafImage;
 using linetree::LeafInfo;
 using linetree::no_slot;
@@ -16,11 +17,15 @@ template <class Keys>
 struct LineTree<Keys>::Cut {
   Key separator;
   std::bitset<linetree::most_slots> moves;  ///< slots, of live records
+  Growth growth;                            ///< where the key lies that has no room
 };
 
+// In half; but where the key of the split before lay at the same end as `key`, between `key` and
+// all records: ascending keys leave full leaves behind, and so do descending ones.
 template <class Keys>
-auto LineTree<Keys>::cut_in_half(const Leaf& leaf) const -> Cut {
-  const auto live = Kind::live(leaf.lowest(), info_of(&leaf).highest());
+auto LineTree<Keys>::cut_for(const Leaf& leaf, Key key) const -> Cut {
+  const LeafInfo& info = info_of(&leaf);
+  const auto live = Kind::live(leaf.lowest(), info.highest());
   std::array<RecordWords, linetree::most_slots> records;
   std::array<std::uint8_t, linetree::most_slots> slots;
   unsigned count = 0;
@@ -37,29 +42,43 @@ auto LineTree<Keys>::cut_in_half(const Leaf& leaf) const -> Cut {
   const auto less = [&](std::uint8_t a, std::uint8_t b) {
     return records_.less(records[a], records[b]);
   };
-  const auto middle = slots.begin() + count / 2;
-  const auto end = slots.begin() + count;
-  std::nth_element(slots.begin(), middle, end, less);
-  Cut cut{records_.key_of(records[*middle]), {}};
-  const std::uint8_t below = *std::max_element(slots.begin(), middle, less);
-  cut.separator = Kind::separator(records_.key_of(records[below]), cut.separator);
-  for (auto at = middle; at != end; ++at) cut.moves.set(*at);
+  const auto key_of = [&](std::uint8_t slot) { return records_.key_of(records[slot]); };
+  const auto begin = slots.begin();
+  const auto end = begin + count;
+  const auto middle = begin + count / 2;
+  std::nth_element(begin, middle, end, less);
+  const Key highest = key_of(*std::max_element(middle, end, less));
+  const Key lowest = key_of(*std::min_element(begin, middle, less));
+  const Growth growth = key > highest  ? Growth::above_all
+                        : key < lowest ? Growth::below_all
+                                       : Growth::inside;
+  const bool goes_on = growth != Growth::inside && growth == info.growth.load();
+  if (goes_on && growth == Growth::above_all) return {Kind::separator(highest, key), {}, growth};
+  Cut cut{{}, {}, growth};
+  if (goes_on) {
+    cut.separator = Kind::separator(key, lowest);
+    for (auto at = begin; at != end; ++at) cut.moves.set(*at);
+  } else {
+    const std::uint8_t below = *std::max_element(begin, middle, less);
+    cut.separator = Kind::separator(key_of(below), key_of(*middle));
+    for (auto at = middle; at != end; ++at) cut.moves.set(*at);
+  }
   return cut;
 }
 
-// The upper half of the records is copied to a new leaf, durably; then one store of `next` shortens
+// What lies above the cut is copied to a new leaf, durably; then one store of `next` shortens
 // the interval of this one, and with it drops all of them here. Integers stay there as stale slots
 // (L3).
-// Power-cut states: the whole leaf, or both halves; of byte strings also with copies in the left
+// Power-cut states: the whole leaf, or both parts; of byte strings also with copies in the left
 // one that are stale, which recovery empties (L6). False: out of space, nothing changed.
 // Cost: the lines of the new leaf, streamed, 1 flushed line, 2 fences; of byte strings 2 of the
 // leaf's own lines and 1 fence more.
 template <class Keys>
-bool LineTree<Keys>::split(Leaf& leaf) {
+bool LineTree<Keys>::split(Leaf& leaf, Key key) {
   std::array<Reservation, 2> blocks;  // the leaf, and of byte strings the blob of its lowest key
   blocks[0] = heap_.reserve(shape_.bytes());
   if (!blocks[0]) return false;
-  const Cut cut = cut_in_half(leaf);
+  const Cut cut = cut_for(leaf, key);
   std::uint64_t lo = 0;
   if (!linetree::draft_lowest(records_, cut.separator, lo, blocks[1])) {
     heap_.cancel(blocks[0]);
@@ -87,12 +106,15 @@ bool LineTree<Keys>::split(Leaf& leaf) {
   const std::uint64_t offset = blocks[0].offset;
   Leaf* const right = leaf_at(offset);
   LeafInfo& right_info = table_.add(offset);
-  right_info.set(last, summarize(shape_, above, Kind::words_of(image)));
+  right_info.set(last, summarize(shape_, above, Kind::words_of(image)),
+                 cut.growth == Growth::above_all ? cut.growth : Growth::inside);
   image.stream_to(shape_, *right);
   pm::fence();
   heap_.publish(std::span(blocks).first(blocks[1] ? 2 : 1), &leaf.next, offset);
-  if constexpr (has_text_keys<Keys>) drop_moved(leaf, cut);
-  info.set(lo - 1, summarize(shape_, Kind::live(leaf.lowest(), lo - 1), Kind::words_of(leaf)));
+  if constexpr (has_text_keys<Keys>)
+    if (cut.moves.any()) drop_moved(leaf, cut);
+  info.set(lo - 1, summarize(shape_, Kind::live(leaf.lowest(), lo - 1), Kind::words_of(leaf)),
+           cut.growth == Growth::below_all ? cut.growth : Growth::inside);
   inner_.insert(linetree::lowest_key(records_, *right), right);
   return true;
 }
@@ -111,8 +133,8 @@ void LineTree<Keys>::drop_moved(Leaf& leaf, const Cut& cut) noexcept {
   pm::fence();
 }
 
-template bool LineTree<IntegerKeys>::split(Leaf&);
-template bool LineTree<SlotKeys>::split(Leaf&);
-template bool LineTree<ByteKeys>::split(Leaf&);
+template bool LineTree<IntegerKeys>::split(Leaf&, std::uint64_t);
+template bool LineTree<SlotKeys>::split(Leaf&, std::uint64_t);
+template bool LineTree<ByteKeys>::split(Leaf&, std::string_view);
 
 }  // namespace perdure
