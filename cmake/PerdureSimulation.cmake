@@ -108,6 +108,9 @@ foreach(part code cli crash_cli)
   # -g1: the crash explorer names lines of source.
   target_compile_options(perdure_sim_${part} PRIVATE ${perdure_sim_compile_options} -g1)
 endforeach()
+perdure_precompile(perdure_sim_code sim_code)
+perdure_precompile(perdure_sim_cli sim_cli)
+perdure_precompile(perdure_sim_crash_cli sim_cli)
 
 # -fno-weak: inline functions and templates of the runtime stay its own. Merged with the hooked ones
 # of other objects, the linker would keep either copy: unseen accesses, or hooks within hooks.

@@ -7,12 +7,12 @@
     ./perdure test --thorough            no samples (below)
 
 The suites repeat their tests for every index, kind of key and heap. The slowest suites and the
-crash explorations run for a sample of these. One version runs either AddressSanitizer's stage or
-ThreadSanitizer's, clang's and the fuzz targets'. Under AddressSanitizer half of the suites, of the
-structures and of the indexes' own test programs are not even built; the stage `unit` leaves those
-out that are. A third of the slow Python tests runs. The sample follows from --seed, by default from
-the commit. With -k everything that matches runs, and --only runs the stages that it names,
-whichever are drawn.
+crash explorations run for a sample of these. One version runs its tests either under
+AddressSanitizer (the stage `asan`), where half of the suites, of the structures and of the indexes'
+own test programs are not even built, or without, and then also the stages `tsan`, `clang` and
+`fuzz`. A third of the slow Python tests runs. The sample follows from --seed, by default from the
+commit. With -k everything that matches runs, and --only runs the stages that it names, whichever
+are drawn.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -28,8 +28,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from stage import BUILD, ROOT, Stage, say
-from stages import STAGES, drawn_sanitizer
+from stage import BUILD, ROOT, Stage, is_drawn, say
+from stages import STAGES
 
 
 def main(arguments: list[str]) -> int:
@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
 
 
 def drawn_stages(names: list[str], seed: str) -> list[str]:
-    """Four builds more would double a run with an empty compiler cache."""
-    left_out = ["tsan", "clang", "fuzz"] if drawn_sanitizer(seed) == "asan" else ["asan"]
+    """Every build would take more than twice the time of a run with an empty compiler cache."""
+    left_out = ["unit", "tsan", "clang", "fuzz"] if is_drawn(seed, "asan") else ["asan"]
     listed = ", ".join(left_out)
     say(f"left out by --seed {seed}: {listed}; --thorough, or --only with their names, runs them")
     return [name for name in names if name not in left_out]

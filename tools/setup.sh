@@ -5,6 +5,8 @@
 
 # Clones of one tree share the compiler cache, in whatever folders they are.
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR:-1}"
+# Without this it keeps nothing that is compiled with a precompiled header.
+export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
 
 say() { printf 'perdure: %s\n' "$*" >&2; }
 

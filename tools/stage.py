@@ -37,12 +37,8 @@ SANITIZER_OPTIONS = {
 }
 
 
-# Without this ccache keeps nothing that is compiled with a precompiled header.
-CACHE_OPTIONS = {"CCACHE_SLOPPINESS": "pch_defines,time_macros"}
-
-
 def variables() -> dict[str, str]:
-    return {"PMEM_IS_PMEM_FORCE": "1", **CACHE_OPTIONS, **os.environ, **SANITIZER_OPTIONS}
+    return {"PMEM_IS_PMEM_FORCE": "1", **os.environ, **SANITIZER_OPTIONS}
 
 
 @dataclass

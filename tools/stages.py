@@ -80,24 +80,9 @@ def sim(stage: Stage) -> None:
 
 def unit(stage: Stage) -> None:
     """every other test with assertions on; also the quoted code of the docs"""
-    simulator, left_out = "ON", []
-    if stage.seed is not None and not stage.pattern:
-        simulator = "OFF"
-        if drawn_sanitizer(stage.seed) == "asan":  # which builds and runs these
-            left_out = [name for name in index_tests() if is_drawn(stage.seed, name)]
-            say(f"unit: without {', '.join(left_out)}, which asan has; --thorough builds all")
-    folder = stage.build(
-        "checked",
-        *CHECKED,
-        "-DPERDURE_BENCH=ON",
-        f"-DPERDURE_SIM={simulator}",
-        f"-DPERDURE_LEAVE_OUT={';'.join(left_out)}",
-    )
+    simulator = "OFF" if stage.seed is not None and not stage.pattern else "ON"
+    folder = stage.build("checked", *CHECKED, "-DPERDURE_BENCH=ON", f"-DPERDURE_SIM={simulator}")
     stage.ctest(folder, "-LE", "nightly", sampled=SAMPLED)
-
-
-def drawn_sanitizer(seed: str) -> str:
-    return "asan" if is_drawn(seed, "asan") else "tsan"
 
 
 def sanitized_tests(stage: Stage, folder: Path, others: str) -> None:

@@ -164,7 +164,9 @@ void NodeArena::free(void* block, std::size_t bytes) noexcept {
   const std::size_t granules = (bytes + granule_bytes - 1) / granule_bytes;
   const Locked locked(lock_);
   PERDURE_ASSERT(granules < free_.size());
-  free_[granules] = new (block) FreeBlock{free_[granules]};
+  auto* const freed = static_cast<FreeBlock*>(block);
+  freed->next = free_[granules];
+  free_[granules] = freed;
 }
 
 std::uint64_t NodeArena::dram_bytes() const noexcept {

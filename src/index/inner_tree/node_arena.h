@@ -68,6 +68,7 @@ class NodeArena {
 
  private:
   struct FreeBlock {
+    std::uint64_t kept;  ///< a lock's word, which may still be read (version_lock.h V3)
     FreeBlock* next;
   };
   static constexpr std::size_t granule_bytes = 16;
