@@ -389,7 +389,7 @@ TEST(LineTree, CheckNamesTheBrokenInvariant) {
   ASSERT_EQ(&peer.leaf_of(stranger), &leaf);
   breaks(record.key, stranger, "L4");
   breaks(peer.info_of(leaf).last, std::uint64_t{1}, "V1");
-  breaks(peer.info_of(leaf).count, std::uint32_t{1}, "V3");
+  breaks(peer.info_of(leaf).count, std::uint16_t{1}, "V3");
 
   ASSERT_TRUE(peer.lock_of(leaf).try_lock());
   EXPECT_THAT(store.index().check_invariants().error().what, testing::HasSubstr("S1"));
