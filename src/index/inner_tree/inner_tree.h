@@ -109,6 +109,10 @@ class InnerTree {
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     return nodes_.dram_bytes() + texts_.dram_bytes();
   }
+  /// Blocks of the pool that nodes and texts lie in; reserved, and never published.
+  [[nodiscard]] std::uint64_t pool_blocks() const noexcept {
+    return nodes_.pool_blocks() + texts_.pool_blocks();
+  }
 
  private:
   using Probe = InnerProbe<Keys>;

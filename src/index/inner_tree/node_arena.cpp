@@ -174,4 +174,9 @@ std::uint64_t NodeArena::dram_bytes() const noexcept {
   return chunks_.size() * chunk_bytes + free_.capacity() * sizeof(FreeBlock*);
 }
 
+std::uint64_t NodeArena::pool_blocks() const noexcept {
+  const Locked locked(lock_);
+  return pool_chunks_.size();
+}
+
 }  // namespace perdure

@@ -61,6 +61,9 @@ class NodeArena {
   /// Bytes of DRAM taken from the system.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
 
+  /// Blocks taken from the pool.
+  [[nodiscard]] std::uint64_t pool_blocks() const noexcept;
+
   /// For Epochs::retire, with the arena as the context.
   static void destroy(void* arena, std::uint64_t block, std::size_t bytes) {
     static_cast<NodeArena*>(arena)->free(reinterpret_cast<void*>(block), bytes);
