@@ -7,9 +7,6 @@
 //   F1  a separator is base + (word << shift), exactly; words from `count` on are 2^32 - 1, which
 //       no separator has.
 //   F2  base <= low <= each key that leads to this node.
-//   F4  `shape` says whether the children are leaves. A node begins its life locked, at a version
-//       that its block never had, and ends it obsolete. So whoever has the address of a block that
-//       was a node once finds a version that is free only while it is a node of the tree.
 //   F3  where no frame holds all separators (keys in clusters far from each other), the node is
 //       exact: they are 64-bit words in a block of its own, unused ones 2^64 - 1. A node keeps that
 //       block as long as it lives, so a reader that arrives late finds it.
@@ -44,7 +41,6 @@ class FrameLayout {
  public:
   using Probe = InnerProbe<IntegerKeys>;
   static constexpr bool has_texts = false;
-  static constexpr bool has_hints = true;
   static constexpr unsigned most_children = 26;
   static constexpr unsigned most_entries = most_children - 1;
 
@@ -96,19 +92,6 @@ class FrameLayout {
     return true;
   }
 
-  /// Whether the node's children are leaves and the key lies between two of its separators; if its
-  /// version stands, child `rank` covers the key then (F4). The outermost children may end
-  /// anywhere.
-  [[nodiscard, gnu::always_inline]] bool between(const InnerNode& node, std::uint64_t key,
-                                                 unsigned& rank) const noexcept {
-    if (is_wide())
-      rank = wide_rank(node, key);
-    else
-      (void)search(node, Probe(key), rank, [] { return true; });
-    const std::uint64_t shape = of(node).shape.load(std::memory_order_acquire);
-    return (shape & above_leaves) != 0 && rank != 0 && rank < (shape & count_mask);
-  }
-
   /// F1 - F3. No other thread runs.
   [[nodiscard]] static bool is_sound(const InnerNode& node) noexcept {
     const Node& at = of(node);
@@ -126,21 +109,13 @@ class FrameLayout {
     return true;
   }
 
-  [[nodiscard]] static bool is_above_leaves(const InnerNode& node) noexcept {
-    return (of(node).shape.load(std::memory_order_acquire) & above_leaves) != 0;
-  }
-
   // Below: the caller holds the node's lock, or the node is not yet visible.
 
-  /// Makes a block a node, locked, with one child and no separator; no key below `low` leads to it.
-  void begin(InnerNode& node, void* only_child, std::uint64_t low, unsigned level) const noexcept {
-    Node& at = of(node);
-    at.lock.lock_anew();
-    store(at.exact, static_cast<ExactWord*>(nullptr));
-    store(at.shape, level == 1 ? above_leaves : 0);
-    for (unsigned i = 0; i < most_children; ++i) set_child(at, i, nullptr);
-    set_child(at, 0, only_child);
-    encode(at, Separators{}, 0, low);
+  /// Makes the node hold one child and no separator; no key below `low` leads to it.
+  void clear(InnerNode& node, void* only_child, std::uint64_t low) const noexcept {
+    auto* const at = new (&node) Node;
+    set_child(*at, 0, only_child);
+    encode(*at, Separators{}, 0, low);
   }
 
   /// Adds `slot` at position i and `child` right of it.
@@ -205,17 +180,17 @@ class FrameLayout {
     store(at.shape, (shape & ~count_mask) | to);
   }
 
-  /// Moves the upper half of a full node to `right`, which has begun; returns the separator
-  /// between.
+  /// Moves the upper half of a full node to `right`; returns the separator between.
   InnerSlot split(InnerNode& node, InnerNode& right) const {
     Node& at = of(node);
     const std::uint64_t shape = at.shape.load(std::memory_order_relaxed);
     const auto n = static_cast<unsigned>(shape & count_mask);
     const unsigned middle = n / 2;
     const Separators all = decode(at, shape);
+    clear(right, child(node, middle + 1), all[middle]);
     Separators upper{};
     std::copy(all.begin() + middle + 1, all.begin() + n, upper.begin());
-    for (unsigned k = middle; k < n; ++k) set_child(of(right), k - middle, child(node, k + 1));
+    for (unsigned k = middle + 1; k < n; ++k) set_child(of(right), k - middle, child(node, k + 1));
     encode(of(right), upper, n - middle - 1, all[middle]);
     encode(at, all, middle, low_of(at));
     return {all[middle], 0};
@@ -240,7 +215,6 @@ class FrameLayout {
   static constexpr std::uint64_t count_mask = 0xff;
   static constexpr unsigned shift_at = 8;
   static constexpr std::uint64_t exact_bit = 1 << 16;
-  static constexpr std::uint64_t above_leaves = 1 << 17;
   using Separators = std::array<std::uint64_t, most_children>;
   using ExactWord = std::atomic<std::uint64_t>;
   static constexpr unsigned exact_words = 32;  ///< as they are searched by 16
@@ -248,7 +222,7 @@ class FrameLayout {
 
   struct alignas(pm::cache_line_bytes) Node : InnerNode {
     std::atomic<std::uint64_t> base{0};
-    std::atomic<std::uint64_t> shape{0};  ///< count, shift << shift_at, exact_bit, above_leaves
+    std::atomic<std::uint64_t> shape{0};  ///< count, shift << shift_at, exact_bit
     std::array<std::atomic<std::uint32_t>, most_children> word;
     std::array<std::atomic<std::uint64_t>, most_children> child;
     std::atomic<std::uint64_t> low{0};
@@ -345,8 +319,7 @@ class FrameLayout {
             framed ? static_cast<std::uint32_t>((all[i] - base) >> shift) : unused_word);
       if (!fits) store(exact_of(node)[i], i < n ? all[i] : unused_exact);
     }
-    store(node.shape, n | std::uint64_t{shift} << shift_at | (fits ? 0 : exact_bit) |
-                          (node.shape.load(std::memory_order_relaxed) & above_leaves));
+    store(node.shape, n | std::uint64_t{shift} << shift_at | (fits ? 0 : exact_bit));
   }
 
   unsigned entries_;

@@ -99,7 +99,6 @@ class InnerWords {
   static constexpr unsigned small_entries = 15;
   static constexpr unsigned count_shift = 48;
   static constexpr std::uint64_t address_mask = (std::uint64_t{1} << count_shift) - 1;
-  static constexpr bool has_hints = false;
 
   explicit InnerWords(unsigned entries) noexcept
       : entries_(entries),
@@ -247,9 +246,8 @@ class InnerLayout : public InnerWords<Keys> {
 
   // Below: the caller holds the node's lock, or the node is not yet visible.
 
-  /// Makes a block a node with one child and no separator.
-  void begin(InnerNode& node, void* only_child, typename Keys::Key /*low*/,
-             unsigned /*level*/) const noexcept {
+  /// Makes the node hold one child and no separator.
+  void clear(InnerNode& node, void* only_child, typename Keys::Key /*low*/) const noexcept {
     new (&node) InnerNode;
     std::atomic<std::uint64_t>* const words = node.words();
     const unsigned end = child_at_ + entries_ + 1;
@@ -302,12 +300,11 @@ class InnerLayout : public InnerWords<Keys> {
     set_count(node, to);
   }
 
-  /// Moves the upper half of a full node to `right`, which has begun; returns the separator
-  /// between.
+  /// Moves the upper half of a full node to `right`, a cleared one; returns the separator between.
   InnerSlot split(InnerNode& node, InnerNode& right) const noexcept {
     const unsigned n = count(node);
     const unsigned middle = n / 2;
-    set_child(right, 0, child(node, middle + 1));
+    clear(right, child(node, middle + 1), {});
     for (unsigned k = middle + 1; k < n; ++k)
       insert_at(right, k - middle - 1, slot(node, k), child(node, k + 1));
     const InnerSlot between = slot(node, middle);

@@ -19,12 +19,10 @@ template <class Keys, class Layout>
 InnerTree<Keys, Layout>::InnerTree(Epochs& epochs, Options options, void* first_leaf)
     : epochs_(epochs),
       layout_(options.entries, nodes_),
-      nodes_(options.huge_pages, options.pool),
-      texts_(options.huge_pages, options.pool) {
+      nodes_(options.huge_pages),
+      texts_(options.huge_pages) {
   PERDURE_ASSERT(options.entries >= 3 && options.entries <= 1024);
-  InnerNode* const root = new_node(first_leaf, Key{}, 1);
-  show(*root);
-  root_.store(root_word(root, 1), std::memory_order_release);
+  root_.store(root_word(new_node(first_leaf, Key{}), 1), std::memory_order_release);
 }
 
 template <class Keys, class Layout>
@@ -33,9 +31,9 @@ InnerTree<Keys, Layout>::~InnerTree() {
 }
 
 template <class Keys, class Layout>
-InnerNode* InnerTree<Keys, Layout>::new_node(void* only_child, Key low, unsigned level) {
+InnerNode* InnerTree<Keys, Layout>::new_node(void* only_child, Key low) {
   auto* const node = static_cast<InnerNode*>(nodes_.allocate(layout_.node_bytes()));
-  layout_.begin(*node, only_child, low, level);
+  layout_.clear(*node, only_child, low);
   return node;
 }
 
@@ -74,81 +72,46 @@ void InnerTree<Keys, Layout>::retire_slot(const InnerSlot& slot) {
                    NodeArena::destroy, &texts_);
 }
 
-// Those that a hint leads to at once, then the others.
+// One level at a time for a whole group: while one key's node is on its way, the others are served.
 template <class Keys, class Layout>
 void InnerTree<Keys, Layout>::locate(std::span<const Key> keys,
                                      std::span<Position> positions) const {
   PERDURE_ASSERT(positions.size() >= keys.size());
   for (std::size_t first = 0; first < keys.size(); first += locate_group) {
     const auto group =
-        keys.subspan(first, std::min<std::size_t>(locate_group, keys.size() - first));
-    for (std::size_t i = 0; i < group.size(); ++i) positions[first + i] = {};
-    const auto found = positions.subspan(first, group.size());
-    if constexpr (Layout::has_hints) locate_by_hints(group, found);
-    locate_by_levels(group, found);
-  }
-}
-
-template <class Keys, class Layout>
-void InnerTree<Keys, Layout>::locate_by_hints(std::span<const Key> group,
-                                              std::span<Position> positions) const
-  requires Layout::has_hints
-{
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    const InnerNode* const node = hints_.find(group[i]);
-    if (node != nullptr) layout_.prefetch(node);
-    positions[i].parent = node;
-  }
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    const InnerNode* const node = positions[i].parent;
-    if (node == nullptr) continue;
-    const std::uint64_t version = node->lock.peek();
-    unsigned rank = 0;
-    if (!pm::VersionLock::is_free(version) || !layout_.between(*node, group[i], rank)) continue;
-    positions[i] = {node, version, layout_.child(*node, rank)};
-    if (!holds(positions[i])) positions[i].leaf = nullptr;
-  }
-}
-
-// One level at a time for a whole group: while one key's node is on its way, the others are served.
-template <class Keys, class Layout>
-void InnerTree<Keys, Layout>::locate_by_levels(std::span<const Key> group,
-                                               std::span<Position> positions) const {
-  Step from;
-  const bool started = start(from);
-  const InnerNode* node[locate_group];
-  Step at[locate_group];
-  bool stable[locate_group];
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    at[i] = from;
-    stable[i] = started && positions[i].leaf == nullptr;
-  }
-  for (unsigned level = from.level; started && level > 1; --level) {
-    for (std::size_t i = 0; i < group.size(); ++i) {
+        static_cast<unsigned>(std::min<std::size_t>(locate_group, keys.size() - first));
+    const InnerNode* node[locate_group];
+    Step from;
+    const bool started = start(from);
+    Step at[locate_group];
+    bool stable[locate_group];
+    for (unsigned i = 0; i < group; ++i) {
+      at[i] = from;
+      stable[i] = started;
+    }
+    for (unsigned level = from.level; started && level > 1; --level) {
+      for (unsigned i = 0; i < group; ++i) {
+        unsigned rank = 0;
+        stable[i] = stable[i] && rank_in(at[i], Probe(keys[first + i]), rank);
+        if (!stable[i]) continue;
+        node[i] = layout_.inner_child(*at[i].node, rank);
+        stable[i] = at[i].node->lock.validate(at[i].version);
+        if (stable[i]) layout_.prefetch(node[i]);
+      }
+      for (unsigned i = 0; i < group; ++i) {
+        if (!stable[i]) continue;
+        const std::uint64_t version = node[i]->lock.read_begin();
+        stable[i] = at[i].node->lock.validate(at[i].version);
+        at[i] = {node[i], version, level - 1};
+      }
+    }
+    for (unsigned i = 0; i < group; ++i) {
       unsigned rank = 0;
-      stable[i] = stable[i] && rank_in(at[i], Probe(group[i]), rank);
-      if (!stable[i]) continue;
-      node[i] = layout_.inner_child(*at[i].node, rank);
-      stable[i] = at[i].node->lock.validate(at[i].version);
-      if (stable[i]) layout_.prefetch(node[i]);
+      const bool found = stable[i] && rank_in(at[i], Probe(keys[first + i]), rank);
+      void* const leaf = found ? layout_.child(*at[i].node, rank) : nullptr;
+      positions[first + i] = {at[i].node, at[i].version, leaf};
+      if (found && !holds(positions[first + i])) positions[first + i].leaf = nullptr;
     }
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (!stable[i]) continue;
-      const std::uint64_t version = node[i]->lock.read_begin();
-      stable[i] = at[i].node->lock.validate(at[i].version);
-      at[i] = {node[i], version, level - 1};
-    }
-  }
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    if (positions[i].leaf != nullptr) continue;
-    unsigned rank = 0;
-    const Probe probe(group[i]);
-    if (!stable[i] || !rank_in(at[i], probe, rank)) continue;
-    positions[i] = {at[i].node, at[i].version, layout_.child(*at[i].node, rank)};
-    if (holds(positions[i]))
-      note_hint(probe, at[i].node);
-    else
-      positions[i].leaf = nullptr;
   }
 }
 
@@ -240,55 +203,22 @@ void InnerTree<Keys, Layout>::split(const Step& parent, const Step& full, const 
     if (!is_root) writable(parent.node).lock.unlock_unchanged();
     return;
   }
-  InnerNode* const right = new_node(nullptr, Key{}, full.level);
+  InnerNode* const right = new_node(nullptr, Key{});
   const InnerSlot between = layout_.split(node, *right);
   if (is_root) {
     // A node that was the root at this version still is: growing and shortening change its version.
     PERDURE_ASSERT(root_.load(std::memory_order_relaxed) == root_word(full.node, full.level));
-    InnerNode* const root = new_node(&node, Key{}, full.level + 1);
+    InnerNode* const root = new_node(&node, Key{});
     layout_.insert_at(*root, 0, between, right);
-    show(*root);
-    show(*right);
     root_.store(root_word(root, full.level + 1), std::memory_order_release);
   } else {
     InnerNode& above = writable(parent.node);
     unsigned rank = 0;
     (void)layout_.search(above, probe, rank, [] { return true; });
     layout_.insert_at(above, std::min(rank, layout_.count(above)), between, right);
-    show(*right);
     above.lock.unlock();
   }
   node.lock.unlock();
-  if constexpr (Layout::has_hints)
-    if (full.level == 1) {
-      above_leaves_.fetch_add(1, std::memory_order_relaxed);
-      grow_hints();
-    }
-}
-
-// The outermost separator of each end is left aside: one that lies far from all others would leave
-// them a single part.
-template <class Keys, class Layout>
-void InnerTree<Keys, Layout>::grow_hints()
-  requires Layout::has_hints
-{
-  const std::size_t nodes = above_leaves_.load(std::memory_order_relaxed);
-  if (!hints_.is_small_for(nodes) || growing_hints_.test_and_set(std::memory_order_acquire)) return;
-  const auto outermost = [&](bool last, std::uint64_t& separator) {
-    Step at;
-    if (!start(at)) return false;
-    while (at.level > 1)
-      if (!enter_child(at, last ? layout_.count(*at.node) : 0)) return false;
-    const unsigned count = layout_.count(*at.node);
-    if (count < 2) return false;
-    separator = layout_.slot(*at.node, last ? count - 2 : 1).key;
-    return at.node->lock.validate(at.version);
-  };
-  std::uint64_t lowest = 0;
-  std::uint64_t highest = 0;
-  if (outermost(false, lowest) && outermost(true, highest) && lowest < highest)
-    hints_.renew(lowest, highest, nodes, nodes_, epochs_);
-  growing_hints_.clear(std::memory_order_release);
 }
 
 template <class Keys, class Layout>
@@ -462,7 +392,6 @@ template <class Keys, class Layout>
 void InnerTree<Keys, Layout>::build(std::span<const Child> children) {
   PERDURE_ASSERT(!children.empty());
   const std::uint64_t old = root_.load(std::memory_order_relaxed);
-  hints_.drop(nodes_, epochs_);
   free_subtree(node_of(old), level_of(old));
   const std::size_t fill =
       std::max<std::size_t>(2, (std::size_t{layout_.entries()} + 1) * build_fill_eighths / 8);
@@ -476,19 +405,15 @@ void InnerTree<Keys, Layout>::build(std::span<const Child> children) {
     for (std::size_t p = 0; p < parents; ++p) {
       const std::size_t begin = below.size() * p / parents;
       const std::size_t end = below.size() * (p + 1) / parents;
-      InnerNode* const node =
-          new_node(below[begin].leaf, begin == 0 ? Key{} : below[begin].lowest, level);
+      InnerNode* const node = new_node(below[begin].leaf, begin == 0 ? Key{} : below[begin].lowest);
       for (std::size_t i = begin + 1; i < end; ++i)
         layout_.insert_at(*node, static_cast<unsigned>(i - begin - 1), new_slot(below[i].lowest),
                           below[i].leaf);
-      show(*node);
       above.push_back({below[begin].lowest, node});
     }
-    if (level == 1) above_leaves_.store(parents, std::memory_order_relaxed);
     below = std::move(above);
   } while (below.size() > 1);
   root_.store(root_word(static_cast<InnerNode*>(below[0].leaf), level), std::memory_order_release);
-  if constexpr (Layout::has_hints) grow_hints();
 }
 
 template class InnerTree<IntegerKeys>;

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -28,7 +27,6 @@
 #include "index/index.h"
 #include "index/inner_tree/frame_layout.h"
 #include "index/inner_tree/inner_node.h"
-#include "index/inner_tree/key_hints.h"
 #include "index/inner_tree/node_arena.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
@@ -43,7 +41,6 @@ class InnerTree {
   struct Options {
     unsigned entries = 128;  ///< separators a node holds, 3 .. 1024
     bool huge_pages = true;
-    Pool* pool = nullptr;  ///< where nodes and texts are (node_arena.h); null: in DRAM
   };
   struct Child {
     Key lowest;  ///< separator: the lowest key that leads to `leaf` (ignored for the first)
@@ -109,10 +106,6 @@ class InnerTree {
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     return nodes_.dram_bytes() + texts_.dram_bytes();
   }
-  /// Blocks of the pool that nodes and texts lie in; reserved, and never published.
-  [[nodiscard]] std::uint64_t pool_blocks() const noexcept {
-    return nodes_.pool_blocks() + texts_.pool_blocks();
-  }
 
  private:
   using Probe = InnerProbe<Keys>;
@@ -162,25 +155,7 @@ class InnerTree {
   /// enough instructions that a lookup's descent overlaps with the misses of the one before.
   [[nodiscard]] static bool descend_wide(Step& at, std::uint64_t key, unsigned& rank) noexcept;
 
-  /// Finds the leaf by a hint and returns what `enter` says of it; or nothing.
-  template <class Enter>
-  [[nodiscard]] auto find_by_hint(std::uint64_t key, Enter& enter) const
-      -> std::optional<decltype(enter(nullptr))>;
-  void note_hint(const Probe& probe, const InnerNode* node) const noexcept {
-    if constexpr (Layout::has_hints) hints_.note(probe.word, node);
-  }
-  void locate_by_hints(std::span<const Key> group, std::span<Position> positions) const
-    requires Layout::has_hints;
-  void locate_by_levels(std::span<const Key> group, std::span<Position> positions) const;
-  /// Sees to it that there are hints enough for the nodes above the leaves.
-  void grow_hints()
-    requires Layout::has_hints;
-
-  /// Locked, where the layout has hints, until `show`.
-  [[nodiscard]] InnerNode* new_node(void* only_child, Key low, unsigned level);
-  static void show(InnerNode& node) noexcept {
-    if constexpr (Layout::has_hints) node.lock.unlock();
-  }
+  [[nodiscard]] InnerNode* new_node(void* only_child, Key low);
   [[nodiscard]] InnerSlot new_slot(Key key);
   [[nodiscard]] Key key_of(const InnerSlot& slot) const noexcept;
   void retire_node(InnerNode& node);
@@ -209,9 +184,6 @@ class InnerTree {
   const Layout layout_;
   NodeArena nodes_;
   NodeArena texts_;
-  mutable KeyHints hints_;                    ///< of layouts that have them
-  std::atomic<std::size_t> above_leaves_{1};  ///< nodes above the leaves, more or less
-  std::atomic_flag growing_hints_;
   alignas(pm::cache_line_bytes) std::atomic<std::uint64_t> root_{0};  ///< address | level
 };
 
@@ -270,27 +242,8 @@ template <class Keys, class Layout>
 
 template <class Keys, class Layout>
 template <class Enter>
-[[gnu::always_inline]] inline auto InnerTree<Keys, Layout>::find_by_hint(std::uint64_t key,
-                                                                         Enter& enter) const
-    -> std::optional<decltype(enter(nullptr))> {
-  const InnerNode* const node = hints_.find(key);
-  if (node == nullptr) return {};
-  const std::uint64_t version = node->lock.peek();
-  unsigned rank = 0;
-  if (!pm::VersionLock::is_free(version) || !layout_.between(*node, key, rank)) return {};
-  void* const leaf = layout_.child(*node, rank);
-  if (!node->lock.validate(version)) return {};
-  auto entered = enter(leaf);
-  if (!node->lock.validate(version)) return {};
-  return entered;
-}
-
-template <class Keys, class Layout>
-template <class Enter>
 [[gnu::always_inline]] inline auto InnerTree<Keys, Layout>::find(Key key, Enter&& enter) const {
   const Probe probe(key);
-  if constexpr (Layout::has_hints)
-    if (auto entered = find_by_hint(probe.word, enter)) return *entered;
   for (pm::Backoff backoff;; backoff.wait()) {
     Step at;
     unsigned rank = 0;
@@ -298,9 +251,7 @@ template <class Enter>
     void* const leaf = layout_.child(*at.node, rank);
     if (!at.node->lock.validate(at.version)) continue;
     auto entered = enter(leaf);
-    if (!at.node->lock.validate(at.version)) continue;
-    note_hint(probe, at.node);
-    return entered;
+    if (at.node->lock.validate(at.version)) return entered;
   }
 }
 
@@ -336,8 +287,6 @@ Result<void> InnerTree<Keys, Layout>::check_node(const InnerNode& node, unsigned
   if ((node.lock.peek() & (pm::VersionLock::locked_bit | pm::VersionLock::obsolete_bit)) != 0)
     return broken("N1: locked at rest");
   if (!layout_.is_sound(node)) return broken("W1-W4 or F1-F3: its words");
-  if constexpr (Layout::has_hints)
-    if (layout_.is_above_leaves(node) != (level == 1)) return broken("F4: its level");
   Key bound_low{};
   Key bound_high{};
   const Key* child_low = low;

@@ -476,7 +476,7 @@ TEST(FrameLayout, HoldsWhatNoFrameHolds) {
   const FrameLayout layout(25, arena);
   const auto fresh = [&](std::uint64_t low) -> InnerNode& {
     auto* const node = static_cast<InnerNode*>(arena.allocate(FrameLayout::node_bytes()));
-    layout.begin(*node, &arena, low, 1);
+    layout.clear(*node, &arena, low);
     return *node;
   };
   InnerNode& node = fresh(0);
@@ -502,33 +502,6 @@ TEST(FrameLayout, HoldsWhatNoFrameHolds) {
   EXPECT_EQ(rank(right, ~std::uint64_t{0}), 12U);
   EXPECT_TRUE(FrameLayout::is_sound(node));
   EXPECT_TRUE(FrameLayout::is_sound(right));
-}
-
-// F4: what a hint leads to is believed only for keys between two separators, and above leaves only.
-TEST(FrameLayout, BelievesAHintOnlyBetweenItsSeparators) {
-  NodeArena arena(false);
-  const FrameLayout layout(25, arena);
-  for (const unsigned level : {1U, 2U}) {
-    auto* const node = static_cast<InnerNode*>(arena.allocate(FrameLayout::node_bytes()));
-    layout.begin(*node, &arena, 0, level);
-    EXPECT_FALSE(pm::VersionLock::is_free(node->lock.peek())) << "a node begins locked";
-    for (unsigned i = 0; i < 3; ++i) layout.insert_at(*node, i, {100 * (i + 1), 0}, &arena);
-    unsigned rank = 0;
-    for (const std::uint64_t key : {100, 199, 299}) {
-      EXPECT_EQ(layout.between(*node, key, rank), level == 1);
-      EXPECT_EQ(rank, key / 100);
-    }
-    for (const std::uint64_t key : {0, 99, 300, 1000})
-      EXPECT_FALSE(layout.between(*node, key, rank));
-    const std::uint64_t word = node->lock.peek();
-    node->lock.unlock_obsolete();
-    arena.free(node, FrameLayout::node_bytes());
-    EXPECT_TRUE(pm::VersionLock::is_obsolete(node->lock.peek())) << "of a free block, too";
-    void* const again = arena.allocate(FrameLayout::node_bytes());
-    ASSERT_EQ(again, node);
-    layout.begin(*node, &arena, 0, level);
-    EXPECT_GT(node->lock.peek(), word) << "no version comes a second time";
-  }
 }
 
 }  // namespace

@@ -104,7 +104,6 @@ std::uint64_t ChunkReserve::dram_bytes() const noexcept {
 
 NodeArena::~NodeArena() {
   if (reserve_ != nullptr) reserve_->keep(chunks_);
-  for (Reservation& chunk : pool_chunks_) pool_->heap().cancel(chunk);
   for (std::byte* const chunk : chunks_) unmap_chunk(chunk, huge_pages_);
 }
 
@@ -122,61 +121,33 @@ void* NodeArena::allocate(std::size_t bytes) {
   return carve(granules * granule_bytes, alignment);
 }
 
-bool NodeArena::take_chunk_of_pool() {
-  if (pool_ == nullptr || !pool_->ready()) return false;
-  pool_chunks_.emplace_back();  // grow first: a chunk must not be lost to a failing vector
-  pool_chunks_.back() = pool_->heap().reserve(pool_chunk_bytes);
-  if (!pool_chunks_.back()) {
-    pool_chunks_.pop_back();
-    return false;
-  }
-  rest_ = {pool_->at<std::byte>(pool_chunks_.back().offset), pool_chunk_bytes};
-  rest_in_pool_ = true;
-  return true;
-}
-
-void NodeArena::take_chunk() {
-  chunks_.push_back(nullptr);  // as above
-  try {
-    if (reserve_ != nullptr) chunks_.back() = reserve_->take();
-    if (chunks_.back() == nullptr) chunks_.back() = map_chunk(huge_pages_);
-  } catch (...) {
-    chunks_.pop_back();
-    throw;
-  }
-  rest_ = {chunks_.back(), chunk_bytes};
-  rest_in_pool_ = false;
-}
-
 void* NodeArena::carve(std::size_t bytes, std::size_t alignment) {
-  const auto skipped = [&] {
-    return (alignment - reinterpret_cast<std::uintptr_t>(rest_.data()) % alignment) % alignment;
-  };
-  const bool is_used_up = skipped() + bytes > rest_.size();
-  if (is_used_up || (pool_ != nullptr && !rest_in_pool_))
-    if ((bytes > pool_chunk_bytes || !take_chunk_of_pool()) && is_used_up) take_chunk();
-  std::byte* const block = rest_.data() + skipped();
-  rest_ = rest_.subspan(skipped() + bytes);
-  return block;
+  std::size_t at = (used_bytes_ + alignment - 1) & ~(alignment - 1);
+  if (at + bytes > chunk_bytes) {
+    chunks_.push_back(nullptr);  // grow first: a chunk must not be lost to a failing vector
+    try {
+      if (reserve_ != nullptr) chunks_.back() = reserve_->take();
+      if (chunks_.back() == nullptr) chunks_.back() = map_chunk(huge_pages_);
+    } catch (...) {
+      chunks_.pop_back();
+      throw;
+    }
+    at = 0;
+  }
+  used_bytes_ = at + bytes;
+  return chunks_.back() + at;
 }
 
 void NodeArena::free(void* block, std::size_t bytes) noexcept {
   const std::size_t granules = (bytes + granule_bytes - 1) / granule_bytes;
   const Locked locked(lock_);
   PERDURE_ASSERT(granules < free_.size());
-  auto* const freed = static_cast<FreeBlock*>(block);
-  freed->next = free_[granules];
-  free_[granules] = freed;
+  free_[granules] = new (block) FreeBlock{free_[granules]};
 }
 
 std::uint64_t NodeArena::dram_bytes() const noexcept {
   const Locked locked(lock_);
   return chunks_.size() * chunk_bytes + free_.capacity() * sizeof(FreeBlock*);
-}
-
-std::uint64_t NodeArena::pool_blocks() const noexcept {
-  const Locked locked(lock_);
-  return pool_chunks_.size();
 }
 
 }  // namespace perdure

@@ -156,7 +156,7 @@ TEST(LineTreeKinds, KeysAndValuesOfAllLengths) {
 
 // Slices tie in all slots, so only tags and blobs tell keys apart; leaves fill as with others.
 TEST(LineTreeKinds, KeysThatShareTheirPrefix) {
-  Strings store({}, HeapKind::slab, large_pool);
+  Strings store({"lines=8"}, HeapKind::slab, large_pool);
   linetree_test::BytesModel model;
   for (std::uint64_t i = 0; i < 5000; ++i) {
     const std::string key = name(mix64(i) % 10'000'000);

@@ -131,7 +131,7 @@ TEST(LineTree, ExtremeIntegersSortAsUnsigned) {
 // Dense and clustered keys reach all lines alike: leaves fill as far as with random keys.
 TEST(LineTree, LeavesFillWhateverTheKeys) {
   const auto leaves_for = [](auto&& key_of) {
-    Integers store({}, HeapKind::slab, large_pool);
+    Integers store({"lines=8"}, HeapKind::slab, large_pool);
     for (std::uint64_t i = 0; i < 20000; ++i)
       EXPECT_EQ(store.index().insert(key_of(i), i), Outcome::ok);
     EXPECT_TRUE(succeeds(store.index().check_invariants()));
@@ -343,7 +343,7 @@ TEST(LineTree, ChurnDoesNotGrowThePool) {
 }
 
 TEST(LineTree, RecoveryAsksForTheOptionItWasMadeWith) {
-  Integers store;
+  Integers store({"lines=8"});
   IndexPlace place = store.place();
   const std::vector<std::string> asked{"lines=16"};
   const auto options = IndexRegistry::options(store.info(), asked);
