@@ -6,7 +6,6 @@
 //
 // V1  a reader that saw the same unlocked word before and after its reads saw no half-made change.
 // V2  an obsolete word never becomes valid again; its memory is freed only after a grace period.
-// V3  a block that becomes another node by `lock_anew` has none of its versions a second time.
 //
 // Readers load the guarded data through std::atomic (acquire), so the check needs no fence.
 // The word may live in DRAM or in a leaf on media; on media it means nothing after a restart.
@@ -119,13 +118,6 @@ class VersionLock {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     PERDURE_ASSERT(is_locked(word));
     word_.store((word - locked_bit + version_step) | obsolete_bit, std::memory_order_release);
-  }
-
-  /// The block becomes another node, locked, whatever its word says (V3). No other thread can reach
-  /// it but by an address from its earlier life.
-  void lock_anew() noexcept {
-    const std::uint64_t word = word_.load(std::memory_order_relaxed) & ~(locked_bit | obsolete_bit);
-    word_.store((word + version_step) | locked_bit, std::memory_order_release);
   }
 
   /// Forgets what a crash left. Recovery only, before any other thread runs.
