@@ -158,7 +158,7 @@ class Stage:
         """Runs the tests of a build; of the `sampled` programs a part."""
         if self.pattern:
             options = (*options, "-R", self.pattern)
-        elif self.seed is not None and self.passed:
+        elif self.seed is not None and self.passed and sampled:
             options = (*options, "-I", str(self.sample(folder, options, self.seed, sampled)))
         self.run(
             "ctest",

@@ -5,9 +5,8 @@
 // V2  the bit of a line is set in `hints` if a live record of that home line lies in its overflow
 //     line. A set bit proves nothing.
 // V3  `count` is the number of live records.
-// V4  `growth` says at which end of the leaf the key lay that last split it, if at one; unknown
-// after
-//     recovery. It decides where the next split cuts, and nothing else.
+// V4  `growth` says at which end of the leaf the key lay that last split it, if at one; forgotten
+//     at recovery. It decides where the next split cuts, and nothing else.
 //
 // An entry is written by whoever holds the leaf's lock, or has not shown the leaf to anyone yet;
 // readers validate the lock's version.
