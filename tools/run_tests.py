@@ -7,12 +7,12 @@
     ./perdure test --thorough            no samples (below)
 
 The suites repeat their tests for every index, kind of key and heap. The slowest suites and the
-crash explorations run for a sample of these. One version runs its tests either under
-AddressSanitizer (the stage `asan`), where half of the suites, of the structures and of the indexes'
-own test programs are not even built, or without, and then also the stages `tsan`, `clang` and
-`fuzz`. A third of the slow Python tests runs. The sample follows from --seed, by default from the
-commit. With -k everything that matches runs, and --only runs the stages that it names, whichever
-are drawn.
+crash explorations run for a sample of these, and so do the slow Python tests. Beside the Release
+build a version makes one build with assertions: that of `unit`, that of `asan` (AddressSanitizer,
+where half of the suites, of the structures and of the indexes' own test programs are not even
+built), or that of `tsan`, with `clang` and `fuzz`. The sample and the build follow from --seed, by
+default from the commit. With -k everything that matches runs, and --only runs the stages that it
+names, whichever are drawn.
 
 Output of the tools goes to build/log/test-<stage>.log; the closing lines of each are repeated here,
 and on a failure the end of the log. Exit codes: 0 all passed, 1 a stage failed, 2 usage.
@@ -28,8 +28,11 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from stage import BUILD, ROOT, Stage, is_drawn, say
+from stage import BUILD, ROOT, Stage, say, uniform
 from stages import STAGES
+
+# A version runs one of these groups of stages, each of which makes builds of its own.
+ONE_OF = (("unit",), ("asan",), ("tsan", "clang", "fuzz"))
 
 
 def main(arguments: list[str]) -> int:
@@ -58,8 +61,9 @@ def main(arguments: list[str]) -> int:
 
 
 def drawn_stages(names: list[str], seed: str) -> list[str]:
-    """Every build would take more than twice the time of a run with an empty compiler cache."""
-    left_out = ["unit", "tsan", "clang", "fuzz"] if is_drawn(seed, "asan") else ["asan"]
+    """All builds would take three times as long as a run with an empty compiler cache may."""
+    drawn = ONE_OF[int(uniform(seed, "build") * len(ONE_OF))]
+    left_out = [name for group in ONE_OF if group != drawn for name in group]
     listed = ", ".join(left_out)
     say(f"left out by --seed {seed}: {listed}; --thorough, or --only with their names, runs them")
     return [name for name in names if name not in left_out]

@@ -202,7 +202,12 @@ class Stage:
 
 
 def is_drawn(seed: str, name: str, share: float = 1 / 2) -> bool:
-    return zlib.crc32(f"{seed} {name}".encode()) < share * 2**32
+    return uniform(seed, name) < share
+
+
+def uniform(seed: str, name: str) -> float:
+    """A number in [0, 1) that follows from both."""
+    return zlib.crc32(f"{seed} {name}".encode()) / 2**32
 
 
 def say(text: str) -> None:

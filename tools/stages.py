@@ -24,12 +24,12 @@ CXX = (".cpp", ".h")
 THREADED_PROGRAMS = ("suite_concurrency", "suite_conformance", "test_pool", "test_index_inner_tree")
 # The share of a program's tests that runs, and what it is in sanitized builds.
 SAMPLED = {
-    "suite_conformance": 1 / 2,
-    "suite_corruption": 1 / 2,
-    "suite_large": 1 / 3,
+    "suite_conformance": 1 / 3,
+    "suite_corruption": 1 / 3,
+    "suite_large": 1 / 6,
     "suite_queues": 1 / 3,
-    "suite_recovery": 1 / 6,
-    "suite_space": 1 / 6,
+    "suite_recovery": 1 / 8,
+    "suite_space": 1 / 8,
     "suite_concurrency": 1 / 4,
 }
 SUITES = (
