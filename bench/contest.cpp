@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <span>
 #include <thread>
 
 #include "core/histogram.h"
@@ -46,7 +47,7 @@ double time_threads(unsigned threads, Work&& work) {
 }
 
 /// Paths of the pools, where a signal handler can read them.
-std::array<std::array<char, 512>, 8> files{};
+std::array<std::array<char, 512>, 16> files{};
 
 void remove_files(int signal) {
   for (const auto& file : files)
@@ -79,12 +80,38 @@ Result<IndexPlace> place_of(const Contestant& contestant) {
 std::vector<std::uint64_t> draw_keys(Phase phase, const ContestPlan& plan, unsigned round,
                                      unsigned thread, std::uint64_t count) {
   Rng rng(plan.seed, round * 1024 + static_cast<unsigned>(phase) * 64 + thread);
+  const bool absent = phase == Phase::insert || phase == Phase::remove ||
+                      phase == Phase::insert_batch || phase == Phase::remove_batch;
   std::vector<std::uint64_t> keys(count);
   for (std::uint64_t i = 0; i < count; ++i)
-    keys[i] = phase == Phase::insert || phase == Phase::remove
-                  ? mix64(plan.records + (std::uint64_t{thread} << 40) + i)  // absent after a load
-                  : mix64(rng.below(plan.records));
+    keys[i] = absent ? mix64(plan.records + (std::uint64_t{thread} << 40) + i)  // after a load
+                     : mix64(rng.below(plan.records));
   return keys;
+}
+
+/// The same of a phase of batches: a call of the index for each batch.
+std::uint64_t work_in_batches(IntegerIndex& index, Phase phase, std::span<const std::uint64_t> keys,
+                              std::span<const std::uint64_t> values) {
+  std::uint64_t wrong = 0;
+  std::array<std::uint64_t, batch_operations> found{};
+  std::array<Outcome, batch_operations> outcomes{};
+  for (std::size_t first = 0; first < keys.size(); first += batch_operations) {
+    const std::size_t n = std::min(batch_operations, keys.size() - first);
+    const auto part = keys.subspan(first, n);
+    const auto stored = values.subspan(first, n);
+    const std::span answers(outcomes.data(), n);
+    if (phase == Phase::lookup_batch) {
+      index.lookup_batch(part, std::span(found.data(), n), answers);
+    } else if (phase == Phase::update_batch) {
+      index.update_batch(part, stored, answers);
+    } else if (phase == Phase::insert_batch) {
+      index.insert_batch(part, stored, answers);
+    } else {
+      index.remove_batch(part, answers);
+    }
+    for (const Outcome outcome : answers) wrong += outcome != Outcome::ok;
+  }
+  return wrong;
 }
 
 /// The timed loop of one thread; returns how many operations were not `ok`.
@@ -111,6 +138,8 @@ std::uint64_t work_through(IntegerIndex& index, Phase phase, const std::vector<s
         wrong += index.scan(key, scan_records, scan) == 0;
       }
       break;
+    default:  // of a batch the keys are the values, too: no work of ours between the calls
+      wrong = work_in_batches(index, phase, keys, keys);
   }
   return wrong;
 }
@@ -137,7 +166,9 @@ Result<void> run_phase(Contestant& contestant, Phase phase, const ContestPlan& p
 }  // namespace
 
 const char* name_of(Phase phase) noexcept {
-  static constexpr const char* names[] = {"lookup", "update", "insert", "scan", "remove"};
+  static constexpr const char* names[] = {"lookup",       "update",       "insert",
+                                          "scan",         "remove",       "lookup_batch",
+                                          "update_batch", "insert_batch", "remove_batch"};
   return names[static_cast<std::size_t>(phase)];
 }
 
@@ -197,6 +228,7 @@ Result<void> run_round(std::vector<Contestant>& contestants, const ContestPlan& 
   for (const Phase phase : phases)
     for (std::size_t i = 0; i < contestants.size(); ++i) {
       Contestant& contestant = contestants[(i + round) % contestants.size()];
+      if (phase >= Phase::lookup_batch && !contestant.batches) continue;
       if (auto done = run_phase(contestant, phase, plan, round, threads); !done) return done;
     }
   return {};

@@ -14,9 +14,24 @@
 
 namespace perdure::bench {
 
-enum class Phase : std::uint8_t { lookup, update, insert, scan, remove };
-inline constexpr std::array phases{Phase::lookup, Phase::update, Phase::insert, Phase::scan,
-                                   Phase::remove};
+enum class Phase : std::uint8_t {
+  lookup,
+  update,
+  insert,
+  scan,
+  remove,
+  lookup_batch,
+  update_batch,
+  insert_batch,
+  remove_batch
+};
+/// In the order in which a round runs them; what an insertion adds, a removal takes out again.
+inline constexpr std::array phases{Phase::lookup,       Phase::update,       Phase::insert,
+                                   Phase::scan,         Phase::remove,       Phase::lookup_batch,
+                                   Phase::update_batch, Phase::insert_batch, Phase::remove_batch};
+/// One operation a call, with the results of all contestants.
+inline constexpr std::size_t single_phases = 5;
+inline constexpr std::size_t batch_operations = 32;  ///< in one call of a batch
 [[nodiscard]] const char* name_of(Phase phase) noexcept;
 inline constexpr std::size_t scan_records = 100;
 
@@ -33,6 +48,7 @@ struct Contestant {
   std::string name;   ///< "fptree", "abslbtree, huge pages"
   std::string index;  ///< as registered
   bool huge_pages = true;
+  bool batches = false;  ///< runs the phases of batches, too
   std::unique_ptr<Pool> pool{};
   std::unique_ptr<IntegerIndex> tree{};  ///< destroyed before its pool
   double load_seconds = 0;

@@ -22,12 +22,13 @@ namespace {
 constexpr const char* usage =
     "Usage: index_ratios [--indexes A,B] [--records N] [--operations N] [--rounds N]\n"
     "                    [--folder PATH] [--seed N] [--reference-huge-pages both|on|off]\n"
-    "                    [--with arctic] [--single-thread] [--json]\n"
-    "  --indexes               which ones; by default "
-    "fptree,lbtree,utree,dptree,pactree,roart,hot,masstree\n"
+    "                    [--with arctic] [--batches A,B] [--single-thread] [--json]\n"
+    "  --indexes               which ones; by default linetree,fptree,lbtree,utree,dptree,\n"
+    "                          pactree,roart,hot,masstree\n"
     "  --reference-huge-pages  whether abslbtree gets huge pages; both (default): two references,\n"
     "                          ratios to the one with huge pages\n"
-    "  --with                  arctic: one more, which cargo builds (bench/arctic)\n";
+    "  --with                  arctic: one more, which cargo builds (bench/arctic)\n"
+    "  --batches               of these also batches of 32 operations; by default linetree\n";
 
 #ifdef ARCTIC_MISSING
 constexpr const char* arctic_missing = ARCTIC_MISSING;
@@ -37,8 +38,9 @@ constexpr const char* arctic_missing = nullptr;
 
 struct Flags {
   ContestPlan plan;
-  std::vector<std::string> indexes{"fptree",  "lbtree", "utree", "dptree",
-                                   "pactree", "roart",  "hot",   "masstree"};
+  std::vector<std::string> indexes{"linetree", "fptree", "lbtree", "utree",   "dptree",
+                                   "pactree",  "roart",  "hot",    "masstree"};
+  std::vector<std::string> batches{"linetree"};
   std::string reference_huge_pages = "both";
   bool with_arctic = false;
   bool two_threads = true;
@@ -89,6 +91,8 @@ std::optional<Flags> parse(int argc, char** argv) {
       flags.plan.folder = argv[++i];
     } else if (flag == "--indexes") {
       flags.indexes = names_of(argv[++i]);
+    } else if (flag == "--batches") {
+      flags.batches = names_of(argv[++i]);
     } else if (flag == "--with") {
       flags.with_arctic = argv[++i] == std::string_view("arctic");
       if (!flags.with_arctic) return std::nullopt;
@@ -111,6 +115,7 @@ Result<std::vector<Contestant>> contestants_of(const Flags& flags) {
     contestant.name = std::move(name);
     contestant.index = std::move(index);
     contestant.huge_pages = huge_pages;
+    contestant.batches = std::ranges::find(flags.batches, contestant.index) != flags.batches.end();
   };
   if (flags.reference_huge_pages != "off") add("abslbtree", "abslbtree", true);
   if (flags.reference_huge_pages != "on") add("abslbtree, 4 KiB pages", "abslbtree", false);
