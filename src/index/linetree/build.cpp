@@ -66,7 +66,7 @@ class Builder {
     typename RecordStore<Keys>::Draft draft;
     if (!chain_.records.draft(record.key, record.value, draft)) return Added::out_of_space;
     if constexpr (RecordStore<Keys>::has_blobs) batch_.hold(draft.block);
-    if (room.displaced_to != no_slot) image_->words[room.displaced_to] = image_->words[room.slot];
+    for (const Move& move : room.before()) image_->words[move.to] = image_->words[move.from];
     image_->words[room.slot] = K::slot(draft.words, probe);
     ++records_;
     return Added::yes;

@@ -5,6 +5,7 @@
 namespace perdure {
 
 using linetree::LeafInfo;
+using linetree::Move;
 using linetree::no_slot;
 using linetree::Room;
 
@@ -77,7 +78,7 @@ template <class Keys>
 // Adds an absent key. The commit word is stored last, in the same line, so the other word persists
 // no later (Px86); until then the slot is not live.
 // Power-cut states: without the record, or with it. Cost: 1 flushed line, 1 fence; with a blob its
-// lines and 1 fence more; with a displacement 1 line and 1 fence more.
+// lines and 1 fence more; with each displacement, two at most, 1 line and 1 fence more.
 template <class Keys>
 [[gnu::always_inline]] inline auto LineTree<Keys>::add(Leaf& leaf, const Probe& probe, Value value)
     -> Change {
@@ -87,7 +88,7 @@ template <class Keys>
   if (room.slot == no_slot) return Change::leaf_full;
   typename Store::Draft draft;
   if (!records_.draft(probe.key, value, draft)) return Change::out_of_space;
-  if (room.displaced_to != no_slot) displace(leaf, room);
+  for (const Move& move : room.before()) displace(leaf, move);
   LeafRecord& slot = leaf.slot(room.slot);
   const RecordWords words = Kind::slot(draft.words, probe);
   if constexpr (Store::has_blobs) {
@@ -106,21 +107,22 @@ template <class Keys>
   return Change::made;
 }
 
-// Moves the record in `room.slot` to its other line and empties the slot, which is not flushed: the
-// caller stores a record there, and flushes that line. If the slot were not empty in between, the
-// old commit word could persist with the other word of the new record.
-// Power-cut states: the record once, or twice with the same words, which recovery mends (L4). Cost:
-// 1 flushed line, 1 fence.
+// Moves a record to its other line and empties its slot, which is not flushed: the caller stores a
+// record there, and flushes that line. If the slot were not empty in between, the old commit word
+// could persist with the other word of the new record.
+// Power-cut states: the record once, or twice with the same words, which recovery mends (L4). Of
+// two displacements the second makes the end of the first durable, so at most one record is there
+// twice. Cost: 1 flushed line, 1 fence.
 template <class Keys>
-void LineTree<Keys>::displace(Leaf& leaf, Room room) {
-  const RecordWords words = leaf.slot(room.slot).load();
+void LineTree<Keys>::displace(Leaf& leaf, Move move) {
+  const RecordWords words = leaf.slot(move.from).load();
   const std::uint64_t commit = Kind::commit_word(words);
-  LeafRecord& to = leaf.slot(room.displaced_to);
+  LeafRecord& to = leaf.slot(move.to);
   linetree::store_words<Keys>(to, words);
   pm::persist(&to, sizeof to);
   const unsigned home = shape_.place(Kind::Live::place_word(commit)).home;
-  if (linetree::line_of(room.displaced_to) != home) info_of(&leaf).note_overflow(home);
-  Kind::commit_of(leaf.slot(room.slot))
+  if (linetree::line_of(move.to) != home) info_of(&leaf).note_overflow(home);
+  Kind::commit_of(leaf.slot(move.from))
       .store(Kind::commit_word(Kind::empty(commit)), std::memory_order_release);
 }
 

@@ -34,6 +34,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/assert.h"
 #include "core/rng.h"
@@ -127,10 +128,21 @@ template <class Live, class WordAt>
   return found == 0 ? no_slot : line * line_slots + static_cast<unsigned>(std::countr_zero(found));
 }
 
+/// A record that can go to its other line: the slot it is in, and a free one; or none.
+struct Move {
+  unsigned from = no_slot;
+  unsigned to = no_slot;
+};
+
 /// Where a record can go.
 struct Room {
-  unsigned slot = no_slot;
-  unsigned displaced_to = no_slot;  ///< not none: where the record that is in `slot` must go first
+  unsigned slot = no_slot;  ///< none: nowhere
+  /// The moves that make room, in this order; the last frees `slot`. Only the first goes to a slot
+  /// that is free now.
+  std::array<Move, 2> moves{};
+  unsigned move_count = 0;
+
+  [[nodiscard]] std::span<const Move> before() const noexcept { return {moves.data(), move_count}; }
 };
 
 /// A free slot in one of two lines, without moving anything.
@@ -140,17 +152,46 @@ template <class Live, class WordAt>
   return slot != no_slot ? slot : free_slot(place.overflow(), live, word_at);
 }
 
-/// The same; or, where both lines are full, the slot of a record that can go to its other line.
+/// Whether two slots lie in one block of the media, which then is written once.
+[[nodiscard]] constexpr bool are_near(unsigned slot, unsigned other) noexcept {
+  constexpr unsigned block_slots = pm::media_block_bytes / sizeof(LeafRecord);
+  return slot / block_slots == other / block_slots;
+}
+
+/// A record of a full line that can go to its other line: one that goes near, or the first.
+template <class Live, class WordAt>
+[[nodiscard]] Move find_move(const Shape& shape, unsigned line, Live live,
+                             WordAt&& word_at) noexcept {
+  Move first;
+  for (unsigned i = line == 0 ? 1 : 0; i < line_slots; ++i) {
+    const unsigned slot = line * line_slots + i;
+    const unsigned beside = shape.place(Live::place_word(word_at(slot))).beside(line);
+    const unsigned to = free_slot(beside, live, word_at);
+    if (to == no_slot) continue;
+    if (are_near(slot, to)) return {slot, to};
+    if (first.from == no_slot) first = {slot, to};
+  }
+  return first;
+}
+
+/// A free slot; or, where both lines are full, that of a record that can go to its other line; or
+/// that of one whose other line is full, too, with a record that can go.
 template <class Live, class WordAt>
 [[nodiscard]] Room find_room(const Shape& shape, Place place, Live live,
                              WordAt&& word_at) noexcept {
-  if (const unsigned slot = find_free(place, live, word_at); slot != no_slot) return {slot};
+  if (const unsigned slot = find_free(place, live, word_at); slot != no_slot) return {slot, {}, 0};
+  Move best;
+  for (const unsigned line : {place.home, place.overflow()}) {
+    const Move move = find_move(shape, line, live, word_at);
+    if (best.from == no_slot || (move.from != no_slot && are_near(move.from, move.to))) best = move;
+  }
+  if (best.from != no_slot) return {best.from, {best}, 1};
   for (const unsigned line : {place.home, place.overflow()})
     for (unsigned i = line == 0 ? 1 : 0; i < line_slots; ++i) {
       const unsigned slot = line * line_slots + i;
       const unsigned beside = shape.place(Live::place_word(word_at(slot))).beside(line);
-      const unsigned to = free_slot(beside, live, word_at);
-      if (to != no_slot) return {slot, to};
+      if (const Move move = find_move(shape, beside, live, word_at); move.from != no_slot)
+        return {slot, {move, {slot, move.from}}, 2};
     }
   return {};
 }

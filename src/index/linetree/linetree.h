@@ -169,7 +169,7 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   [[nodiscard]] Outcome try_remove(Key key);
   [[nodiscard]] Change replace(LeafRecord& slot, const Probe& probe, Value value);
   [[nodiscard]] Change add(Leaf& leaf, const Probe& probe, Value value);
-  void displace(Leaf& leaf, linetree::Room room);
+  void displace(Leaf& leaf, linetree::Move move);
   /// Frees what a slot with this value word led to.
   void retire(std::uint64_t word);
   struct Cut;

@@ -134,6 +134,60 @@ TEST(LineTreeCrash, DisplacementIsMended) {
   }
 }
 
+// L4: where no record of the two lines can move, one does that makes room for one of theirs. After
+// every cut at most one of the two is there twice.
+TEST(LineTreeCrash, TwoDisplacementsAreMended) {
+  Case test(small);
+  const auto peer = test.store.peer();
+  const auto fill = [&](unsigned home, int overflow, std::size_t count) {
+    const auto keys = peer.keys_in(home, overflow, count);
+    for (const std::uint64_t key : keys) test.insert(key);
+    return keys;
+  };
+  const std::uint64_t second = fill(1, 3, 4)[0];  // goes to line 3
+  fill(2, 3, 4);
+  const std::uint64_t first = fill(3, 0, 1)[0];  // leaves it, for line 0
+  fill(3, 1, 3);
+  const std::uint64_t key = peer.keys_in(1, 2, 1)[0];
+  PowerCuts cuts(test.store);
+  const auto before = test.model;
+  test.insert(key, 4711);
+  ASSERT_EQ(test.store.peer().leaves(), 2U) << "displaced, not split";
+  Words all = cuts.changed();
+  const auto words_of = [&](std::uint64_t of) {
+    const LeafRecord& record = test.store.peer().record(of);
+    const Words value = extract(all, test.offset(&record.value));
+    return std::pair{value, extract(all, test.offset(&record.key))};
+  };
+  const auto [first_value, first_key] = words_of(first);
+  const auto [second_value, second_key] = words_of(second);
+  const auto [value, commit] = words_of(key);
+  ASSERT_EQ(all.size(), 0U) << "three slots, of three lines";
+  for (const Words& one : {first_key, second_key, commit}) ASSERT_EQ(one.size(), 1U);
+  const auto emptied = [](const Words& word) { return Words{{word[0].offset, ~std::uint64_t{0}}}; };
+
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, {}, first_value, before));
+  const Words moved = first_value + first_key;
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, moved, {}, before));
+  ASSERT_NO_FATAL_FAILURE(
+      expect_after_cuts(test.store, cuts, moved + emptied(second_key), second_value, before));
+  const Words both = moved + second_value + second_key;
+  ASSERT_NO_FATAL_FAILURE(expect_after_cuts(test.store, cuts, both, {}, before));
+  ASSERT_NO_FATAL_FAILURE(
+      expect_after_cuts(test.store, cuts, both + emptied(commit), value, before));
+  ASSERT_NO_FATAL_FAILURE(
+      expect_after_cuts(test.store, cuts, both + value + commit, {}, test.model));
+  // A removal after the mending takes each of the two out for good.
+  for (const auto& [kept, twice] : {std::pair{moved, first}, std::pair{both, second}}) {
+    ASSERT_TRUE(succeeds(cuts.cut(kept)));
+    auto without = before;
+    ASSERT_EQ(test.store.index().remove(twice), Outcome::ok);
+    without.erase(twice);
+    ASSERT_TRUE(succeeds(test.store.crash()));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(test.store.index(), without));
+  }
+}
+
 /// Inserts ascending keys until the next one splits the first leaf; returns that key.
 std::uint64_t fill_until_split(Case& test, std::uint64_t key = 1000) {
   for (;; ++key) {

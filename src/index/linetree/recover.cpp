@@ -58,16 +58,11 @@ class Recovery {
     if constexpr (Store::has_blobs)
       for (unsigned slot = 1; slot < chain_.shape.slots(); ++slot)
         chain_.records.prefetch(K::record(leaf.slot(slot).load()));
+    Summary summary;  // as it is when what is left over has been emptied
     for (unsigned slot = 1; slot < chain_.shape.slots(); ++slot)
-      if (Result<void> taken = take_slot(i, slot, leftovers); !taken) return taken;
-    summarize_leaf(i);
+      if (Result<void> taken = take_slot(i, slot, leftovers, summary); !taken) return taken;
+    chain_.table.add(offset).set(last_of(i), summary);
     return {};
-  }
-
-  void summarize_leaf(std::size_t i) const {
-    const Leaf& leaf = leaf_of(i);
-    chain_.table.add(chain_.pool.offset_of(&leaf))
-        .set(last_of(i), summarize(chain_.shape, live_of(i), K::words_of(leaf)));
   }
 
   void prefetch(std::size_t i) const noexcept {
@@ -91,15 +86,13 @@ class Recovery {
     else
       return i + 1 < leaves_.size() ? leaves_[i + 1].lowest - 1 : ~std::uint64_t{0};
   }
-  [[nodiscard]] typename K::Live live_of(std::size_t i) const noexcept {
-    return K::live(leaf_of(i).lowest(), last_of(i));
-  }
   [[nodiscard]] bool is_beyond(std::size_t i, const Key& key) const noexcept {
     return i + 1 < leaves_.size() && !(key < leaves_[i + 1].lowest);
   }
 
   [[nodiscard]] Result<void> take_slot(std::size_t i, unsigned slot,
-                                       std::vector<LeafRecord*>& leftovers) const {
+                                       std::vector<LeafRecord*>& leftovers,
+                                       Summary& summary) const {
     Leaf& leaf = leaf_of(i);
     const std::uint64_t offset = chain_.pool.offset_of(&leaf);
     const RecordWords words = leaf.slot(slot).load();
@@ -119,24 +112,30 @@ class Recovery {
       return wrong("a record's tag is not its key's, in the leaf", offset);
     if (line != probe.place.home && line != probe.place.overflow())
       return wrong("a record lies in neither of its two lines, in the leaf", offset);
-    // What an interrupted displacement has left in the overflow line of a record that is in its
-    // home line, too (L4).
-    bool twice = false;
-    for (const unsigned other : {probe.place.home, probe.place.overflow()})
-      for (std::uint32_t found = K::candidates(leaf, other, probe); found != 0;
-           found &= found - 1) {
-        const unsigned at = other * line_slots + static_cast<unsigned>(std::countr_zero(found));
-        if (at == slot || !is_key(leaf.slot(at).load(), key)) continue;
-        if (other == line) return wrong("a line holds a key twice, in the leaf", offset);
+    if (same_key(leaf, line, slot, probe, key) != no_slot)
+      return wrong("a line holds a key twice, in the leaf", offset);
+    if (line != probe.place.home) {
+      // What an interrupted displacement has left of a record that is in its home line, too (L4).
+      if (const unsigned at = same_key(leaf, probe.place.home, slot, probe, key); at != no_slot) {
         if (leaf.value_word(at) != words.value)
           return wrong("a leaf holds a key with two values, the leaf", offset);
-        twice = line != probe.place.home;
+        leftovers.push_back(&leaf.slot(slot));
+        return {};
       }
-    if (twice) {
-      leftovers.push_back(&leaf.slot(slot));
-      return {};
+      summary.hints |= line_bit(probe.place.home);
     }
+    ++summary.count;
     return chain_.records.mark(K::record(words));
+  }
+
+  /// A slot of the line, other than `but`, that holds this key; or none.
+  [[nodiscard]] unsigned same_key(const Leaf& leaf, unsigned line, unsigned but,
+                                  const typename K::Probe& probe, const Key& key) const {
+    for (std::uint32_t found = K::candidates(leaf, line, probe); found != 0; found &= found - 1) {
+      const unsigned at = line * line_slots + static_cast<unsigned>(std::countr_zero(found));
+      if (at != but && is_key(leaf.slot(at).load(), key)) return at;
+    }
+    return no_slot;
   }
 
   /// Whether a candidate holds `key`. One that leads nowhere will be found so by itself.
@@ -195,10 +194,7 @@ Result<Children<Keys>> recover_chain(const Chain<Keys>& chain, std::uint64_t anc
       pm::flush(slot, sizeof *slot);
       mended = true;
     }
-  if (mended) {
-    pm::fence();
-    for (std::size_t i = 0; i < count; ++i) recovery.summarize_leaf(i);
-  }
+  if (mended) pm::fence();
   return std::move(recovery.leaves());
 }
 
