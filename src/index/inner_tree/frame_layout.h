@@ -74,8 +74,11 @@ class FrameLayout {
   [[nodiscard]] static const InnerNode* wide_child(const InnerNode& node, unsigned rank) noexcept {
     return inner_child(node, rank);
   }
-  /// Both lines are read at once.
-  static void prefetch_wide(const InnerNode* /*node*/) noexcept {}
+  /// The two lines of separators are read at once; the children, so that the one which is chosen is
+  /// under way by then.
+  static void prefetch_wide(const InnerNode* node) noexcept {
+    pm::prefetch_range(&of(*node).child, sizeof of(*node).child);
+  }
 
   /// The lines that a search reads.
   static void prefetch(const void* node) noexcept {
