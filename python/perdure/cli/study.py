@@ -15,9 +15,10 @@ from perdure.programs import crash as crashing
 from perdure.programs import native, outputs
 from perdure.progress import duration
 from perdure.results import record
-from perdure.study import claims, memory_claims
+from perdure.study import claims, leases, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
+from perdure.study.engines import HERE, Here
 from perdure.study.model import Choices
 from perdure.tree import ROOT
 from perdure.types import Json
@@ -52,11 +53,27 @@ def run(
         list[str], typer.Option(help="NAME=FILE (a key a line) for a name in the study's [keys].")
     ] = [],  # noqa: B006 (typer copies it)
     with_report: Annotated[bool, typer.Option("--report", help="Then write the report.")] = False,
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="I/N",
+            help="Share --results with others: begin with part I of N, help with the rest.",
+        ),
+    ] = "",
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            help="With --shard: seconds without a sign of life until another machine's cell is "
+            "taken over.",
+        ),
+    ] = leases.SECONDS,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
+    engine = _shard(shard)
     choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
     study = studies.load(file, choices, indexes=native.measurable)
     campaign = Campaign(study, results or Path("results") / study.name)
@@ -68,7 +85,7 @@ def run(
         return
     if with_report:
         report_place(outputs.folder(campaign.results, "--results"), None, quick=quick)
-    outcome = campaign.run(progress)
+    outcome = campaign.run(progress, engine, shared=bool(shard), lease_seconds=lease)
     if not as_json:
         _print_outcome(outcome, campaign)
     page, failure = None, None
@@ -139,6 +156,18 @@ def demo(
         raise typer.Exit(ExitCode.VIOLATION)
 
 
+def _shard(text: str) -> Here:
+    """I/N as the command line has it; without, the only shard."""
+    if not text:
+        return HERE
+    number, _, shards = text.partition("/")
+    if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
+        raise InputError(
+            f"'{text}' is no part of a whole", where="--shard", remedy="write 1/4 to 4/4"
+        )
+    return Here(int(number) - 1, int(shards))
+
+
 def _pairs(arguments: list[str], flag: str) -> dict[str, str]:
     pairs = dict(argument.partition("=")[::2] for argument in arguments)
     for name, value in pairs.items():
@@ -201,6 +230,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
     print(
         f"{outcome.finished} cells run in {duration(outcome.seconds)}, {outcome.reused} reused, "
         f"{outcome.failed} failed"
+        + (f", {outcome.elsewhere} by other shards" if outcome.elsewhere else "")
     )
 
 
@@ -219,6 +249,7 @@ def _outcome_document(outcome: Outcome, campaign: Campaign) -> Json:
         "finished": outcome.finished,
         "reused": outcome.reused,
         "failed": outcome.failed,
+        "elsewhere": outcome.elsewhere,
         "seconds": round(outcome.seconds, 3),
         "failures": outcome.failures,
     }
