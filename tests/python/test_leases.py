@@ -78,9 +78,9 @@ def test_of_many_that_take_over_one_has_it(
     together = threading.Barrier(8)
     link = Leases._link
 
-    def later(self: Leases, key: str, generation: int) -> leases.Lease | None:
+    def later(self: Leases, key: str, generation: int, what: str) -> leases.Lease | None:
         together.wait()
-        return link(self, key, generation)
+        return link(self, key, generation, what)
 
     monkeypatch.setattr(Leases, "_link", later)
     won = []

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cli import memory, output, tables
+from perdure.cli import memory, output, shards, tables
 from perdure.cli.output import AsJson, DryRun, Quiet, TinyCells, complain, print_json, print_table
 from perdure.cli.results import report_place, try_report
 from perdure.errors import ExitCode, InputError
@@ -27,12 +27,14 @@ from perdure.types import Json
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     group = typer.Typer(
-        help="Run a study: a matrix of cells.",
+        help="Run a study, a matrix of cells, here or on many machines.",
         short_help="Run a study, a matrix of cells: study run FILE.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     group.command("run")(run)
+    group.command("status")(shards.status)
+    group.command("array")(shards.array)
     app.add_typer(group, name="study")
     app.command(short_help="A first result in three minutes: every index, a report.")(demo)
 

@@ -183,11 +183,11 @@ class Campaign:
     def _prepare(self, outcome: Outcome, progress: Progress, held: Leases) -> bool:
         """Measures the memories and writes the manifest; of several shards one does. False while
         another is about it."""
-        key = f"prepare-{held.campaign}"
+        key = leases.PREPARE + held.campaign
         newest = held.newest(key)
         if newest is not None and newest.state == leases.DONE:
             return True
-        lease = held.take(key)
+        lease = held.take(key, "probes of the memories")
         if lease is None:
             return False
         state = leases.GIVEN_UP

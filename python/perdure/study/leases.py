@@ -37,6 +37,7 @@ from perdure.errors import PerdureError
 from perdure.programs import host
 
 FOLDER = "claims"
+PREPARE = "prepare-"  # begins the key of what comes before the cells
 SECONDS = 120.0  # longer than any client of NFS keeps what it has read (acdirmax, 60 s)
 RUNNING, DONE, FAILED, GIVEN_UP = "running", "done", "failed", "given up"
 _BEATS, _HEAD, _BEATS_PER_LEASE = 12, 22, 6
@@ -44,8 +45,9 @@ _BEATS, _HEAD, _BEATS_PER_LEASE = 12, 22, 6
 
 @dataclass(frozen=True)
 class Owner:
-    """Who runs something, as a lease's file says it. `since_unix` is for people only."""
+    """Who runs what, as a lease's file says it. `what` and `since_unix` are for people only."""
 
+    what: str
     campaign: str
     host: str
     token: str
@@ -127,12 +129,12 @@ class Leases:
         for lease in list(self._ours):
             lease.end(GIVEN_UP)
 
-    def take(self, key: str) -> Lease | None:
+    def take(self, key: str, what: str = "") -> Lease | None:
         """The lease of `key`, or None while another process has it. Errors: PerdureError."""
         newest = self.newest(key)
         if newest is not None and self.is_held(key, newest):
             return None
-        return self._link(key, newest.generation + 1 if newest else 0)
+        return self._link(key, newest.generation + 1 if newest else 0, what)
 
     def has_failed(self, key: str) -> bool:
         """Whether it failed in this campaign, here or in another shard."""
@@ -177,10 +179,11 @@ class Leases:
         owner = claim.owner
         return claim.state == FAILED and owner is not None and owner.campaign == self.campaign
 
-    def _link(self, key: str, generation: int) -> Lease | None:
+    def _link(self, key: str, generation: int, what: str) -> Lease | None:
         name = self.folder / f"{key}.{generation}"
         unique = self.folder / f".{host.token()}-{os.getpid()}-{threading.get_native_id()}"
         owner = Owner(
+            what,
             self.campaign,
             host.name(),
             host.token(),

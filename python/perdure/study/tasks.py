@@ -117,7 +117,7 @@ class Runner:
                 say=self.say,
                 stopped=lambda: self.children.stopped,
             ) as descriptor:
-                lease = self.leases.take(task.key)
+                lease = self.leases.take(task.key, task.title)
                 if lease is None:
                     return Result(State.BUSY)
                 return self._run_claimed(task, lease, descriptor)
