@@ -261,7 +261,7 @@ def within(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The stand-in for this process as well, which remembers its programs otherwise."""
 
     def forget() -> None:
-        for cached in (native.program, native.build_id, native.indexes):
+        for cached in (native.program, native.build_id, native.indexes, native.host_fingerprint):
             cached.cache_clear()
 
     monkeypatch.setenv("PERDURE_NATIVE", str(stand_in))

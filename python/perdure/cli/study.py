@@ -18,7 +18,8 @@ from perdure.results import record
 from perdure.study import claims, leases, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
-from perdure.study.engines import HERE, Here
+from perdure.study.dask_engine import Dask
+from perdure.study.engines import HERE, Engine, Here
 from perdure.study.model import Choices
 from perdure.tree import ROOT
 from perdure.types import Json
@@ -66,16 +67,23 @@ def run(
         float,
         typer.Option(
             min=1.0,
-            help="With --shard: seconds without a sign of life until another machine's cell is "
-            "taken over.",
+            help="With --shard or --dask: seconds without a sign of life until another machine's "
+            "cell is taken over.",
         ),
     ] = leases.SECONDS,
+    dask: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on the workers of this Dask scheduler, or on local:N; all see --results.",
+        ),
+    ] = "",
     dry_run: DryRun = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
-    engine = _shard(shard)
+    engine = _engine(shard, dask)
     choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
     study = studies.load(file, choices, indexes=native.measurable)
     campaign = Campaign(study, results or Path("results") / study.name)
@@ -87,7 +95,7 @@ def run(
         return
     if with_report:
         report_place(outputs.folder(campaign.results, "--results"), None, quick=quick)
-    outcome = campaign.run(progress, engine, shared=bool(shard), lease_seconds=lease)
+    outcome = campaign.run(progress, engine, shared=engine is not HERE, lease_seconds=lease)
     if not as_json:
         _print_outcome(outcome, campaign)
     page, failure = None, None
@@ -158,10 +166,16 @@ def demo(
         raise typer.Exit(ExitCode.VIOLATION)
 
 
+def _engine(shard: str, dask: str) -> Engine:
+    if shard and dask:
+        raise InputError("goes without --dask", where="--shard", remedy="leave one of them out")
+    if dask:
+        return Dask.at(dask)
+    return _shard(shard) if shard else HERE
+
+
 def _shard(text: str) -> Here:
-    """I/N as the command line has it; without, the only shard."""
-    if not text:
-        return HERE
+    """I/N as the command line has it."""
     number, _, shards = text.partition("/")
     if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
         raise InputError(

@@ -70,7 +70,7 @@ class Campaign:
         self.targets = {cell.target: targets.identity(cell.target) for cell in study.cells}
         self.host = ""
         if "native" in self.targets:
-            self.host = str(native.query("environment").get("host_fingerprint", "unknown"))
+            self.host = native.host_fingerprint()
         self.tasks = self._tasks()
         self.place = Place(self.results, study.name, study.timeout_seconds)
 

@@ -91,6 +91,24 @@ def shared(results: Path, plan: str) -> Iterator[Session]:
         yield Session(str(said["campaign"]), descriptor, first)
 
 
+@contextmanager
+def joined(results: Path, campaign: str) -> Iterator[int]:
+    """Shares the lock of a campaign that others began; yields its descriptor. Errors: InputError
+    when it has ended, or the folder is not seen here."""
+    try:
+        handle = (results / LOCK).open("r", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read on this machine: {error.strerror}",
+            where=str(results / LOCK),
+            remedy="give a --results that all machines see",
+        ) from error
+    with handle:
+        if not _take(handle.fileno(), fcntl.LOCK_SH) or _said(handle).get("campaign") != campaign:
+            raise InputError("the campaign has ended", where=str(results))
+        yield handle.fileno()
+
+
 def _refuse_living(handle: TextIO, results: Path, deadline: float, *, joins: bool) -> None:
     """The processes of a campaign that was killed hold the lock until they are gone as well; shards
     that come and go hold it alone for a moment."""

@@ -65,12 +65,13 @@ class State(Enum):
     FAILED = "failed"
     ELSEWHERE = "elsewhere"  # another process of the campaign has run it
     BUSY = "busy"  # another one runs it, or was about to
+    REFUSED = "refused"  # not by this machine or build; see dask_engine.py
 
 
 @dataclass(frozen=True)
 class Result:
     state: State
-    failure: Json | None = None  # of FAILED
+    failure: Json | None = None  # of FAILED and REFUSED, with the reason
 
 
 @dataclass(frozen=True)
