@@ -216,6 +216,18 @@ def test_a_full_disk_takes_nothing_and_leaves_nothing(
     assert held.take(KEY)
 
 
+def test_without_hard_links_one_has_it_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(_source: Path, _target: Path) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    test_of_many_that_try_one_has_it(tmp_path)
+    newest = folder(tmp_path).newest(KEY)
+    assert newest and newest.owner and newest.owner.pid == os.getpid()
+
+
 def test_tidying_keeps_what_runs(tmp_path: Path) -> None:
     held = folder(tmp_path)
     running, done = held.take(KEY), held.take(KEY[::-1])

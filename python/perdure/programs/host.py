@@ -48,3 +48,18 @@ def process_start(number: int) -> str:
         return ""
     fields = text.rsplit(")", 1)[-1].split()
     return fields[19] if len(fields) > 19 and fields[0] not in _GONE else ""
+
+
+def is_gone(number: int, start: str) -> bool:
+    """Whether the process that began at `start` has ended. One of another user that is hidden from
+    us (hidepid) has not."""
+    found = process_start(number)
+    if found or number <= 0:
+        return found != start
+    try:
+        os.kill(number, 0)
+    except PermissionError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True  # it has ended, and nobody has waited for it

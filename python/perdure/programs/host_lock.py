@@ -107,7 +107,7 @@ def holder(descriptor: int) -> str:
     """Who measures, for people; other users wrote it, so it is cut and cleaned."""
     try:
         document = json.loads(os.pread(descriptor, 4096, 0).decode("utf-8"))
-        running = host.process_start(int(document["pid"])) == document["process_start"]
+        running = not host.is_gone(int(document["pid"]), str(document["process_start"]))
         began = datetime.fromtimestamp(float(document["since_unix"])).strftime("%H:%M:%S")
         text = f"{document['user']} measures {document['purpose']} (process {document['pid']})"
         if running or document["token"] != host.token():

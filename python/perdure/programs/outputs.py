@@ -7,6 +7,7 @@ file (a terminal, a pipe, /dev/null) is written in place, because a rename would
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from perdure.programs.child import Text
 TEMPORARY = "*.[0-9]*-[0-9]*.tmp"
 _OF_PROCESS = re.compile(r".*\.(\d+)-\d+-([0-9a-f]{16})\.tmp", re.DOTALL)
 LONGEST_NAME = 100
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 # Bytes of a name that are not UTF-8 are written as escapes.
 _TEXT: Text = {"encoding": "utf-8", "errors": "backslashreplace"}
 
@@ -54,6 +56,19 @@ def write_new(path: Path, text: str) -> bool:
     except OSError as error:
         raise _unwritten(path, error) from error
     return True
+
+
+def link_new(source: Path, target: Path) -> None:
+    """Gives a file a name that nobody has yet, in one step that one of several processes does, also
+    over NFS. `source` may keep its own name. Errors: FileExistsError; OSError."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without hard links: it is a local one. A crash here leaves an empty file.
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        source.replace(target)
 
 
 def check(path: Path, flag: str = "") -> None:
@@ -162,7 +177,7 @@ def _beside(path: Path, *, replace: bool = True) -> Iterator[TextIO]:
         with temporary.open("w", **_TEXT) as handle:
             yield handle
         if not replace:
-            os.link(temporary, target)
+            link_new(temporary, target)
             return
         if target.exists():
             shutil.copymode(target, temporary)

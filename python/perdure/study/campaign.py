@@ -39,7 +39,7 @@ from perdure.study.flags import command_line
 from perdure.study.leases import Leases
 from perdure.study.memory_claims import Measured
 from perdure.study.model import Cell, Study
-from perdure.study.tasks import Place, Result, Runner, State, Task
+from perdure.study.tasks import Once, Place, Result, Runner, State, Task
 from perdure.types import Json
 
 
@@ -167,7 +167,7 @@ class Campaign:
                     outcome.failures.append(failure)
                 advance.done(task.title, failure["reason"] if failure else None)
 
-            runner = Runner(self.place, held, children, owner, progress.say)
+            runner = Runner(self.place, held, children, owner, Once(progress.say))
             engine.run(pending, runner, start, finish)
         while not (prepared or self._prepare(outcome, progress, held)):
             time.sleep(POLL_SECONDS)

@@ -12,6 +12,7 @@ campaign's refuses, and its tasks go to others.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ from perdure.programs import native
 from perdure.programs import target as targets
 from perdure.programs.processes import Children
 from perdure.study import pools, sharing
-from perdure.study.engines import Finish
+from perdure.study.engines import POLL_SECONDS, Finish
 from perdure.study.leases import Leases
 from perdure.study.tasks import Place, Result, Runner, State, Task
 
@@ -82,9 +83,12 @@ class Dask:
         job = Job(runner.place, runner.leases.campaign, runner.leases.seconds)
         with _client(self.address) as client:
             while left:
+                before = len(left)
                 try:
                     workers = _workers(client, left, runner.say)
                     left = _once(client, job, left, workers, start, finish)
+                    if len(left) == before:
+                        time.sleep(POLL_SECONDS)
                 except (OSError, CancelledError) as error:  # of the connection
                     raise PerdureError(
                         "the scheduler is gone", where="--dask", remedy=AGAIN

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import PerdureError
-from perdure.programs import host
+from perdure.programs import host, outputs
 
 FOLDER = "claims"
 PREPARE = "prepare-"  # begins the key of what comes before the cells
@@ -58,7 +58,7 @@ class Owner:
 
     def is_gone(self) -> bool:
         """Whether it can be asked for, and there is no such process."""
-        return self.token == host.token() and host.process_start(self.pid) != self.process_start
+        return self.token == host.token() and host.is_gone(self.pid, self.process_start)
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,10 @@ class Leases:
                 raise OSError(28, os.strerror(28))
             os.fsync(descriptor)
             with suppress(FileExistsError):
-                os.link(unique, name)
+                outputs.link_new(unique, name)
             # Not the answer to `link`: over NFS it may be lost, and the repeated call then fails.
             won = os.path.samestat(name.stat(), os.fstat(descriptor))
-            unique.unlink()
+            unique.unlink(missing_ok=True)
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)

@@ -31,6 +31,7 @@ from perdure.programs import host
 from perdure.types import Json
 
 DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
+LEAVING_SECONDS = 1.0
 POLL_SECONDS = 0.02
 LOCK = "lock"
 
@@ -68,26 +69,29 @@ def shared(results: Path, plan: str) -> Iterator[Session]:
     """
     with (results / LOCK).open("a+", encoding="utf-8") as handle:
         descriptor = handle.fileno()
-        deadline = time.monotonic() + DYING_SECONDS
-        first = False
-        while not (first or _take(descriptor, fcntl.LOCK_SH)):
+        began = time.monotonic()
+        while True:
             first = _take(descriptor, fcntl.LOCK_EX)
-            if not first:
-                _refuse_living(handle, results, deadline, joins=True)
-        # A shared lock may be got with nobody else there, too.
-        if first or _take(descriptor, fcntl.LOCK_EX):
-            first = True
-            _write(handle, Session(secrets.token_hex(8), descriptor, first), plan, shared=True)
-        # This may let the lock go for a moment, in which another becomes the first: so the line
-        # counts that is there when we share.
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        said = _said(handle)
-        if said.get("plan") != plan:
-            raise InputError(
-                "shards of another study, build or kind of machine work here",
-                where=str(results),
-                remedy="wait for them, or give another --results",
-            )
+            if first:
+                _write(handle, Session(secrets.token_hex(8), descriptor, first), plan, shared=True)
+                # This may let the lock go for a moment, in which another becomes the first: so the
+                # line counts that is there when we share.
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            elif not _take(descriptor, fcntl.LOCK_SH):
+                _refuse_living(handle, results, began + DYING_SECONDS, joins=True)
+                continue
+            said = _said(handle)
+            if said.get("shared") and said.get("plan") == plan:
+                break
+            # Theirs, or that of somebody who has just left.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            if time.monotonic() > began + LEAVING_SECONDS:
+                raise InputError(
+                    "shards of another study, build or kind of machine work here",
+                    where=str(results),
+                    remedy="wait for them, or give another --results",
+                )
+            time.sleep(POLL_SECONDS)
         yield Session(str(said["campaign"]), descriptor, first)
 
 

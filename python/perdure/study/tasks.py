@@ -96,6 +96,19 @@ class Place:
         return f"{self.study} in {self.results}"
 
 
+class Once:
+    """Says once for whom the campaign waits, although each of its threads waits again and again."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._said = say, set[str]()
+
+    def __call__(self, text: str) -> None:
+        who = text.partition(" since ")[0]
+        if who not in self._said:
+            self._said.add(who)
+            self._say(text)
+
+
 @dataclass(frozen=True)
 class Runner:
     """What a process of a campaign needs to run tasks, in any of its threads."""
