@@ -14,8 +14,8 @@ from perdure.errors import ExitCode, InputError, PerdureError
 from perdure.programs import outputs
 from perdure.progress import Progress
 from perdure.results import compare as comparing
-from perdure.results import record
-from perdure.results.stats import Verdict
+from perdure.results import record, verdicts
+from perdure.results.verdicts import Verdict
 
 
 def register(app: typer.Typer) -> None:
@@ -40,8 +40,8 @@ def compare(
     a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
     b: Annotated[Path, typer.Argument(help="After, or the other index.")],
     threshold: Annotated[
-        float, typer.Option(min=0.0, help="Smaller relative differences do not count.")
-    ] = 0.05,
+        float, typer.Option(min=0.0, max=0.99, help="Smaller relative differences do not count.")
+    ] = verdicts.MARGIN,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
     strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
     quick: QuickOnes = False,

@@ -8,7 +8,8 @@ from perdure.format import rate
 from perdure.report import plots
 from perdure.report.figure import Figure, Row, drawn
 from perdure.report.plots import Palette
-from perdure.results import query, record, stats
+from perdure.report.verdict_matrix import short
+from perdure.results import query, record, stats, verdicts
 from perdure.results.query import Cell, Results
 from perdure.types import Json
 
@@ -106,7 +107,7 @@ def leaders(data: Results, kind: str) -> Iterable[Json]:
 def _fastest(cells: Sequence[Cell], index_class: str = "") -> list[Cell]:
     """Who shares the first place, the largest median first."""
     there = [cell for cell in cells if index_class in ("", cell.index_class)]
-    tied = stats.tied_for_best([cell.samples for cell in there])
+    tied = verdicts.tied_for_best([cell.side for cell in there])
     first = [cell for cell, is_first in zip(there, tied, strict=True) if is_first]
     return sorted(first, key=lambda cell: -cell.throughput.value)
 
@@ -115,21 +116,16 @@ def _against(leader: Cell, others: list[Cell]) -> Json | None:
     if not others or min(others[0].samples + leader.samples) <= 0:
         return None
     other = others[0]
-    ratio = stats.ratio_interval(other.samples, leader.samples)
-    fewest = min(len(other.samples), len(leader.samples))
-    verdict = stats.verdict(ratio, stats.THRESHOLD, samples=fewest)
+    found = verdicts.judge(other.side, leader.side)
+    ratio = found.ratio
     return {
         "name": other.name,
         "tied": [one.name for one in others[1:]],
         "interval_name": ratio.name,
-        "ratio": _short(ratio.value),
-        "interval": f"{_short(ratio.low)} to {_short(ratio.high)}",
-        "verdict": str(verdict),
+        "ratio": short(ratio.value),
+        "interval": f"{short(ratio.low)} to {short(ratio.high)}",
+        "verdict": str(found.verdict),
     }
-
-
-def _short(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def _figures(data: Results, kind: str, colours: Palette) -> list[Figure]:

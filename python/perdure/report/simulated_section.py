@@ -14,7 +14,7 @@ from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
 from perdure.report import plots, probe_plots, study_section
 from perdure.report.figure import Figure, Rows, drawn
-from perdure.results import query, record, schemas, stats
+from perdure.results import query, record, schemas, verdicts
 from perdure.results.query import Cell
 from perdure.results.record import Run
 from perdure.types import Json
@@ -116,7 +116,7 @@ def fastest(cells: list[Cell], quick: bool) -> set[int]:
     found = set[int]()
     for place in dict.fromkeys((c.workload, c.threads) for c in cells):
         here = [c for c in cells if (c.workload, c.threads) == place]
-        tied = stats.tied_for_best([c.samples for c in here], exactly=True)
+        tied = verdicts.tied_for_best([c.side for c in here])
         found |= {c.number for c, first in zip(here, tied, strict=True) if first}
     return found
 
