@@ -9,12 +9,13 @@ import typer
 
 from perdure.cli import output as printing
 from perdure.cli import tables
+from perdure.cli.baseline import Folder
 from perdure.cli.output import AsJson, QuickOnes, Quiet, complain, print_json, print_table
 from perdure.errors import ExitCode, InputError, PerdureError
 from perdure.programs import outputs
 from perdure.progress import Progress
+from perdure.results import baselines, record, verdicts
 from perdure.results import compare as comparing
-from perdure.results import record, verdicts
 from perdure.results.verdicts import Verdict
 
 
@@ -38,24 +39,46 @@ def report(
 
 def compare(
     a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
-    b: Annotated[Path, typer.Argument(help="After, or the other index.")],
+    b: Annotated[
+        Path | None, typer.Argument(help="After, or the other index; not with --baseline.")
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option(metavar="NAME", help="Compare with what `baseline save NAME` kept.")
+    ] = "",
+    folder: Folder = baselines.FOLDER,
     threshold: Annotated[
         float, typer.Option(min=0.0, max=0.99, help="Smaller relative differences do not count.")
     ] = verdicts.MARGIN,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
-    strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            help="Exit 4 when a verdict is inconclusive, or a baseline's cell is missing."
+        ),
+    ] = False,
     quick: QuickOnes = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
-    runs_a, runs_b = record.load(a, quick=quick), record.load(b, quick=quick)
+    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower.
+
+    With --baseline NAME, A is the results, and they are compared with the baseline."""
+    before, after = _sides(a, b, baseline, folder)
+    runs_a = record.load(before, quick=quick and not baseline)
+    runs_b = record.load(after, quick=quick)
     is_quick = any(run.quick for run in (*runs_a, *runs_b))
-    result = comparing.compare(runs_a, runs_b, threshold=threshold, confidence=confidence)
+    result = comparing.compare(
+        runs_a,
+        runs_b,
+        threshold=threshold,
+        confidence=confidence,
+        same_cells=bool(baseline),
+    )
     if as_json:
         print_json(
             {
                 "quick": is_quick,
+                "baseline": baseline or None,
                 "threshold": threshold,
                 "confidence": confidence,
                 "comparisons": [c.document() for c in result.comparisons],
@@ -72,8 +95,22 @@ def compare(
         complain(f"{unpaired} cells are on one side only and were not compared")
     if result.count(Verdict.SLOWER):
         raise typer.Exit(ExitCode.REGRESSION)
-    if strict and result.count(Verdict.INCONCLUSIVE):
+    missing = baseline and result.only_a
+    if strict and (result.count(Verdict.INCONCLUSIVE) or missing):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _sides(a: Path, b: Path | None, baseline: str, folder: Path) -> tuple[Path, Path]:
+    """(before, after). Errors: InputError."""
+    if baseline and b is None:
+        return baselines.find(baseline, folder), a
+    if baseline or b is None:
+        raise InputError(
+            "compares two results, or one with --baseline",
+            where="perdure compare",
+            remedy="write compare A B, or compare --baseline NAME RESULTS",
+        )
+    return a, b
 
 
 def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:

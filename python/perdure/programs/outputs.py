@@ -46,6 +46,25 @@ def write(path: Path, text: str, *, durable: bool = False) -> None:
         ) from error
 
 
+def create(path: Path, text: str) -> bool:
+    """As a durable `write`, but leaves a file that is there alone; whether it was made. Errors:
+    PerdureError naming the file."""
+    temporary = _temporary(path)
+    try:
+        write(temporary, text, durable=True)
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise PerdureError(
+                f"cannot be made: {error.strerror}", where=str(path), remedy="give another place"
+            ) from error
+        return True
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def check(path: Path, flag: str = "") -> None:
     """Tries what `write` will do. Call it before work whose result would be lost."""
     where = f"{flag} {path}".strip()

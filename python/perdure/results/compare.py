@@ -58,15 +58,21 @@ class Result:
 
 
 def compare(
-    runs_a: Sequence[Run], runs_b: Sequence[Run], *, threshold: float, confidence: float
+    runs_a: Sequence[Run],
+    runs_b: Sequence[Run],
+    *,
+    threshold: float,
+    confidence: float,
+    same_cells: bool = False,
 ) -> Result:
     """Pairs the cells of both sides by their labels and judges each pair.
 
     Two single cells are compared whatever their labels, because then the user compares two
-    indexes. Errors: InputError when no cell is on both sides.
+    indexes; with `same_cells`, as with a baseline, never. Errors: InputError when no cell is on
+    both sides.
     """
     cells_a, cells_b = group(runs_a), group(runs_b)
-    if len(cells_a) == len(cells_b) == 1:
+    if len(cells_a) == len(cells_b) == 1 and not same_cells:
         pairs = [(next(iter(cells_a)), next(iter(cells_b)))]
     else:
         pairs = [(labels, labels) for labels in cells_a if labels in cells_b]
