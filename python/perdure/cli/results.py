@@ -1,4 +1,4 @@
-"""The commands that read finished results: report and compare."""
+"""The commands that read finished results: report, compare and export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.cli.output import AsJson, QuickOnes, Quiet, complain, print_json, p
 from perdure.errors import ExitCode, InputError, PerdureError
 from perdure.programs import outputs
 from perdure.progress import Progress
-from perdure.results import baselines, record, verdicts
+from perdure.results import baselines, histograms, record, verdicts
 from perdure.results import compare as comparing
 from perdure.results.verdicts import Verdict
 
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     app.command(short_help="Write one HTML file of results: figures, tables, commands.")(report)
     app.command(short_help="Compare results B with A: faster, slower, same.")(compare)
+    app.command(short_help="Write latencies as files of HdrHistogram: .hgrm, .hlog.")(export)
 
 
 def report(
@@ -111,6 +112,29 @@ def _sides(a: Path, b: Path | None, baseline: str, folder: Path) -> tuple[Path, 
             remedy="write compare A B, or compare --baseline NAME RESULTS",
         )
     return a, b
+
+
+def export(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    hgrm: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Percentile distributions, over repetitions.")
+    ] = None,
+    hlog: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Logs, an interval for each repetition.")
+    ] = None,
+    quick: QuickOnes = False,
+) -> None:
+    """Write the latencies of every cell and operation as files of HdrHistogram, in ns.
+
+    Runs keep them with `--export-histograms`; studies with `export_histograms = true`."""
+    if not hgrm and not hlog:
+        raise InputError(
+            "is told to write nothing",
+            where="perdure export",
+            remedy="give --hgrm DIR or --hlog DIR",
+        )
+    for file in histograms.write(record.load(directory, quick=quick), hgrm=hgrm, hlog=hlog):
+        print(file)
 
 
 def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
