@@ -10,7 +10,14 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure.report import measured_section, page, quality, simulated_section, verdict_matrix
+from perdure.report import (
+    measured_section,
+    page,
+    plots,
+    quality,
+    simulated_section,
+    verdict_matrix,
+)
 from perdure.results import compare
 from perdure.results import query as reading
 from perdure.results.record import Run
@@ -229,3 +236,41 @@ def test_verdicts_stand_as_ratio_word_and_mark(tmp_path: Path) -> None:
     text = (tmp_path / "r.html").read_text()
     assert re.search(r"lbtree over utree: 1\.22 to 1\.27 \(range of 3\)", text)
     assert re.search(r"<i>▼</i> 0\.80.<small>slower</small>", text)
+
+
+def test_the_samples_of_a_cell_are_drawn_and_those_far_off_marked(text: str) -> None:
+    cell = reading.read([run_of("lbtree", [100e3, 101e3, 102e3, 170e3])]).cells[0]
+    drawn = quality.strip(cell)
+    assert drawn.count("<circle") == 3, "samples"
+    assert drawn.count("M123.0 4") == 1, "a triangle at the end of the axis for 67 % more"
+    assert 'aria-label="4 samples, 100 k/s to 170 k/s"' in drawn
+    assert quality.strip(reading.read([run_of("lbtree", [0.0])]).cells[0]) == ""
+    assert text.count('class="strip"') == 12
+
+
+def test_no_two_indexes_look_alike() -> None:
+    names = [(f"p{i}", "persistent") for i in range(14)] + [
+        (f"r{i}", "in_memory") for i in range(14)
+    ]
+    palette = plots.palette(names)
+    looks = set(zip(palette.colours, palette.shapes, map(tuple, palette.dashes), strict=True))
+    assert len(looks) == 28
+    pairs = set(zip(palette.colours, palette.shapes, strict=True))
+    assert len(pairs) == 28, "dots have no line to tell them apart"
+
+
+def test_two_numbers_of_threads_become_a_ratio_and_more_of_them_lines() -> None:
+    def cell(index: str, threads: int, rate: float) -> Run:
+        made = run_of(index, [rate, rate * 1.01, rate * 1.02])
+        return Run({**made.labels, "threads": str(threads)}, made.record | {"threads": threads})
+
+    runs = [cell("lbtree", 1, 1e6), cell("lbtree", 4, 3e6), cell("hot", 4, 5e6)]
+    (_, figures), *_ = page.content(Path("one.json"), runs)["sections"]
+    (drawn,) = [one for one in figures if one.identifier == "scaling-integer"]
+    assert drawn.title == "Scaling from 1 to 4 threads"
+    (row,) = drawn.rows
+    assert row[drawn.columns.index("speedup")] == "3", "hot ran with 4 threads alone"
+    runs.append(cell("lbtree", 2, 2e6))
+    (_, figures), *_ = page.content(Path("one.json"), runs)["sections"]
+    (drawn,) = [one for one in figures if one.identifier == "scaling-integer"]
+    assert drawn.title == "Scaling with threads" and len(drawn.rows) == 3

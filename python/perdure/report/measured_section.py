@@ -132,11 +132,12 @@ def _figures(data: Results, kind: str, colours: Palette) -> list[Figure]:
     cells = _of_kind(data, kind)
     # The harness is orders of magnitude faster: it would flatten every other line.
     cells = [cell for cell in cells if cell.index_class != "harness"] or cells
-    figures = [_throughput_figure(kind, cells)]
-    if len({cell.threads for cell in cells}) > 1:
-        figures.append(_scaling_figure(kind, cells, colours))
-    latency = _latency_figure(data, kind, cells, colours)
-    return [*figures, latency] if latency else figures
+    found = (
+        _throughput_figure(kind, cells),
+        _scaling_figure(kind, cells, colours),
+        _latency_figure(data, kind, cells, colours),
+    )
+    return [figure for figure in found if figure]
 
 
 def _throughput_figure(kind: str, cells: list[Cell]) -> Figure:
@@ -156,7 +157,20 @@ def _interval_names(cells: list[Cell]) -> str:
     return stats.names(cell.throughput for cell in cells)
 
 
-def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
+def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure | None:
+    """Lines over threads. Of two numbers of threads lines would be a knot, so these become their
+    ratio."""
+    several = {
+        key
+        for key in ((c.name, c.workload) for c in cells)
+        if len({c.threads for c in cells if (c.name, c.workload) == key}) > 1
+    }
+    cells = [c for c in cells if (c.name, c.workload) in several]
+    threads = sorted({c.threads for c in cells})
+    if len(threads) < 2:
+        return None
+    if len(threads) == 2:
+        return _speedup_figure(kind, cells, threads[0], threads[1], colours)
     rows = [_row(cell) for cell in cells]
     return drawn(
         f"scaling-{kind}",
@@ -164,6 +178,43 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
         f"The same medians over the number of threads; bars are intervals "
         f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
         plots.scaling(rows, _workloads(cells), colours),
+        rows,
+    )
+
+
+def _speedup_figure(
+    kind: str, cells: list[Cell], few: int, many: int, colours: Palette
+) -> Figure | None:
+    at = {(c.name, c.workload, c.threads): c for c in cells}
+    rows, spans = [], []
+    for cell in cells:
+        before = at.get((cell.name, cell.workload, few))
+        if cell.threads != many or before is None:
+            continue
+        ratio = verdicts.judge(before.side, cell.side).ratio
+        if ratio.value:
+            spans.append(ratio)
+            rows.append(
+                {
+                    "index": cell.index,
+                    "medium": cell.medium,
+                    "name": cell.name,
+                    "workload": cell.workload,
+                    "speedup": ratio.value,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                    "interval": ratio.name,
+                    "perfect": many / few,
+                }
+            )
+    if not rows:
+        return None
+    return drawn(
+        f"scaling-{kind}",
+        f"Scaling from {few} to {many} threads",
+        f"The ratio of the medians with its interval ({stats.names(spans)}). The dashed rule is "
+        f"where throughput grows as the threads do, {many / few:g} times.",
+        plots.speedup(rows, _workloads(cells), colours),
         rows,
     )
 

@@ -67,13 +67,15 @@ def content(source: Path, runs: list[Run]) -> Json:
     manifest = record.read_manifest(source, quick=quick) or record.read_manifest(own, quick=quick)
     folder = source if record.read_manifest(source, quick=quick) else own
     any_quick = any(run.quick for run in (*runs, *simulated))
-    parts = {
+    parts: Json = {
         "verdicts": verdict_matrix.section([*measured, *simulated], quick=any_quick),
         "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
         "simulated": simulated_section.section(source, simulated, quick=quick),
         "quick": record.QUICK_BANNER if any_quick else "",
     }
+    study = parts["study"]
+    parts["answers"] = parts["verdicts"] or study and any(t["findings"] for t in study["targets"])
     if measured:
         return _context(source, query.read(measured), quick) | parts
     return _head(source, simulated, quick) | {"cells": []} | parts

@@ -129,7 +129,14 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     return None
 
 
-def _scaling(cells: list[Cell], identifier: str) -> Figure:
+def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
+    """Lines over threads; None where nothing ran with several numbers of them."""
+    counts: dict[tuple[str, str], set[int]] = {}
+    for c in cells:
+        counts.setdefault((c.name, c.workload), set()).add(c.threads)
+    cells = [c for c in cells if len(counts[c.name, c.workload]) > 1]
+    if not cells:
+        return None
     rows = [
         {
             "index": c.index,
@@ -226,7 +233,8 @@ def _fidelity(document: Json) -> Json:
             drawn(
                 "fidelity-errors",
                 "Every point: simulated over measured",
-                "A tick per point, at 1 where both are equal. Colours say what was fitted: "
+                "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
+                "beyond it. Colours say what was fitted: "
                 "calibration tables were, predictions were not; selection and unexplained ones "
                 "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),
