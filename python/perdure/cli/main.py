@@ -22,8 +22,9 @@ EPILOG = (
 
 # The order of the help: first what a newcomer runs, last what the others build on.
 ORDER = (
-    "demo", "bench", "compare", "study", "report", "baseline", "export", "advise", "list", "doctor",
-    "crash", "probe", "classify", "fidelity", "describe", "flamegraph", "serve", "engine", "test",
+    "demo", "bench", "compare", "study", "report", "figures", "baseline", "export", "advise",
+    "list", "doctor", "crash", "probe", "classify", "fidelity", "describe", "flamegraph", "serve",
+    "engine", "test",
 )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
-"""The commands that read finished results: report, compare and export."""
+"""The commands that read finished results: report, figures, compare and export."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -23,6 +25,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     app.command(short_help="Write one HTML file of results: figures, tables, commands.")(report)
     app.command(short_help="Compare results B with A: faster, slower, same.")(compare)
+    app.command(short_help="Write a report's figures as SVG and PDF, with their data.")(figures)
     app.command(short_help="Write latencies as files of HdrHistogram: .hgrm, .hlog.")(export)
 
 
@@ -114,6 +117,28 @@ def _sides(a: Path, b: Path | None, baseline: str, folder: Path) -> tuple[Path, 
     return a, b
 
 
+def figures(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Default: figures/ beside the results.")
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="PDFs as well.")] = False,
+    width: Annotated[
+        str, typer.Option(metavar="LENGTH", help="Of each figure: 84mm, 3.3in; else as drawn.")
+    ] = "",
+    quick: QuickOnes = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the figures of the report as files: SVG, the data as CSV, and PDF if asked."""
+    drawing = _report_module("perdure.report.figure_files", "perdure figures")
+    asked = drawing.width_mm(width)
+    runs = record.load(directory, quick=quick)
+    folder = directory if directory.is_dir() else directory.parent
+    printing.progress(quiet).say("drawing the figures ...")
+    for file in drawing.write(directory, runs, to or folder / "figures", pdf=pdf, width=asked):
+        print(file)
+
+
 def export(
     directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
     hgrm: Annotated[
@@ -138,19 +163,24 @@ def export(
 
 
 def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
-    try:
-        from perdure.report import page as reporting
-    except ImportError as error:
-        raise InputError(
-            f"the report needs the package {error.name}",
-            where="perdure report",
-            remedy="pip install 'perdure[report]'",
-        ) from error
+    reporting = _report_module("perdure.report.page", "perdure report")
     runs = record.load(directory, quick=quick)
     path = report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")
     reporting.write(directory, runs, path)
     return path
+
+
+def _report_module(name: str, command: str) -> ModuleType:
+    """Imported before the work, because its packages may be missing. Errors: InputError."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"the report needs the package {error.name}",
+            where=command,
+            remedy="pip install 'perdure[report]'",
+        ) from error
 
 
 def report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:

@@ -46,6 +46,20 @@ def write(path: Path, text: str, *, durable: bool = False) -> None:
         ) from error
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """As `write`, of a file that is no text."""
+    temporary = _temporary(path)
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        raise PerdureError(
+            f"cannot be written: {error.strerror}", where=str(path), remedy="give another place"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def create(path: Path, text: str) -> bool:
     """As a durable `write`, but leaves a file that is there alone; whether it was made. Errors:
     PerdureError naming the file."""

@@ -389,7 +389,7 @@ def _index_legend(rows: Rows) -> alt.Legend:
     """Those of colour, shape and line must be alike, to become one. Its columns fit the names."""
     longest = max(len(str(row["index"])) for row in rows)
     columns = max(1, min(6, LEGEND_WIDTH // (LEGEND_SYMBOL + LETTER * longest)))
-    return alt.Legend(symbolOpacity=1, columns=columns, labelLimit=260, columnPadding=16)
+    return alt.Legend(symbolOpacity=1, columns=columns, labelLimit=260, columnPadding=26)
 
 
 def _lines(base: Any, rows: Rows, colours: Palette) -> Any:
