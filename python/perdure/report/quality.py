@@ -10,6 +10,7 @@ from typing import Any
 from perdure.format import plain, rate, size
 from perdure.results import query, record, schemas, stats
 from perdure.results.query import Cell, Results
+from perdure.study import repetitions
 from perdure.types import Json
 
 # A range of fewer holds the true median less often than 95 times in 100.
@@ -127,8 +128,27 @@ def quality(source: Path, data: Results) -> Json:
         "failed_operation_kinds": sorted({row["operation"] for row in failed}),
         "harness": _harness(data),
         "interference": interference(data),
+        "repeated": repeated(record.read_manifest(source, quick=data.runs[0].quick)),
         "failures": [schemas.read(file, "failed cell", "remove it") for file in failures],
     }
+
+
+def repeated(manifest: Json) -> Json | None:
+    """How automatic repetitions ended; None where the study says how many there are."""
+    auto = manifest.get("auto")
+    if not auto:
+        return None
+    ends = [one["ended_by"] for one in auto["cells"]]
+    return {
+        "width": f"{auto['interval_width'] * 100:g} %",
+        "most": auto["most_repetitions"],
+        "narrow": ends.count(repetitions.NARROW),
+        "wide": [
+            (" ".join(v for v in one["labels"].values() if v != "none"),
+             f"{(one['relative_width'] or 0) * 100:.1f} %")
+            for one in auto["cells"] if one["ended_by"] == repetitions.BUDGET
+        ],
+    }  # fmt: skip
 
 
 def _failures(source: Path, quick: bool) -> list[Path]:

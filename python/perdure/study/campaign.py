@@ -35,7 +35,7 @@ from perdure.programs.processes import Children, Ended
 from perdure.progress import Progress
 from perdure.results import record, schemas
 from perdure.results.record import MANIFEST, QUICK_MANIFEST, SCHEMA
-from perdure.study import entry, memories, memory_claims, pools
+from perdure.study import entry, memories, memory_claims, pools, repetitions
 from perdure.study.flags import command_line
 from perdure.study.memory_claims import Measured
 from perdure.study.model import Cell, Study
@@ -142,34 +142,57 @@ class Campaign:
                     progress.warn(f"{file} is damaged: its cell is run again")
             outcome = Outcome(total=len(self.tasks), reused=len(self.tasks) - len(pending))
             outcome.quick = self.study.quick
-            self._write_manifest(self._measure_probes(outcome, progress))
+            measured = self._measure_probes(outcome, progress)
+            self._write_manifest(measured)
             memories.run(self.study.memories, self.results, progress, quick=self.study.quick)
-            places = [task.pool_directory for task in pending if task.pool_directory]
+            # Cells may get more repetitions even where nothing is pending yet.
+            planned = self.tasks if self.study.auto else pending
+            places = [task.pool_directory for task in planned if task.pool_directory]
             owner = stack.enter_context(pools.owned(places))
             children = stack.enter_context(Children([lock, *owner.descriptors]))
-            with progress.cells(len(pending), outcome.reused) as advance:
-
-                def work(task: Task) -> Json | None:
-                    return self._run_task(task, children, owner)
-
-                def finish(task: Task, failure: Json | None) -> None:
-                    if failure is None:
-                        outcome.finished += 1
-                    else:
-                        outcome.failed += 1
-                        outcome.failures.append(failure)
-                    advance.done(_title(task), failure["reason"] if failure else None)
-
-                for task in pending:
-                    if not task.simulated:
-                        advance.start(_title(task))
-                        finish(task, work(task))
-                simulated = [task for task in pending if task.simulated]
-                children.spread(simulated, len(os.sched_getaffinity(0)), work, finish)
+            self._run_tasks(pending, outcome, progress, children, owner)
+            while more := self._more_repetitions():
+                pending = [task for task in more if not record.is_cell(self._file(task))]
+                outcome.total += len(more)
+                outcome.reused += len(more) - len(pending)
+                self._write_manifest(measured)
+                if pending:
+                    self._run_tasks(pending, outcome, progress, children, owner)
+            if self.study.auto:
+                self._write_manifest(measured)
         with suppress(OSError):
             (self.results / "pools").rmdir()
         outcome.seconds = time.monotonic() - began
         return outcome
+
+    def _run_tasks(
+        self,
+        pending: list[Task],
+        outcome: Outcome,
+        progress: Progress,
+        children: Children,
+        owner: pools.Pools,
+    ) -> None:
+        """Native tasks alone, one after the other; then simulated ones, one per core."""
+        with progress.cells(len(pending), outcome.reused) as advance:
+
+            def work(task: Task) -> Json | None:
+                return self._run_task(task, children, owner)
+
+            def finish(task: Task, failure: Json | None) -> None:
+                if failure is None:
+                    outcome.finished += 1
+                else:
+                    outcome.failed += 1
+                    outcome.failures.append(failure)
+                advance.done(_title(task), failure["reason"] if failure else None)
+
+            for task in pending:
+                if not task.simulated:
+                    advance.start(_title(task))
+                    finish(task, work(task))
+            simulated = [task for task in pending if task.simulated]
+            children.spread(simulated, len(os.sched_getaffinity(0)), work, finish)
 
     def _tasks(self) -> list[Task]:
         """Every cell once per repetition, shuffled within a repetition.
@@ -182,8 +205,37 @@ class Campaign:
         for repetition in range(self.study.repetitions):
             cells = list(self.study.cells)
             shuffle.shuffle(cells)
-            tasks += [self._task(cell, repetition) for cell in cells]
+            # With automatic repetitions, what is exact runs once.
+            once = self.study.auto is not None and repetition > 0
+            tasks += [
+                self._task(cell, repetition)
+                for cell in cells
+                if not (once and native.kind_of(cell.target) == "sim")
+            ]
         return tasks
+
+    def _more_repetitions(self) -> list[Task]:
+        """One more task, also added to the campaign's, of each cell that has not run often enough;
+        none where the study says how often."""
+        auto = self.study.auto
+        more = [
+            self._task(tasks[0].cell, len(tasks))
+            for tasks in (self._by_cell() if auto else [])
+            if auto and auto.end(self._finished(tasks), len(tasks)) == repetitions.UNDECIDED
+        ]
+        self.tasks += more
+        return more
+
+    def _by_cell(self) -> list[list[Task]]:
+        """The tasks of each cell."""
+        found: dict[int, list[Task]] = {id(cell): [] for cell in self.study.cells}
+        for task in self.tasks:
+            found[id(task.cell)].append(task)
+        return list(found.values())
+
+    def _finished(self, tasks: list[Task]) -> list[record.Run]:
+        files = filter(record.is_cell, map(self._file, tasks))
+        return [run for file in files for run in record.load(file)]
 
     def _task(self, cell: Cell, repetition: int) -> Task:
         simulated = native.kind_of(cell.target) == "sim"
@@ -267,12 +319,12 @@ class Campaign:
         ordered = sorted(
             self.tasks, key=lambda task: (study.cells.index(task.cell), task.repetition)
         )
-        manifest = {
+        manifest: Json = {
             "study": study.name,
             "file": study.file,
             "title": study.title,
             "description": study.description,
-            "repetitions": study.repetitions,
+            "repetitions": max((task.repetition + 1 for task in self.tasks), default=1),
             "cells": [task.key for task in ordered],
             "published": [entry.table(claim) for claim in study.published],
             "figures": [entry.table(figure) for figure in study.figures],
@@ -280,6 +332,12 @@ class Campaign:
             "memories": study.memories.document(),
             "left_out": study.left_out,
         }
+        if study.auto:
+            cells = [
+                study.auto.cell(tasks[0].cell.labels, self._finished(tasks), len(tasks))
+                for tasks in self._by_cell()
+            ]
+            manifest["auto"] = study.auto.document(cells)
         _write(self.results / (QUICK_MANIFEST if study.quick else MANIFEST), manifest)
 
     def _file(self, task: Task) -> Path:
