@@ -35,6 +35,10 @@ def test_what_ends_the_repetitions_of_a_cell() -> None:
     assert auto.end(runs(*narrow[:5]), 6) == repetitions.FAILED
     assert auto.end(runs(100, target="sim:x"), 1) == repetitions.EXACT
 
+    for kept, failed, ended in ((3, False, None), (3, True, "failed"), (6, False, "interval")):
+        told = auto.cell({"index": "fptree"}, runs(*narrow[:kept]), 6, failed=failed)
+        assert (told["ended_by"], told["repetitions"]) == (ended, 6)
+
 
 def auto_study(study: Path, width: float, most: int) -> Path:
     text = study.read_text().replace("threads = [1, 2]", "threads = [1]")
@@ -66,6 +70,15 @@ def test_cells_are_repeated_until_the_width_or_the_budget(
     assert cli("report", results).returncode == 0
     text = (results / "report.html").read_text()
     assert "reached by 0 cells; 6 ended after 8 repetitions with a wider one: fptree" in text
+
+
+def test_a_cell_of_which_a_run_failed_gets_no_more(cli: Cli, study: Path, tmp_path: Path) -> None:
+    auto_study(study, 0.0001, 7)
+    done = cli("study", "run", study, "--results", tmp_path / "r", FAKE_FAIL="lbtree")
+    assert done.returncode == 1
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    ends = {one["labels"]["index"]: one["ended_by"] for one in manifest["auto"]["cells"]}
+    assert ends == {"fptree": "budget", "lbtree": "failed", "null": "budget"}
 
 
 @pytest.mark.parametrize(

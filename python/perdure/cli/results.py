@@ -120,7 +120,11 @@ def _sides(a: Path, b: Path | None, baseline: str, folder: Path) -> tuple[Path, 
 def figures(
     directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Default: figures/ beside the results.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Default: figures/ beside the results, figures-quick/ of a quick run.",
+        ),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="PDFs as well.")] = False,
     width: Annotated[
@@ -134,8 +138,11 @@ def figures(
     asked = drawing.width_mm(width)
     runs = record.load(directory, quick=quick)
     folder = directory if directory.is_dir() else directory.parent
-    printing.progress(quiet).say("drawing the figures ...")
-    for file in drawing.write(directory, runs, to or folder / "figures", pdf=pdf, width=asked):
+    is_quick = any(run.quick for run in runs)
+    progress = printing.progress(quiet)
+    progress.say(f"{record.QUICK_BANNER}; drawing ..." if is_quick else "drawing the figures ...")
+    place = to or folder / ("figures-quick" if is_quick else "figures")
+    for file in drawing.write(directory, runs, place, pdf=pdf, width=asked):
         print(file)
 
 

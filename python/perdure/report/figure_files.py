@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from perdure.errors import InputError
 from perdure.programs import outputs
 from perdure.report import page
 from perdure.report.figure import Figure
-from perdure.results.record import Run
+from perdure.results.record import QUICK_BANNER, Run
 
 MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
 COLUMN_MM = 130  # a figure that is not wider is drawn as for a column
@@ -45,6 +46,8 @@ def write(
     """Writes NAME.svg, NAME.csv and, if asked, NAME.pdf for each figure, in place of those of the
     same names. `width` in mm; None: as in the report. Errors: InputError where there are none."""
     figures = list(_figures(page.content(source, runs)))
+    if any(run.quick for run in runs):
+        figures = [replace(one, caption=f"{QUICK_BANNER}. {one.caption}") for one in figures]
     if not figures:
         raise InputError("has nothing to draw", where=str(source), remedy="run a study first")
     outputs.folder(folder, "--to")

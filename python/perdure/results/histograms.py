@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perdure.errors import InputError
 from perdure.programs import outputs
-from perdure.results.record import Run, group
+from perdure.results.record import QUICK_BANNER, Run, group
 from perdure.types import Json
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _about(run: Run, operation: str) -> list[str]:
     lines = [f"{operation} of {labels}, {origin}, ns"]
     if latency.get("method") == "sampled":
         lines.append(f"one operation in {latency['interval']} was timed, drawn at random")
-    return lines
+    return [*lines, QUICK_BANNER] if run.quick else lines
 
 
 def _varying(labels: Sequence[dict[str, str]]) -> list[str]:

@@ -271,7 +271,7 @@ class Campaign:
             "host_fingerprint": "" if task.simulated else self.host,
         }
         reason, found = _judge(ended)
-        failed = self.results / "failed" / f"{task.key}.json"
+        failed = self._failed(task)
         if reason is None:
             self._keep(task, document | ({"profile": folded} if folded else {}) | {"record": found})
             failed.unlink(missing_ok=True)
@@ -334,7 +334,12 @@ class Campaign:
         }
         if study.auto:
             cells = [
-                study.auto.cell(tasks[0].cell.labels, self._finished(tasks), len(tasks))
+                study.auto.cell(
+                    tasks[0].cell.labels,
+                    self._finished(tasks),
+                    len(tasks),
+                    failed=any(self._failed(task).exists() for task in tasks),
+                )
                 for tasks in self._by_cell()
             ]
             manifest["auto"] = study.auto.document(cells)
@@ -342,6 +347,9 @@ class Campaign:
 
     def _file(self, task: Task) -> Path:
         return self.results / "cells" / f"{task.key}.json"
+
+    def _failed(self, task: Task) -> Path:
+        return self.results / "failed" / f"{task.key}.json"
 
 
 @contextmanager

@@ -64,13 +64,15 @@ class Auto:
             "cells": list(cells),
         }
 
-    def cell(self, labels: Labels, runs: Sequence[Run], started: int) -> Json:
-        """For a manifest: how often a cell ran, how well its median is known, and what ended it."""
+    def cell(self, labels: Labels, runs: Sequence[Run], started: int, *, failed: bool) -> Json:
+        """For a manifest: how often a cell is run, how well its median is known, and what ended it;
+        nothing has where runs are to come."""
+        is_over = failed or len(runs) == started
         width = stats.median_interval(samples_of(runs)).relative_width if runs else None
         exact = bool(runs) and runs[0].simulated
         return {
             "labels": labels,
             "repetitions": started,
             "relative_width": 0.0 if exact else width,
-            "ended_by": self.end(runs, started) or None,
+            "ended_by": self.end(runs, started) or None if is_over else None,
         }
