@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT
 from perdure.report import page
 from perdure.results import record
+from test_simulated_report import CLAIM, RATES, fill, run
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -48,11 +49,17 @@ addEventListener("message", (e) => { document.documentElement.dataset.found = e.
 pytestmark = pytest.mark.skipif(not BROWSER, reason="needs chromium")
 
 
-@pytest.fixture(scope="module", params=["measured", "simulated"])
+@pytest.fixture(scope="module", params=["measured", "simulated", "findings"])
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of kept results, with every fold open."""
+    """A report of kept results, or of findings with their reasons."""
+    folder = tmp_path_factory.mktemp("report")
     source = ROOT / "docs" / "results" / f"{request.param}.jsonl"
-    path = tmp_path_factory.mktemp("report") / f"{request.param}.html"
+    if request.param == "findings":
+        source = folder / "results"
+        reason = "the caches of this server hold a larger part of it than those of the other; " * 3
+        claims = [CLAIM, CLAIM | {"value": 20.0, "differs": reason}]
+        fill(source, [run(*key, rate) for key, rate in RATES.items()], published=claims)
+    path = folder / f"{request.param}.html"
     page.write(source, record.load(source), path)
     return path
 

@@ -328,7 +328,8 @@ def _narrowed(node: Any, place: str = "") -> Any:
 def _styled(chart: Any) -> Any:
     return chart.configure(
         background="transparent",
-        padding={"left": 18, "right": 8, "top": 4, "bottom": 4},
+        # A browser may lack the font that is measured here, and draw a legend wider.
+        padding={"left": 18, "right": 28, "top": 4, "bottom": 4},
         font="Inter, 'Segoe UI', system-ui, sans-serif",
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(

@@ -306,7 +306,9 @@ def time_split(rows: Rows, parts: list[str]) -> Drawing:
                 "part:N",
                 title=None,
                 scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
-                legend=alt.Legend(columns=3, columnPadding=40, labelLimit=240),
+                legend=alt.Legend(
+                    columns=min(3, len(workloads) + 1), columnPadding=40, labelLimit=240
+                ),
             ),
             order=alt.Order("position:Q"),
         )
