@@ -177,6 +177,9 @@ def test_too_few_samples_decide_no_finding() -> None:
         assert found.text() == ("2.00x" if count == 1 else "2.00x (2.00 to 2.00)")
         stopped = [runs[0], several("lbtree", *[0.0] * count)]
         assert judged(stopped, **SIDES, direction="below").verdict == "inconclusive"
+    # A measured number that is compared with a published one alone has no ratio.
+    alone = judged(runs[:1], of={"index": "fptree"}, value=1e6)
+    assert (alone.verdict, alone.ours, alone.interval) == ("agrees", 1e6, None)
     # Bytes are counted natively, too.
     assert judged(runs[:1], of={"index": "fptree"}, over={"index": "fptree"}, value=1.0,
                   metric="pm_bytes_per_record").verdict == "agrees"  # fmt: skip

@@ -295,7 +295,7 @@ def _ratio(upper: _Number, lower: _Number) -> Interval:
     if lower.value == 0:
         return stats.exact(math.inf if upper.value > 0 else 1.0)
     ratio = upper.value / lower.value
-    if not upper.samples and not lower.samples:
+    if not (upper.samples and lower.samples):  # exact, or a number with nothing to compare
         return stats.exact(ratio)
     if min(upper.samples + lower.samples) <= 0:
         return Interval(ratio, ratio, ratio)  # of one sample: decides nothing
