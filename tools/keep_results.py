@@ -45,6 +45,7 @@ def cell(document: Json, revision: str) -> Json:
         "POOL" if word.startswith("/") else word for word in document["command"].split()
     )
     document["host_fingerprint"] = ""
+    document.pop("interval", None)  # of that machine alone
     if found["environment"]:
         found["environment"] |= {"kernel": "", "host_fingerprint": "0" * 16}
     for repetition in found["repetitions"]:

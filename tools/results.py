@@ -223,7 +223,7 @@ def drawing(file: Path) -> str:
         for run in runs
     ]
     colours = palette([(name, "persistent") for name in values(runs, "index")])
-    svg = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated")
+    svg = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated").svg
     # Inside a page's <img> there is no colour to follow: this grey is readable on light and dark.
     return f"{mark_of(file)}\n{svg.replace('currentColor', '#777')}\n"
 

@@ -63,6 +63,12 @@ class Advance:
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, description=title)
 
+    def skip(self) -> None:
+        """One cell less to run, because another process ran it."""
+        self.pending -= 1
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, total=self.pending)
+
     def done(self, title: str, failure: str | None) -> None:
         self.count += 1
         spent = time.monotonic() - self.began

@@ -99,6 +99,14 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return executable_copy("fake_native.py", "perdure-native", tmp_path_factory.mktemp("stand-in"))
 
 
+@pytest.fixture(autouse=True)
+def own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Tests that run side by side do not wait for each other's measurements."""
+    place = tmp_path_factory.mktemp("locks")
+    monkeypatch.setenv("PERDURE_LOCKS", str(place))
+    return place
+
+
 @pytest.fixture
 def environment(stand_in: Path) -> dict[str, str]:
     """The variables of a perdure process that uses the stand-in."""

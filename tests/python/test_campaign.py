@@ -43,6 +43,7 @@ def test_a_finished_study_is_not_run_again(cli: Cli, study: Path, tmp_path: Path
         "finished": 0,
         "reused": CELLS,
         "failed": 0,
+        "elsewhere": 0,
         "seconds": 0,
         "failures": [],
         "report": None,
@@ -187,8 +188,20 @@ def test_two_campaigns_of_one_study_do_not_touch_each_others_pools(
     environment: dict[str, str], study: Path, tmp_path: Path
 ) -> None:
     folder = shared_pools(study, tmp_path)
+    for name in "ab":
+        (tmp_path / name).mkdir()
     # The stand-in fails when its pool goes while it sleeps.
-    both = [start(environment, study, tmp_path / name, FAKE_SLEEP_SECONDS="0.3") for name in "ab"]
+    # Of two machines, because on one they would wait for each other.
+    both = [
+        start(
+            environment,
+            study,
+            tmp_path / name,
+            FAKE_SLEEP_SECONDS="0.3",
+            PERDURE_LOCKS=str(tmp_path / name),
+        )
+        for name in "ab"
+    ]
     together = 0
     while any(process.poll() is None for process in both):
         together = max(together, len(list(folder.glob("*.pool"))))
@@ -248,7 +261,7 @@ def within(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The stand-in for this process as well, which remembers its programs otherwise."""
 
     def forget() -> None:
-        for cached in (native.program, native.build_id, native.indexes):
+        for cached in (native.program, native.build_id, native.indexes, native.host_fingerprint):
             cached.cache_clear()
 
     monkeypatch.setenv("PERDURE_NATIVE", str(stand_in))
@@ -261,14 +274,10 @@ def within(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_cell_that_cannot_be_kept_is_printed(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written = outputs.write
+    def full(path: Path, _text: str) -> bool:
+        raise PerdureError("No space left on device", where=str(path))
 
-    def full(path: Path, text: str, *, durable: bool = False) -> None:
-        if path.parent.name == "cells":
-            raise PerdureError("No space left on device", where=str(path))
-        written(path, text, durable=durable)
-
-    monkeypatch.setattr(outputs, "write", full)
+    monkeypatch.setattr(outputs, "write_new", full)
     shared_pools(study, tmp_path)
     run = campaign.Campaign(studies.load(study), tmp_path / "r")
     with pytest.raises(PerdureError, match="No space left"):

@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 
 def cell(index: str, threads: int = 1, rate: float = 1e6, **more: Any) -> Run:
-    """A run of one repetition; `more` are counters per operation of a simulation."""
+    """A simulated run, which is exact; `more` are its counters per operation."""
     record = fake_native.record({"index": index, "threads": str(threads), "repetitions": "1"})
     record["repetitions"][0]["throughput_ops_s"] = rate
     record["repetitions"][0]["simulation"] = {"per_operation": more} if more else None
     labels = {"index": index, "threads": str(threads), "workload": "lookup"}
-    return Run(labels, record)
+    return Run(labels, record | {"target": "sim:x"})
 
 
 def judged(runs: list[Run], **claim: Any) -> claims.Finding:
@@ -156,15 +156,33 @@ def several(index: str, *rates: float, target: str = "native") -> Run:
     return Run(run.labels, run.record | {"repetitions": repetitions, "target": target})
 
 
-def test_an_interval_that_includes_the_threshold_shows_no_difference() -> None:
+def test_an_interval_that_includes_the_threshold_decides_nothing() -> None:
     fptree, wide = several("fptree", 1e6, 1.1e6, 1.2e6), several("lbtree", 0.9e6, 1.5e6, 1.6e6)
     found = judged([fptree, wide], **SIDES, direction="above")
-    assert found.verdict == "no difference"
+    assert found.verdict == "inconclusive"
     assert found.text() == "1.36x (0.75 to 1.60)"
     assert found.document()["interval"]["name"] == "range of 3"
     found = judged([fptree, several("lbtree", 1.4e6, 1.5e6, 1.6e6)], **SIDES, direction="above")
     assert found.verdict == "agrees"
-    assert judged([fptree, wide], **SIDES, value=1.4).verdict == "no difference"
+    assert judged([fptree, wide], **SIDES, value=1.4).verdict == "inconclusive"
+    near = several("lbtree", 1.08e6, 1.1e6, 1.12e6), several("fptree", 1.1e6, 1.1e6, 1.1e6)
+    assert judged([*near], **SIDES, direction="above").verdict == "no difference"
+
+
+def test_too_few_samples_decide_no_finding() -> None:
+    for count, verdict in ((1, "inconclusive"), (2, "inconclusive"), (3, "agrees")):
+        runs = [several("fptree", *[1e6] * count), several("lbtree", *[2e6] * count)]
+        found = judged(runs, **SIDES, direction="above")
+        assert (found.verdict, found.ours) == (verdict, 2.0)
+        assert found.text() == ("2.00x" if count == 1 else "2.00x (2.00 to 2.00)")
+        stopped = [runs[0], several("lbtree", *[0.0] * count)]
+        assert judged(stopped, **SIDES, direction="below").verdict == "inconclusive"
+    # A measured number that is compared with a published one alone has no ratio.
+    alone = judged(runs[:1], of={"index": "fptree"}, value=1e6)
+    assert (alone.verdict, alone.ours, alone.interval) == ("agrees", 1e6, None)
+    # Bytes are counted natively, too.
+    assert judged(runs[:1], of={"index": "fptree"}, over={"index": "fptree"}, value=1.0,
+                  metric="pm_bytes_per_record").verdict == "agrees"  # fmt: skip
 
 
 def test_repetitions_of_a_simulation_make_no_interval() -> None:
@@ -188,7 +206,7 @@ def test_one_pair_without_a_difference_keeps_a_claim_from_agreeing() -> None:
         several("utree", 1e6, 1e6, 3.3e6),
     ]
     found = judged(wide, of={"index": "lbtree"}, over=over, direction="above")
-    assert (found.verdict, found.pair) == ("no difference", "utree")
+    assert (found.verdict, found.pair) == ("inconclusive", "utree")
 
 
 def test_why_ours_is_another_is_said_where_it_is() -> None:

@@ -18,7 +18,7 @@ import test_simulated_report
 from conftest import Cli
 from perdure.cli import tables
 from perdure.errors import InputError
-from perdure.report import memories_section, page, plots, probe_plots
+from perdure.report import figure, memories_section, page, plots, probe_plots
 from perdure.results import compare, metrics, record, schemas
 from perdure.study import reader as study_module
 
@@ -75,7 +75,7 @@ def _places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure is described; only its drawing, which takes long, is left out."""
     for module in (plots, probe_plots):
-        monkeypatch.setattr(module, "svg", lambda _chart: "<svg/>")
+        monkeypatch.setattr(module, "drawing", lambda _chart: figure.Drawing("<svg/>", "<svg/>"))
 
 
 def native_cell() -> Document:

@@ -98,11 +98,14 @@ def test_the_test_packages_are_only_asked_for_by_the_tests(tree: Path) -> None:
 def test_locks_pin_every_package_with_hashes_and_name_no_host() -> None:
     small = (ROOT / "requirements.lock").read_text()
     large = (ROOT / "requirements-test.lock").read_text()
-    for text in (small, large):
+    cluster = (ROOT / "requirements-cluster.lock").read_text()
+    for text in (small, large, cluster):
         assert "://" not in text
         assert "--index-url" not in text
         pins = [line for line in text.splitlines() if "==" in line and not line.startswith(" ")]
         assert pins
         assert text.count("--hash=sha256:") >= len(pins)
     pinned = {line.split()[0] for line in small.splitlines() if "==" in line}
+    assert pinned <= {line.split()[0] for line in cluster.splitlines() if "==" in line}
+    pinned = {line.split()[0] for line in cluster.splitlines() if "==" in line}
     assert pinned <= {line.split()[0] for line in large.splitlines() if "==" in line}

@@ -11,7 +11,7 @@ import pytest
 import fake_native
 from conftest import Cli
 from perdure.errors import InputError, PerdureError
-from perdure.programs import outputs
+from perdure.programs import host, outputs
 from perdure.tree import PACKAGE
 
 
@@ -39,6 +39,36 @@ def test_what_fails_leaves_the_old_text_and_nothing_beside_it(
         outputs.write(path, "new", durable=True)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_replaces_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def unsupported(_source: Path, _target: Path) -> None:
+        raise OSError(95, "Operation not supported")
+
+    if not links:
+        monkeypatch.setattr(os, "link", unsupported)
+    path = tmp_path / "out.json"
+    assert outputs.write_new(path, "first")
+    assert not outputs.write_new(path, "second")
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_sweep_of_a_shared_folder_removes_only_what_our_dead_left(tmp_path: Path) -> None:
+    def left(pid: int, machine: str) -> Path:
+        path = tmp_path / f"cell.{pid}-{pid}-{machine}.tmp"
+        path.touch()
+        return path
+
+    dead, alive = left(999_999_999, host.token()), left(os.getpid(), host.token())
+    elsewhere = left(999_999_999, "f" * 16)
+    outputs.sweep(tmp_path, shared=True)
+    assert set(tmp_path.iterdir()) == {alive, elsewhere} and not dead.exists()
+    outputs.sweep(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_link_stays_and_a_device_is_written_in_place(tmp_path: Path) -> None:

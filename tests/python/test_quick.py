@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import test_histograms
 from conftest import Cli
 from perdure.errors import InputError
-from perdure.results import record
+from perdure.results import histograms, record
 
 CLAIM = """
 [[published]]
@@ -63,6 +65,12 @@ def test_a_quick_run_leaves_the_full_one_alone(cli: Cli, claiming: Path, tmp_pat
     assert BANNER.capitalize() in page and "2 runs failed" in page
     assert not VERDICTS.search(page.split('<section id="study">')[1].split("</section>")[0])
     assert "fastest recoverable" not in page and 'class="bar best"' not in page
+    assert 'id="verdicts"' in kept["report.html"] and 'id="verdicts"' not in page
+    figures = cli("figures", results, "--quick")
+    assert figures.returncode == 0 and BANNER in figures.stderr
+    files = [Path(line) for line in figures.stdout.splitlines()]
+    assert {file.parent.name for file in files} == {"figures-quick"}
+    assert all(BANNER in file.read_text() for file in files if file.suffix == ".svg")
     assert f"study run {claiming} --quick" in page
 
 
@@ -84,6 +92,14 @@ def test_report_and_compare_know_both(cli: Cli, claiming: Path, tmp_path: Path) 
     assert json.loads(cli("compare", both, both, "--json").stdout)["quick"] is False
     with pytest.raises(InputError, match="holds no quick run; leave --quick out"):
         record.load(tmp_path, quick=True)
+
+
+def test_exported_latencies_of_a_quick_run_say_so(tmp_path: Path) -> None:
+    pytest.importorskip("hdrh")
+    run = test_histograms.run()
+    (full,) = histograms.write([run], hgrm=tmp_path / "full")
+    (quick,) = histograms.write([replace(run, quick=True)], hgrm=tmp_path / "quick")
+    assert BANNER in quick.read_text() and BANNER not in full.read_text()
 
 
 def test_probes_compared_quickly_reach_no_goal(sim_cli: Cli, tmp_path: Path) -> None:

@@ -10,11 +10,18 @@ import pytest
 
 import fake_native
 from conftest import Cli
-from perdure.report import measured_section, page, quality, simulated_section
+from perdure.report import (
+    measured_section,
+    page,
+    plots,
+    quality,
+    simulated_section,
+    verdict_matrix,
+)
 from perdure.results import compare
 from perdure.results import query as reading
 from perdure.results.record import Run
-from perdure.results.stats import Verdict
+from perdure.results.verdicts import Verdict
 
 LOADING = {"src", "srcset", "poster", "data", "action", "background"}
 
@@ -143,7 +150,7 @@ def run_of(index: str, rates: list[float], target: str = "native") -> Run:
 CELLS = {
     "lbtree": ([100e3, 101e3, 102e3], True), "fptree": ([97e3, 98e3, 99e3], True),
     "dptree": ([69e3, 99e3, 141e3], True), "utree": ([80e3, 81e3, 82e3], False),
-    "stdmap": ([95e3, 96e3, 97e3], False),
+    "stdmap": ([93e3, 94e3, 95e3], False),
 }  # fmt: skip
 
 
@@ -198,3 +205,72 @@ def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:
     assert ("PMDK variables", "PMEM_NO_CLWB=1") in entry["host"]
     assert "1.00 cores" in quality.interference(data) and "0.25" in quality.interference(data)
     assert quality.interference(reading.read([run_of("lbtree", [1e6])])) == ""
+
+
+def test_verdicts_stand_as_ratio_word_and_mark(tmp_path: Path) -> None:
+    runs = [run_of(index, rates) for index, (rates, _) in CELLS.items()]
+    runs += [
+        run_of("null", [1e9] * 3),
+        run_of("fptree", [9e6], "sim:x"),
+        run_of("hot", [9.1e6], "sim:x"),
+    ]
+    measured, simulated = verdict_matrix.section(runs, quick=False)
+    (place,) = measured["places"]
+    assert place["names"] == ["lbtree", "dptree", "fptree", "stdmap", "utree"], "fastest first"
+    assert place["first"] == ["lbtree", "dptree", "fptree"]
+    assert verdict_matrix.section(runs, quick=True) == []
+    by_name = {row["name"]: dict(zip(place["names"], row["cells"], strict=True))
+               for row in place["rows"]}  # fmt: skip
+    for other in runs[1:4]:
+        name = other.labels["index"]
+        (judged,) = compare.compare([other], runs[:1], threshold=0.05, confidence=0.95).comparisons
+        assert by_name["lbtree"][name]["word"] == judged.verdict, name
+        assert by_name["lbtree"][name]["ratio"] == f"{judged.ratio.value:.2f}"
+    assert by_name["lbtree"]["lbtree"] is None
+    assert by_name["lbtree"]["utree"]["mark"] == "▲" and by_name["utree"]["lbtree"]["mark"] == "▼"
+    (exact,) = simulated["places"]
+    assert exact["rows"][0]["cells"][1] == {
+        "mark": "=", "word": "same", "ratio": "1.01", "why": "exact",
+    }  # fmt: skip
+    page.write(tmp_path / "x.json", runs, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert re.search(r"lbtree over utree: 1\.22 to 1\.27 \(range of 3\)", text)
+    assert re.search(r"<i>▼</i> 0\.80.<small>slower</small>", text)
+
+
+def test_the_samples_of_a_cell_are_drawn_and_those_far_off_marked(text: str) -> None:
+    cell = reading.read([run_of("lbtree", [100e3, 101e3, 102e3, 170e3])]).cells[0]
+    drawn = quality.strip(cell)
+    assert drawn.count("<circle") == 3, "samples"
+    assert drawn.count("M123.0 4") == 1, "a triangle at the end of the axis for 67 % more"
+    assert 'aria-label="4 samples, 100 k/s to 170 k/s"' in drawn
+    assert quality.strip(reading.read([run_of("lbtree", [0.0])]).cells[0]) == ""
+    assert text.count('class="strip"') == 12
+
+
+def test_no_two_indexes_look_alike() -> None:
+    names = [(f"p{i}", "persistent") for i in range(14)] + [
+        (f"r{i}", "in_memory") for i in range(14)
+    ]
+    palette = plots.palette(names)
+    looks = set(zip(palette.colours, palette.shapes, map(tuple, palette.dashes), strict=True))
+    assert len(looks) == 28
+    pairs = set(zip(palette.colours, palette.shapes, strict=True))
+    assert len(pairs) == 28, "dots have no line to tell them apart"
+
+
+def test_two_numbers_of_threads_become_a_ratio_and_more_of_them_lines() -> None:
+    def cell(index: str, threads: int, rate: float) -> Run:
+        made = run_of(index, [rate, rate * 1.01, rate * 1.02])
+        return Run({**made.labels, "threads": str(threads)}, made.record | {"threads": threads})
+
+    runs = [cell("lbtree", 1, 1e6), cell("lbtree", 4, 3e6), cell("hot", 4, 5e6)]
+    (_, figures), *_ = page.content(Path("one.json"), runs)["sections"]
+    (drawn,) = [one for one in figures if one.identifier == "scaling-integer"]
+    assert drawn.title == "Scaling from 1 to 4 threads"
+    (row,) = drawn.rows
+    assert row[drawn.columns.index("speedup")] == "3", "hot ran with 4 threads alone"
+    runs.append(cell("lbtree", 2, 2e6))
+    (_, figures), *_ = page.content(Path("one.json"), runs)["sections"]
+    (drawn,) = [one for one in figures if one.identifier == "scaling-integer"]
+    assert drawn.title == "Scaling with threads" and len(drawn.rows) == 3

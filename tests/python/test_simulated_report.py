@@ -287,7 +287,12 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     assert "Left out: hot (not in this build)" in text
     row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
     assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
-    # A finding stands below its figure, the one without a figure at the end.
+    # First the answer; then a finding stands below its figure, the one without a figure at the end.
+    answer, text = text.split('<section id="study">')
+    assert '<a href="#fig4-simulated">lookups do not scale</a>' in answer
+    assert re.search(r"<i>✗</i> .*it is an example|<i>~</i> .*it is an example", answer)
+    row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
+    assert row
     assert text.index('id="fig4-simulated"') < row.start() < text.index('id="fig3-simulated"')
     assert text.index('id="fig6-simulated"') < text.index("hot is faster")
 

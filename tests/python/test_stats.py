@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.results import stats
-from perdure.results.stats import Interval, Verdict
 
 positive = st.floats(min_value=1.0, max_value=1e9, allow_nan=False)
 samples = st.lists(positive, min_size=1, max_size=12)
@@ -54,34 +53,6 @@ def test_a_95_percent_interval_covers_the_true_median_about_that_often(size: int
     assert covered / trials >= 0.917
 
 
-def test_two_equal_populations_are_rarely_called_different() -> None:
-    rng = np.random.default_rng(12)
-    wrong = 0
-    for _ in range(300):
-        a, b = rng.normal(100, 3, size=(2, 7))
-        ratio = stats.ratio_interval(list(a), list(b))
-        verdict = stats.verdict(ratio, 0.02, samples=7)
-        wrong += verdict in (Verdict.FASTER, Verdict.SLOWER)
-    assert wrong / 300 < 0.08
-
-
-@pytest.mark.parametrize(
-    ("ratio", "verdict"),
-    [
-        (Interval(1.20, 1.10, 1.30), Verdict.FASTER),
-        (Interval(0.80, 0.75, 0.90), Verdict.SLOWER),
-        (Interval(1.01, 0.98, 1.03), Verdict.SAME),
-        (Interval(1.20, 0.95, 1.40), Verdict.INCONCLUSIVE),
-        (Interval(0.80, 0.70, 1.02), Verdict.INCONCLUSIVE),
-        (Interval(1.03, 1.01, 1.04), Verdict.SAME),  # real, but below the threshold
-        (Interval(1.04, 1.01, 1.08), Verdict.INCONCLUSIVE),
-        (Interval(0.97, 0.96, 0.99), Verdict.SAME),
-    ],
-)
-def test_verdicts(ratio: Interval, verdict: Verdict) -> None:
-    assert stats.verdict(ratio, 0.05, samples=5) is verdict
-
-
 @pytest.mark.parametrize(
     ("size", "name", "confidence"),
     [(1, "one sample", 0.0), (2, "range of 2", 0.5), (3, "range of 3", 0.75),
@@ -118,24 +89,6 @@ def test_a_ratio_of_equal_populations_is_covered_as_often_as_it_says(
     # Three standard errors of 400 trials.
     assert covered / trials >= interval.confidence - 0.035
     assert interval.is_range == (min(sizes) < 4)
-
-
-def test_who_is_not_slower_shares_the_first_place() -> None:
-    best, near, wild, slow = [100, 101, 102], [97, 98, 99], [40, 90, 130], [50, 51, 52]
-    tied = stats.tied_for_best([slow, near, best, wild])
-    assert tied == [False, True, True, True]
-    # The rule of `compare`, for each of them.
-    for samples, first in zip((slow, near, best, wild), tied, strict=True):
-        judged = stats.verdict(stats.ratio_interval(best, samples), 0.05, samples=3)
-        assert first == (judged is not Verdict.SLOWER)
-    assert stats.tied_for_best([[100.0], [97.0], [94.0]], exactly=True) == [True, True, False]
-    assert stats.tied_for_best([[100.0], [50.0]]) == [True, True], "single samples tell nothing"
-    assert stats.tied_for_best([[0.0, 0.0, 0.0], [5, 5, 5]]) == [False, True]
-    assert stats.tied_for_best([]) == []
-
-
-def test_fewer_than_three_samples_decide_nothing() -> None:
-    assert stats.verdict(Interval(9, 8, 10), 0.05, samples=2) is Verdict.INCONCLUSIVE
 
 
 def test_an_outlier_is_found_and_spread_is_not() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from perdure import __version__
-from perdure.cli import advise, doctor, listing, memory, one_run, results, serving, study
+from perdure.cli import advise, baseline, doctor, listing, memory, one_run, results, serving, study
 from perdure.cli.output import PASSING, complain
 from perdure.errors import ExitCode, InputError, PerdureError, did_you_mean
 
@@ -22,8 +22,9 @@ EPILOG = (
 
 # The order of the help: first what a newcomer runs, last what the others build on.
 ORDER = (
-    "demo", "bench", "compare", "study", "report", "advise", "list", "doctor", "crash", "probe",
-    "classify", "fidelity", "describe", "flamegraph", "serve", "engine", "test",
+    "demo", "bench", "compare", "study", "report", "figures", "baseline", "export", "advise",
+    "list", "doctor", "crash", "probe", "classify", "fidelity", "describe", "flamegraph", "serve",
+    "engine", "test",
 )  # fmt: skip
 
 
@@ -53,7 +54,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for commands in (study, memory, advise, listing, one_run, serving, doctor, results):
+for commands in (study, memory, advise, listing, one_run, serving, doctor, results, baseline):
     commands.register(app)
 
 

@@ -85,7 +85,7 @@ def probe(context: typer.Context) -> None:
         figure = drawing.probe(document)
     except ValueError as error:
         raise PerdureError(str(error), where=str(path), remedy="see --json") from error
-    outputs.write(path, figure)
+    outputs.write(path, figure.svg)
     if "--json" not in arguments:
         print(path)
 
@@ -232,8 +232,8 @@ def _drawing() -> ModuleType:
 
 def _draw(document: Json, drawing: ModuleType, folder: Path) -> None:
     for experiment in document["experiments"]:
-        for name, svg in drawing.experiment(experiment):
-            outputs.write(folder / f"{name}.svg", svg)
+        for name, drawn in drawing.experiment(experiment):
+            outputs.write(folder / f"{name}.svg", drawn.svg)
 
 
 def _names(text: str) -> list[str]:

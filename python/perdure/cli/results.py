@@ -1,27 +1,32 @@
-"""The commands that read finished results: report and compare."""
+"""The commands that read finished results: report, figures, compare and export."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from perdure.cli import output as printing
 from perdure.cli import tables
+from perdure.cli.baseline import Folder
 from perdure.cli.output import AsJson, QuickOnes, Quiet, complain, print_json, print_table
 from perdure.errors import ExitCode, InputError, PerdureError
 from perdure.programs import outputs
 from perdure.progress import Progress
+from perdure.results import baselines, histograms, record, verdicts
 from perdure.results import compare as comparing
-from perdure.results import record
-from perdure.results.stats import Verdict
+from perdure.results.verdicts import Verdict
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     app.command(short_help="Write one HTML file of results: figures, tables, commands.")(report)
     app.command(short_help="Compare results B with A: faster, slower, same.")(compare)
+    app.command(short_help="Write a report's figures as SVG and PDF, with their data.")(figures)
+    app.command(short_help="Write latencies as files of HdrHistogram: .hgrm, .hlog.")(export)
 
 
 def report(
@@ -38,24 +43,46 @@ def report(
 
 def compare(
     a: Annotated[Path, typer.Argument(help="Before: a results directory or a file of records.")],
-    b: Annotated[Path, typer.Argument(help="After, or the other index.")],
+    b: Annotated[
+        Path | None, typer.Argument(help="After, or the other index; not with --baseline.")
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option(metavar="NAME", help="Compare with what `baseline save NAME` kept.")
+    ] = "",
+    folder: Folder = baselines.FOLDER,
     threshold: Annotated[
-        float, typer.Option(min=0.0, help="Smaller relative differences do not count.")
-    ] = 0.05,
+        float, typer.Option(min=0.0, max=0.99, help="Smaller relative differences do not count.")
+    ] = verdicts.MARGIN,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
-    strict: Annotated[bool, typer.Option(help="Exit 4 when a verdict is inconclusive.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            help="Exit 4 when a verdict is inconclusive, or a baseline's cell is missing."
+        ),
+    ] = False,
     quick: QuickOnes = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower."""
-    runs_a, runs_b = record.load(a, quick=quick), record.load(b, quick=quick)
+    """Compare B with A: faster, slower, same or inconclusive. Exits 3 when B is slower.
+
+    With --baseline NAME, A is the results, and they are compared with the baseline."""
+    before, after = _sides(a, b, baseline, folder)
+    runs_a = record.load(before, quick=quick and not baseline)
+    runs_b = record.load(after, quick=quick)
     is_quick = any(run.quick for run in (*runs_a, *runs_b))
-    result = comparing.compare(runs_a, runs_b, threshold=threshold, confidence=confidence)
+    result = comparing.compare(
+        runs_a,
+        runs_b,
+        threshold=threshold,
+        confidence=confidence,
+        same_cells=bool(baseline),
+    )
     if as_json:
         print_json(
             {
                 "quick": is_quick,
+                "baseline": baseline or None,
                 "threshold": threshold,
                 "confidence": confidence,
                 "comparisons": [c.document() for c in result.comparisons],
@@ -72,24 +99,95 @@ def compare(
         complain(f"{unpaired} cells are on one side only and were not compared")
     if result.count(Verdict.SLOWER):
         raise typer.Exit(ExitCode.REGRESSION)
-    if strict and result.count(Verdict.INCONCLUSIVE):
+    missing = baseline and result.only_a
+    if strict and (result.count(Verdict.INCONCLUSIVE) or missing):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
-    try:
-        from perdure.report import page as reporting
-    except ImportError as error:
+def _sides(a: Path, b: Path | None, baseline: str, folder: Path) -> tuple[Path, Path]:
+    """(before, after). Errors: InputError."""
+    if baseline and b is None:
+        return baselines.find(baseline, folder), a
+    if baseline or b is None:
         raise InputError(
-            f"the report needs the package {error.name}",
-            where="perdure report",
-            remedy="pip install 'perdure[report]'",
-        ) from error
+            "compares two results, or one with --baseline",
+            where="perdure compare",
+            remedy="write compare A B, or compare --baseline NAME RESULTS",
+        )
+    return a, b
+
+
+def figures(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Default: figures/ beside the results, figures-quick/ of a quick run.",
+        ),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="PDFs as well.")] = False,
+    width: Annotated[
+        str, typer.Option(metavar="LENGTH", help="Of each figure: 84mm, 3.3in; else as drawn.")
+    ] = "",
+    quick: QuickOnes = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the figures of the report as files: SVG, the data as CSV, and PDF if asked."""
+    drawing = _report_module("perdure.report.figure_files", "perdure figures")
+    asked = drawing.width_mm(width)
+    runs = record.load(directory, quick=quick)
+    folder = directory if directory.is_dir() else directory.parent
+    is_quick = any(run.quick for run in runs)
+    progress = printing.progress(quiet)
+    progress.say(f"{record.QUICK_BANNER}; drawing ..." if is_quick else "drawing the figures ...")
+    place = to or folder / ("figures-quick" if is_quick else "figures")
+    for file in drawing.write(directory, runs, place, pdf=pdf, width=asked):
+        print(file)
+
+
+def export(
+    directory: Annotated[Path, typer.Argument(help="A results directory, or a file of records.")],
+    hgrm: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Percentile distributions, over repetitions.")
+    ] = None,
+    hlog: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Logs, an interval for each repetition.")
+    ] = None,
+    quick: QuickOnes = False,
+) -> None:
+    """Write the latencies of every cell and operation as files of HdrHistogram, in ns.
+
+    Runs keep them with `--export-histograms`; studies with `export_histograms = true`."""
+    if not hgrm and not hlog:
+        raise InputError(
+            "is told to write nothing",
+            where="perdure export",
+            remedy="give --hgrm DIR or --hlog DIR",
+        )
+    for file in histograms.write(record.load(directory, quick=quick), hgrm=hgrm, hlog=hlog):
+        print(file)
+
+
+def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
+    reporting = _report_module("perdure.report.page", "perdure report")
     runs = record.load(directory, quick=quick)
     path = report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")
     reporting.write(directory, runs, path)
     return path
+
+
+def _report_module(name: str, command: str) -> ModuleType:
+    """Imported before the work, because its packages may be missing. Errors: InputError."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"the report needs the package {error.name}",
+            where=command,
+            remedy="pip install 'perdure[report]'",
+        ) from error
 
 
 def report_place(directory: Path, output: Path | None, *, quick: bool) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cli import memory, output, tables
+from perdure.cli import memory, output, shards, tables
 from perdure.cli.output import AsJson, DryRun, Quiet, TinyCells, complain, print_json, print_table
 from perdure.cli.results import report_place, try_report
 from perdure.errors import ExitCode, InputError
@@ -15,9 +15,11 @@ from perdure.programs import crash as crashing
 from perdure.programs import native, outputs
 from perdure.progress import duration
 from perdure.results import record
-from perdure.study import claims, memory_claims
+from perdure.study import claims, leases, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
+from perdure.study.dask_engine import Dask
+from perdure.study.engines import HERE, Engine, Here
 from perdure.study.model import Choices
 from perdure.tree import ROOT
 from perdure.types import Json
@@ -26,12 +28,14 @@ from perdure.types import Json
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     group = typer.Typer(
-        help="Run a study: a matrix of cells.",
+        help="Run a study, a matrix of cells, here or on many machines.",
         short_help="Run a study, a matrix of cells: study run FILE.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     group.command("run")(run)
+    group.command("status")(shards.status)
+    group.command("array")(shards.array)
     app.add_typer(group, name="study")
     app.command(short_help="A first result in three minutes: every index, a report.")(demo)
 
@@ -52,11 +56,34 @@ def run(
         list[str], typer.Option(help="NAME=FILE (a key a line) for a name in the study's [keys].")
     ] = [],  # noqa: B006 (typer copies it)
     with_report: Annotated[bool, typer.Option("--report", help="Then write the report.")] = False,
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="I/N",
+            help="Share --results with others: begin with part I of N, help with the rest.",
+        ),
+    ] = "",
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            help="With --shard or --dask: seconds without a sign of life until another machine's "
+            "cell is taken over.",
+        ),
+    ] = leases.SECONDS,
+    dask: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on the workers of this Dask scheduler, or on local:N; all see --results.",
+        ),
+    ] = "",
     dry_run: DryRun = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
+    engine = _engine(shard, dask)
     choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
     study = studies.load(file, choices, indexes=native.measurable)
     campaign = Campaign(study, results or Path("results") / study.name)
@@ -68,7 +95,7 @@ def run(
         return
     if with_report:
         report_place(outputs.folder(campaign.results, "--results"), None, quick=quick)
-    outcome = campaign.run(progress)
+    outcome = campaign.run(progress, engine, shared=engine is not HERE, lease_seconds=lease)
     if not as_json:
         _print_outcome(outcome, campaign)
     page, failure = None, None
@@ -139,6 +166,24 @@ def demo(
         raise typer.Exit(ExitCode.VIOLATION)
 
 
+def _engine(shard: str, dask: str) -> Engine:
+    if shard and dask:
+        raise InputError("goes without --dask", where="--shard", remedy="leave one of them out")
+    if dask:
+        return Dask.at(dask)
+    return _shard(shard) if shard else HERE
+
+
+def _shard(text: str) -> Here:
+    """I/N as the command line has it."""
+    number, _, shards = text.partition("/")
+    if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
+        raise InputError(
+            f"'{text}' is no part of a whole", where="--shard", remedy="write 1/4 to 4/4"
+        )
+    return Here(int(number) - 1, int(shards))
+
+
 def _pairs(arguments: list[str], flag: str) -> dict[str, str]:
     pairs = dict(argument.partition("=")[::2] for argument in arguments)
     for name, value in pairs.items():
@@ -201,6 +246,7 @@ def _print_outcome(outcome: Outcome, campaign: Campaign) -> None:
     print(
         f"{outcome.finished} cells run in {duration(outcome.seconds)}, {outcome.reused} reused, "
         f"{outcome.failed} failed"
+        + (f", {outcome.elsewhere} by other shards" if outcome.elsewhere else "")
     )
 
 
@@ -219,6 +265,7 @@ def _outcome_document(outcome: Outcome, campaign: Campaign) -> Json:
         "finished": outcome.finished,
         "reused": outcome.reused,
         "failed": outcome.failed,
+        "elsewhere": outcome.elsewhere,
         "seconds": round(outcome.seconds, 3),
         "failures": outcome.failures,
     }

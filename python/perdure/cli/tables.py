@@ -10,9 +10,10 @@ from rich.text import Text
 
 from perdure.format import rate
 from perdure.results import stats
-from perdure.results.compare import Comparison, Result
+from perdure.results.compare import Result
 from perdure.results.record import Run, group, samples_of
-from perdure.results.stats import Interval, Verdict
+from perdure.results.stats import Interval
+from perdure.results.verdicts import Verdict
 from perdure.types import Json
 
 VERDICT_STYLE = {
@@ -61,13 +62,13 @@ def comparison(result: Result) -> Table:
     shown = shown or names[:1]
     for name in shown:
         table.add_column(name.replace("_", " "))
-    kinds = {kind_of_interval(c) for c in result.comparisons}
+    kinds = {c.kind_of_interval for c in result.comparisons}
     alike = f"interval ({kinds.pop()})" if len(kinds) == 1 else "interval"
     for column in ("A", "B", "B/A", alike):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     for c in result.comparisons:
-        kind = f" ({kind_of_interval(c)})" if alike == "interval" else ""
+        kind = f" ({c.kind_of_interval})" if alike == "interval" else ""
         table.add_row(
             *(c.labels.get(name, "") for name in shown),
             rate(c.a.value),
@@ -97,10 +98,6 @@ def findings(found: Sequence[Json]) -> Table:
         verdict = one["verdict"] or "-"  # a quick run has none
         table.add_row(one["what"], one["ours_text"] + pair, one["published"], verdict + without)
     return table
-
-
-def kind_of_interval(comparison: Comparison) -> str:
-    return "exact" if comparison.exact else comparison.ratio.name
 
 
 def interval(value: Interval) -> str:

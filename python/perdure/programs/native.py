@@ -128,6 +128,12 @@ def build_id(kind: str = "native") -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
+def host_fingerprint() -> str:
+    """Equal for machines of one kind: processor, cores, memory, kernel."""
+    return str(query("environment").get("host_fingerprint", "unknown"))
+
+
 def _own_libraries(path: Path) -> list[Path]:
     """The shared libraries of this project that `path` links, in a stable order."""
     listing = subprocess.run(["ldd", str(path)], capture_output=True, check=False, **child.TEXT)

@@ -59,7 +59,14 @@ class Children:
                 with suppress(OSError):
                     process.kill()
 
-    def run(self, command: list[str], timeout_seconds: float) -> Ended:
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def run(
+        self, command: list[str], timeout_seconds: float, inherited: Sequence[int] = ()
+    ) -> Ended:
+        """Runs a process to its end; `inherited` are descriptors for it alone."""
         with self._lock:
             if self._stopped:
                 return Ended(STOPPED, "", "interrupted")
@@ -70,7 +77,7 @@ class Children:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 **child.TEXT,
-                pass_fds=self._inherited,
+                pass_fds=(*self._inherited, *inherited),
             )
             self._running.add(process)
         try:

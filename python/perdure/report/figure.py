@@ -16,6 +16,14 @@ Rows = list[Row]
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """An SVG for a wide page, and one for a telephone or a column of a paper."""
+
+    svg: str
+    narrow: str
+
+
+@dataclass(frozen=True)
 class Figure:
     """A drawing with what is needed to check it and to make it again."""
 
@@ -23,14 +31,20 @@ class Figure:
     title: str
     caption: str
     svg: str
+    narrow: str
     columns: list[str]
     rows: list[list[str]]
+    csv: str
     csv_uri: str
     svg_uri: str
 
 
 def drawn(
-    identifier: str, title: str, caption: str, svg: str, rows: Sequence[Mapping[str, object]]
+    identifier: str,
+    title: str,
+    caption: str,
+    drawing: Drawing,
+    rows: Sequence[Mapping[str, object]],
 ) -> Figure:
     columns = [name for name in rows[0] if name != "name"] if "index" in rows[0] else list(rows[0])
     text = io.StringIO()
@@ -41,11 +55,13 @@ def drawn(
         identifier=identifier,
         title=title,
         caption=caption,
-        svg=svg,
+        svg=drawing.svg,
+        narrow=drawing.narrow,
         columns=columns,
         rows=[[_text(row[name]) for name in columns] for row in rows],
+        csv=text.getvalue(),
         csv_uri=_data_uri("text/csv", text.getvalue()),
-        svg_uri=_data_uri("image/svg+xml", svg),
+        svg_uri=_data_uri("image/svg+xml", drawing.svg),
     )
 
 

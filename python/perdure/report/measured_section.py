@@ -8,7 +8,8 @@ from perdure.format import rate
 from perdure.report import plots
 from perdure.report.figure import Figure, Row, drawn
 from perdure.report.plots import Palette
-from perdure.results import query, record, stats
+from perdure.report.verdict_matrix import short
+from perdure.results import query, record, stats, verdicts
 from perdure.results.query import Cell, Results
 from perdure.types import Json
 
@@ -106,7 +107,7 @@ def leaders(data: Results, kind: str) -> Iterable[Json]:
 def _fastest(cells: Sequence[Cell], index_class: str = "") -> list[Cell]:
     """Who shares the first place, the largest median first."""
     there = [cell for cell in cells if index_class in ("", cell.index_class)]
-    tied = stats.tied_for_best([cell.samples for cell in there])
+    tied = verdicts.tied_for_best([cell.side for cell in there])
     first = [cell for cell, is_first in zip(there, tied, strict=True) if is_first]
     return sorted(first, key=lambda cell: -cell.throughput.value)
 
@@ -115,32 +116,28 @@ def _against(leader: Cell, others: list[Cell]) -> Json | None:
     if not others or min(others[0].samples + leader.samples) <= 0:
         return None
     other = others[0]
-    ratio = stats.ratio_interval(other.samples, leader.samples)
-    fewest = min(len(other.samples), len(leader.samples))
-    verdict = stats.verdict(ratio, stats.THRESHOLD, samples=fewest)
+    found = verdicts.judge(other.side, leader.side)
+    ratio = found.ratio
     return {
         "name": other.name,
         "tied": [one.name for one in others[1:]],
         "interval_name": ratio.name,
-        "ratio": _short(ratio.value),
-        "interval": f"{_short(ratio.low)} to {_short(ratio.high)}",
-        "verdict": str(verdict),
+        "ratio": short(ratio.value),
+        "interval": f"{short(ratio.low)} to {short(ratio.high)}",
+        "verdict": str(found.verdict),
     }
-
-
-def _short(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def _figures(data: Results, kind: str, colours: Palette) -> list[Figure]:
     cells = _of_kind(data, kind)
     # The harness is orders of magnitude faster: it would flatten every other line.
     cells = [cell for cell in cells if cell.index_class != "harness"] or cells
-    figures = [_throughput_figure(kind, cells)]
-    if len({cell.threads for cell in cells}) > 1:
-        figures.append(_scaling_figure(kind, cells, colours))
-    latency = _latency_figure(data, kind, cells, colours)
-    return [*figures, latency] if latency else figures
+    found = (
+        _throughput_figure(kind, cells),
+        _scaling_figure(kind, cells, colours),
+        _latency_figure(data, kind, cells, colours),
+    )
+    return [figure for figure in found if figure]
 
 
 def _throughput_figure(kind: str, cells: list[Cell]) -> Figure:
@@ -160,7 +157,20 @@ def _interval_names(cells: list[Cell]) -> str:
     return stats.names(cell.throughput for cell in cells)
 
 
-def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
+def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure | None:
+    """Lines over threads. Of two numbers of threads lines would be a knot, so these become their
+    ratio."""
+    several = {
+        key
+        for key in ((c.name, c.workload) for c in cells)
+        if len({c.threads for c in cells if (c.name, c.workload) == key}) > 1
+    }
+    cells = [c for c in cells if (c.name, c.workload) in several]
+    threads = sorted({c.threads for c in cells})
+    if len(threads) < 2:
+        return None
+    if len(threads) == 2:
+        return _speedup_figure(kind, cells, threads[0], threads[1], colours)
     rows = [_row(cell) for cell in cells]
     return drawn(
         f"scaling-{kind}",
@@ -168,6 +178,43 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure:
         f"The same medians over the number of threads; bars are intervals "
         f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
         plots.scaling(rows, _workloads(cells), colours),
+        rows,
+    )
+
+
+def _speedup_figure(
+    kind: str, cells: list[Cell], few: int, many: int, colours: Palette
+) -> Figure | None:
+    at = {(c.name, c.workload, c.threads): c for c in cells}
+    rows, spans = [], []
+    for cell in cells:
+        before = at.get((cell.name, cell.workload, few))
+        if cell.threads != many or before is None:
+            continue
+        ratio = verdicts.judge(before.side, cell.side).ratio
+        if ratio.value:
+            spans.append(ratio)
+            rows.append(
+                {
+                    "index": cell.index,
+                    "medium": cell.medium,
+                    "name": cell.name,
+                    "workload": cell.workload,
+                    "speedup": ratio.value,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                    "interval": ratio.name,
+                    "perfect": many / few,
+                }
+            )
+    if not rows:
+        return None
+    return drawn(
+        f"scaling-{kind}",
+        f"Scaling from {few} to {many} threads",
+        f"The ratio of the medians with its interval ({stats.names(spans)}). The dashed rule is "
+        f"where throughput grows as the threads do, {many / few:g} times.",
+        plots.speedup(rows, _workloads(cells), colours),
         rows,
     )
 

@@ -18,6 +18,7 @@ from perdure.report import (
     quality,
     simulated_section,
     study_section,
+    verdict_matrix,
 )
 from perdure.results import query, record
 from perdure.results.query import Results
@@ -65,12 +66,16 @@ def content(source: Path, runs: list[Run]) -> Json:
         simulated += record.load(own, quick=wanted)
     manifest = record.read_manifest(source, quick=quick) or record.read_manifest(own, quick=quick)
     folder = source if record.read_manifest(source, quick=quick) else own
-    parts = {
+    any_quick = any(run.quick for run in (*runs, *simulated))
+    parts: Json = {
+        "verdicts": verdict_matrix.section([*measured, *simulated], quick=any_quick),
         "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
         "simulated": simulated_section.section(source, simulated, quick=quick),
-        "quick": record.QUICK_BANNER if any(r.quick for r in (*runs, *simulated)) else "",
+        "quick": record.QUICK_BANNER if any_quick else "",
     }
+    study = parts["study"]
+    parts["answers"] = parts["verdicts"] or study and any(t["findings"] for t in study["targets"])
     if measured:
         return _context(source, query.read(measured), quick) | parts
     return _head(source, simulated, quick) | {"cells": []} | parts

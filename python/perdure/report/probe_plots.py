@@ -11,8 +11,8 @@ from typing import Any
 
 import altair as alt
 
-from perdure.report.figure import Rows
-from perdure.report.plots import FAINT, INK, PERSISTENT, REFERENCE, svg
+from perdure.report.figure import Drawing, Rows
+from perdure.report.plots import FAINT, INK, PERSISTENT, REFERENCE, drawing
 from perdure.types import Json
 
 SHADES = ("#8db4f0", "#2f7de1", "#12a150", "#c29a4b", "#e8662d", "#c2339a", "#7d4fc9", "#555b66")
@@ -27,10 +27,11 @@ UNIT_TITLES = {
 }  # fmt: skip
 SIMULATED, MEASURED = "simulated", "measured"
 LINEAR = ("hit_ratio", "mix_reads")
+LEAST_RATIO, LARGEST_RATIO = 0.1, 10.0  # of the axis of `errors`
 
 
-def experiment(document: Json) -> Iterable[tuple[str, str]]:
-    """(name, SVG) per metric of one experiment of `perdure fidelity`: simulated over measured."""
+def experiment(document: Json) -> Iterable[tuple[str, Drawing]]:
+    """(name, drawing) per metric of one experiment of `perdure fidelity`."""
     metrics = list(dict.fromkeys(v["metric"] for v in document["values"]))
     for metric in metrics:
         rows = _pair_rows([v for v in document["values"] if v["metric"] == metric])
@@ -42,7 +43,7 @@ def experiment(document: Json) -> Iterable[tuple[str, str]]:
         yield name, _curves(rows, metric, both=True)
 
 
-def probe(document: Json) -> str:
+def probe(document: Json) -> Drawing:
     """One figure of a probe's own answer: a panel per operation and pattern, a line per threads."""
     metric = "bandwidth"
     points = [p for p in document["points"] if not p.get("skipped")]
@@ -64,7 +65,7 @@ def probe(document: Json) -> str:
     return _curves(rows, metric, both=False)
 
 
-def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> str:
+def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> Drawing:
     """Threads by access size: percent by which `lower` is below `upper`, in two columns.
 
     `upper` and `lower` are experiments of `perdure fidelity`, such as i4-local and i4-remote. As in
@@ -107,7 +108,7 @@ def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> str:
     numbers = base.mark_text(fontSize=10, color="#14181d").encode(
         text=alt.Text("percent:Q", format=".0f")
     )
-    return svg(
+    return drawing(
         alt.layer(cells, numbers)
         .properties(width=250, height=alt.Step(22))
         .facet(
@@ -117,18 +118,24 @@ def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> str:
     )
 
 
-def errors(document: Json) -> str:
+def errors(document: Json) -> Drawing:
     """Simulated over measured, a tick per point and a line per experiment, on one ratio axis."""
     rows = [
-        {"experiment": e["name"], "role": e["role"], "ratio": v["simulated"] / v["measured"]}
+        {
+            "experiment": e["name"],
+            "role": e["role"],
+            "ratio": min(max(ratio, LEAST_RATIO), LARGEST_RATIO),
+            "beyond": "above" if ratio > LARGEST_RATIO else "below" if ratio < LEAST_RATIO else "",
+        }
         for e in document["experiments"]
         for v in e["values"]
+        for ratio in [v["simulated"] / v["measured"]]
     ]
     names = [e["name"] for e in document["experiments"] if e["values"]]
     x = alt.X(
         "ratio:Q",
         title="simulated / measured (1: equal)",
-        scale=alt.Scale(type="log", domain=[0.1, 10], clamp=True),
+        scale=alt.Scale(type="log", domain=[LEAST_RATIO, LARGEST_RATIO]),
         axis=alt.Axis(values=[0.1, 0.2, 0.5, 1, 2, 5, 10], format="~g"),
     )
     colours = {
@@ -137,25 +144,34 @@ def errors(document: Json) -> str:
         "prediction": PERSISTENT[0],
         "unexplained": PERSISTENT[1],
     }
-    ticks = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_tick(thickness=1.4, size=13, opacity=0.45)
-        .encode(
-            x=x,
-            y=alt.Y("experiment:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
-            color=alt.Color(
-                "role:N",
-                title=None,
-                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-                legend=alt.Legend(symbolOpacity=1, symbolType="stroke"),
-            ),
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=x,
+        y=alt.Y("experiment:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
+        color=alt.Color(
+            "role:N",
+            title=None,
+            scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+            legend=alt.Legend(symbolOpacity=1, symbolType="square", symbolStrokeWidth=0),
+        ),
+    )
+    within = base.transform_filter(alt.datum["beyond"] == "")
+    ticks = within.mark_tick(thickness=1.4, size=13, opacity=0.45)
+    # Points beyond the axis stand at its end, as triangles that point outwards.
+    outside = base.transform_filter(alt.datum["beyond"] != "").mark_point(
+        filled=True, size=55, opacity=0.8
+    )
+    outside = outside.encode(
+        shape=alt.Shape(
+            "beyond:N",
+            scale=alt.Scale(domain=["below", "above"], range=["triangle-left", "triangle-right"]),
+            legend=None,
         )
     )
     one = alt.Chart(alt.InlineData(values=[{"ratio": 1}])).mark_rule(color=INK).encode(x="ratio:Q")
-    return svg(alt.layer(ticks, one).properties(width=620, height=alt.Step(19)))
+    return drawing(alt.layer(ticks, outside, one).properties(width=620, height=alt.Step(19)))
 
 
-def _curves(rows: Rows, metric: str, *, both: bool) -> str:
+def _curves(rows: Rows, metric: str, *, both: bool) -> Drawing:
     axis, series = _axes(rows)
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     shown = sorted({row[series] for row in rows}) if series else [""]
@@ -207,7 +223,7 @@ def _curves(rows: Rows, metric: str, *, both: bool) -> str:
         layers.append(dots.transform_filter(alt.datum["from"] == MEASURED))
     else:
         layers.append(base.mark_circle(size=26, opacity=1))
-    return svg(
+    return drawing(
         alt.layer(*layers, data=alt.InlineData(values=rows))
         .properties(width=240, height=190)
         .facet(facet=alt.Facet("panel:N", sort=panels, title=None), columns=3)
@@ -265,7 +281,7 @@ def _cell(value: Json) -> tuple[Any, ...]:
     return (value["metric"], *(inputs.get(n) for n in names))
 
 
-def time_split(rows: Rows, parts: list[str]) -> str:
+def time_split(rows: Rows, parts: list[str]) -> Drawing:
     """Stacked bars: a panel per workload, a bar per index and number of threads."""
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     bars = list(dict.fromkeys(row["bar"] for row in rows))
@@ -290,13 +306,15 @@ def time_split(rows: Rows, parts: list[str]) -> str:
                 "part:N",
                 title=None,
                 scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
-                legend=alt.Legend(columns=5, columnPadding=26),
+                legend=alt.Legend(
+                    columns=min(3, len(workloads) + 1), columnPadding=40, labelLimit=240
+                ),
             ),
             order=alt.Order("position:Q"),
         )
         .properties(width=330, height=alt.Step(20))
         .facet(facet=alt.Facet("workload:N", sort=workloads, title=None), columns=2)
-        .resolve_scale(x="independent")
-        .resolve_axis(x="independent")
+        .resolve_scale(x="independent", y="independent")
+        .resolve_axis(x="independent", y="independent")
     )
-    return svg(chart)
+    return drawing(chart)

@@ -10,11 +10,13 @@ from typing import Any
 from perdure.format import plain, rate, size
 from perdure.results import query, record, schemas, stats
 from perdure.results.query import Cell, Results
+from perdure.study import repetitions
 from perdure.types import Json
 
 # A range of fewer holds the true median less often than 95 times in 100.
 FEW_SAMPLES = 6
 WIDE_DISPERSION = 0.15
+STRIP_SPAN = 0.5  # of the median, to each side
 LEAST_INTERFERENCE = 0.05  # cores, on average over the repetitions
 
 
@@ -27,10 +29,41 @@ def cell_row(cell: Cell) -> Json:
         "high": rate(cell.throughput.high),
         "interval": cell.throughput.name,
         "samples": len(cell.samples),
+        "strip": strip(cell),
         "dispersion": f"{stats.dispersion(cell.samples) * 100:.1f} %",
         "wide": stats.dispersion(cell.samples) > WIDE_DISPERSION,
         "command": cell.command,
     }
+
+
+def strip(cell: Cell) -> str:
+    """Each sample as a dot, relative to the median; those farther off than STRIP_SPAN as triangles
+    at the end of the axis. Empty without a successful operation."""
+    middle = cell.throughput.value
+    if middle <= 0:
+        return ""
+
+    def place(value: float) -> float:
+        share = min(max(value / middle - 1, -STRIP_SPAN), STRIP_SPAN) / STRIP_SPAN
+        return round(65 + 58 * share, 1)
+
+    low, high = place(cell.throughput.low), place(cell.throughput.high)
+    marks = [
+        f'<rect x="{low}" y="2" width="{max(high - low, 0.5):.1f}" height="12" opacity=".18"/>',
+        '<path d="M65 1V15" stroke="currentColor"/>',
+    ]
+    for value in cell.samples:
+        x, off = place(value), value / middle - 1
+        if abs(off) > STRIP_SPAN:
+            tip = 5 if off > 0 else -5
+            marks.append(f'<path d="M{x} 4V12L{x + tip} 8Z"/>')
+        else:
+            marks.append(f'<circle cx="{x}" cy="8" r="2.4" opacity=".6"/>')
+    label = f"{len(cell.samples)} samples, {rate(min(cell.samples))} to {rate(max(cell.samples))}"
+    return (
+        f'<svg class="strip" viewBox="0 0 130 16" fill="currentColor" role="img" '
+        f'aria-label="{label}">{"".join(marks)}</svg>'
+    )
 
 
 def environments(data: Results) -> list[Json]:
@@ -95,8 +128,27 @@ def quality(source: Path, data: Results) -> Json:
         "failed_operation_kinds": sorted({row["operation"] for row in failed}),
         "harness": _harness(data),
         "interference": interference(data),
+        "repeated": repeated(record.read_manifest(source, quick=data.runs[0].quick)),
         "failures": [schemas.read(file, "failed cell", "remove it") for file in failures],
     }
+
+
+def repeated(manifest: Json) -> Json | None:
+    """How automatic repetitions ended; None where the study says how many there are."""
+    auto = manifest.get("auto")
+    if not auto:
+        return None
+    ends = [one["ended_by"] for one in auto["cells"]]
+    return {
+        "width": f"{auto['interval_width'] * 100:g} %",
+        "most": auto["most_repetitions"],
+        "narrow": ends.count(repetitions.NARROW),
+        "wide": [
+            (" ".join(v for v in one["labels"].values() if v != "none"),
+             f"{(one['relative_width'] or 0) * 100:.1f} %")
+            for one in auto["cells"] if one["ended_by"] == repetitions.BUDGET
+        ],
+    }  # fmt: skip
 
 
 def _failures(source: Path, quick: bool) -> list[Path]:

@@ -14,7 +14,7 @@ from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
 from perdure.report import plots, probe_plots, study_section
 from perdure.report.figure import Figure, Rows, drawn
-from perdure.results import query, record, schemas, stats
+from perdure.results import query, record, schemas, verdicts
 from perdure.results.query import Cell
 from perdure.results.record import Run
 from perdure.types import Json
@@ -116,7 +116,7 @@ def fastest(cells: list[Cell], quick: bool) -> set[int]:
     found = set[int]()
     for place in dict.fromkeys((c.workload, c.threads) for c in cells):
         here = [c for c in cells if (c.workload, c.threads) == place]
-        tied = stats.tied_for_best([c.samples for c in here], exactly=True)
+        tied = verdicts.tied_for_best([c.side for c in here])
         found |= {c.number for c, first in zip(here, tied, strict=True) if first}
     return found
 
@@ -129,7 +129,14 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     return None
 
 
-def _scaling(cells: list[Cell], identifier: str) -> Figure:
+def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
+    """Lines over threads; None where nothing ran with several numbers of them."""
+    counts: dict[tuple[str, str], set[int]] = {}
+    for c in cells:
+        counts.setdefault((c.name, c.workload), set()).add(c.threads)
+    cells = [c for c in cells if len(counts[c.name, c.workload]) > 1]
+    if not cells:
+        return None
     rows = [
         {
             "index": c.index,
@@ -226,7 +233,8 @@ def _fidelity(document: Json) -> Json:
             drawn(
                 "fidelity-errors",
                 "Every point: simulated over measured",
-                "A tick per point, at 1 where both are equal. Colours say what was fitted: "
+                "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
+                "beyond it. Colours say what was fitted: "
                 "calibration tables were, predictions were not; selection and unexplained ones "
                 "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),

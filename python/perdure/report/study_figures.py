@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from perdure.programs import flame_graph
 from perdure.report import plots
-from perdure.report.figure import Figure as Drawing
-from perdure.report.figure import Rows, drawn
+from perdure.report.figure import Drawing, Rows, drawn
+from perdure.report.figure import Figure as Drawn
 from perdure.results import metrics, query, record
 from perdure.results.record import Run
 from perdure.study import claims
@@ -30,7 +30,7 @@ INDEX, PLACEMENT = "index", "placement"
 COLUMNS = ("index", "workload", "keys", "threads", "medium", "target")
 
 
-def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawing]:
+def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]:
     """One target's drawings: one, or for flame graphs one per cell; none where nothing was
     measured."""
     if figure.cells is None:
@@ -68,7 +68,7 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawin
     return [drawn(f"{figure.name}-{origin}", figure.title, caption + CAPTIONS[kind], svg, rows)]
 
 
-def _flame(figure: Figure, run: Run, number: int) -> Drawing:
+def _flame(figure: Figure, run: Run, number: int) -> Drawn:
     unit = "ps" if run.simulated else "samples"
     root = flame_graph.parse(run.profile)
     rows = [
@@ -79,11 +79,12 @@ def _flame(figure: Figure, run: Run, number: int) -> Drawing:
     what = ", ".join(value for axis, value in run.labels.items() if axis != "target")
     caption = "Width is the share of the time of all threads, outermost functions on top; the tool "
     caption += "tip of a box names the function. The data have frames from 1 %."
+    svg = flame_graph.render(run.profile, run.record["index"], unit=unit)
     return drawn(
         f"{figure.name}-{number}-{'simulated' if run.simulated else 'native'}",
         f"{figure.title}: {what}",
         caption,
-        flame_graph.render(run.profile, run.record["index"], unit=unit),
+        Drawing(svg, svg),
         rows,
     )
 

@@ -14,6 +14,16 @@ from perdure.study import claims, entry, memory_claims
 from perdure.study.model import Figure
 from perdure.types import Json
 
+MARKS = {
+    claims.AGREES: "✓",
+    claims.IN_PART: "✓",
+    claims.NO_DIFFERENCE: "=",
+    claims.INCONCLUSIVE: "?",
+    claims.SIZE_DIFFERS: "~",
+    claims.DIFFERS: "✗",
+    claims.NOT_MEASURED: "-",
+}
+
 
 def section(manifest: Json, runs: Sequence[Run]) -> Json | None:
     """The context of the section, None for a study that has neither figures nor published ones.
@@ -52,6 +62,7 @@ def _target(manifest: Json, runs: list[Run], judged: Sequence[claims.Finding]) -
     colours = _colours(runs)
     blocks = [
         {
+            "name": figure.name,
             "title": figure.title,
             "note": figure.note,
             "drawn": study_figures.draw(figure, runs, colours),
@@ -61,7 +72,9 @@ def _target(manifest: Json, runs: list[Run], judged: Sequence[claims.Finding]) -
     ]
     rest = [f.document() for f in judged if f.claim.figure not in names]
     if rest:
-        blocks.append({"title": "Beside publication", "note": "", "drawn": [], "findings": rest})
+        blocks.append(
+            {"name": "", "title": "Beside publication", "note": "", "drawn": [], "findings": rest}
+        )
     return {
         "target": target,
         "simulated": runs[0].simulated,
@@ -69,9 +82,20 @@ def _target(manifest: Json, runs: list[Run], judged: Sequence[claims.Finding]) -
         "records": sorted({f"{int(run.record['records']):,}" for run in runs}),
         "blocks": [block for block in blocks if block["drawn"] or block["findings"]],
         "counts": _counts(judged),
+        "findings": _answers(judged, blocks),
         "quick": bool(manifest.get("quick")),
         "spans": stats.names(f.interval for f in judged if f.interval),
     }
+
+
+def _answers(judged: Sequence[claims.Finding], blocks: Sequence[Json]) -> list[Json]:
+    """All findings, each with its mark and the drawing it stands below; none of a quick run."""
+    places = {block["name"]: block["drawn"][0].identifier for block in blocks if block["drawn"]}
+    return [
+        {**one.document(), "mark": MARKS[one.verdict], "place": places.get(one.claim.figure, "")}
+        for one in judged
+        if one.verdict != claims.NO_VERDICT
+    ]
 
 
 def _counts(judged: Sequence[claims.Finding]) -> list[tuple[str, int]]:

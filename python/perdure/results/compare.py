@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.errors import InputError
-from perdure.results import stats
-from perdure.results.record import Run, group, samples_of
-from perdure.results.stats import Interval, Verdict
+from perdure.results import verdicts
+from perdure.results.record import Run, group
+from perdure.results.stats import Interval
+from perdure.results.verdicts import Side, Verdict
 from perdure.types import Json
-
-QUICK = "a quick run decides nothing"
 
 
 @dataclass(frozen=True)
@@ -28,6 +26,10 @@ class Comparison:
     remark: str
     exact: bool = False  # simulated: the ratio has no spread
 
+    @property
+    def kind_of_interval(self) -> str:
+        return "exact" if self.exact else self.ratio.name
+
     def document(self) -> Json:
         return {
             "labels": self.labels,
@@ -36,7 +38,7 @@ class Comparison:
             "ratio": self.ratio.value,
             "ratio_low": self.ratio.low,
             "ratio_high": self.ratio.high,
-            "interval": "exact" if self.exact else self.ratio.name,
+            "interval": self.kind_of_interval,
             "interval_confidence": None if self.exact else round(self.ratio.confidence, 4),
             "verdict": str(self.verdict),
             "samples_a": self.samples[0],
@@ -56,15 +58,21 @@ class Result:
 
 
 def compare(
-    runs_a: Sequence[Run], runs_b: Sequence[Run], *, threshold: float, confidence: float
+    runs_a: Sequence[Run],
+    runs_b: Sequence[Run],
+    *,
+    threshold: float,
+    confidence: float,
+    same_cells: bool = False,
 ) -> Result:
     """Pairs the cells of both sides by their labels and judges each pair.
 
     Two single cells are compared whatever their labels, because then the user compares two
-    indexes. Errors: InputError when no cell is on both sides.
+    indexes; with `same_cells`, as with a baseline, never. Errors: InputError when no cell is on
+    both sides.
     """
     cells_a, cells_b = group(runs_a), group(runs_b)
-    if len(cells_a) == len(cells_b) == 1:
+    if len(cells_a) == len(cells_b) == 1 and not same_cells:
         pairs = [(next(iter(cells_a)), next(iter(cells_b)))]
     else:
         pairs = [(labels, labels) for labels in cells_a if labels in cells_b]
@@ -88,57 +96,23 @@ def _judge(a: list[Run], b: list[Run], threshold: float, confidence: float) -> C
             where="compare",
             remedy="give results of one kind of target; the report shows both, labelled",
         )
-    if simulated == {True}:
-        return _judge_exactly(a, b, threshold)
-    samples_a, samples_b = samples_of(a), samples_of(b)
-    fewest = min(len(samples_a), len(samples_b))
-    ratio, verdict = Interval(0, 0, 0), Verdict.INCONCLUSIVE
-    if min(samples_a + samples_b) > 0:
-        ratio = stats.ratio_interval(samples_a, samples_b, confidence)
-        verdict = stats.verdict(ratio, threshold, samples=fewest)
-    if _any_quick(a[0], b[0]):
-        verdict = Verdict.INCONCLUSIVE
-    return Comparison(
-        labels=_labels(a[0].labels, b[0].labels),
-        a=stats.median_interval(samples_a, confidence),
-        b=stats.median_interval(samples_b, confidence),
-        ratio=ratio,
-        verdict=verdict,
-        samples=(len(samples_a), len(samples_b)),
-        remark=_remark(a[0], b[0], fewest, verdict),
-    )
-
-
-def _judge_exactly(a: list[Run], b: list[Run], threshold: float) -> Comparison:
-    """Simulated cells have no spread: they are equal to the last bit, or their ratio is exact."""
-    samples_a, samples_b = samples_of(a), samples_of(b)
-    first, second = statistics.median(samples_a), statistics.median(samples_b)
-    ratio = second / first if min(first, second) > 0 else 0.0
+    sides = Side.of(a), Side.of(b)
+    found = verdicts.judge(*sides, margin=threshold, confidence=confidence)
+    exact = simulated == {True}
+    remarks = [*(["exact"] if exact else []), *([found.why] if found.why else [])]
     equal = [run.record["repetitions"] for run in a] == [run.record["repetitions"] for run in b]
-    remarks = []
-    verdict = stats.verdict_exactly(ratio, threshold)
-    if ratio == 0.0:
-        verdict, remarks = Verdict.INCONCLUSIVE, ["no successful operation"]
-    elif verdict is Verdict.SAME and not equal:
+    if exact and found.verdict is Verdict.SAME and not equal:
         remarks.append("not bit for bit")
-    if _any_quick(a[0], b[0]):
-        verdict, remarks = Verdict.INCONCLUSIVE, [*remarks, QUICK]
-    platforms = {(run.record.get("platform") or {}).get("fingerprint") for run in (a[0], b[0])}
-    remarks += ["different platforms"] if len(platforms) > 1 else []
     return Comparison(
         labels=_labels(a[0].labels, b[0].labels),
-        a=stats.exact(first),
-        b=stats.exact(second),
-        ratio=stats.exact(ratio),
-        verdict=verdict,
-        samples=(len(samples_a), len(samples_b)),
-        remark="; ".join(["exact", *remarks]),
-        exact=True,
+        a=sides[0].interval(confidence),
+        b=sides[1].interval(confidence),
+        ratio=found.ratio,
+        verdict=found.verdict,
+        samples=(len(sides[0].samples), len(sides[1].samples)),
+        remark="; ".join([*remarks, *_differences(a[0], b[0])]),
+        exact=exact,
     )
-
-
-def _any_quick(a: Run, b: Run) -> bool:
-    return a.quick or b.quick
 
 
 def _labels(a: dict[str, str], b: dict[str, str]) -> dict[str, str]:
@@ -148,22 +122,20 @@ def _labels(a: dict[str, str], b: dict[str, str]) -> dict[str, str]:
     return {name: x if x == y else f"{x} / {y}" for name, (x, y) in both.items()}
 
 
-def _remark(a: Run, b: Run, fewest: int, verdict: Verdict) -> str:
-    remarks = []
-    if min(a.samples + b.samples) <= 0:
-        remarks.append("a repetition without a successful operation")
-    if _any_quick(a, b):
-        remarks.append(QUICK)
-    elif verdict is Verdict.INCONCLUSIVE and fewest < 3:
-        remarks.append(f"{fewest} sample{'s' if fewest > 1 else ''}: use --repetitions 5")
+def _differences(a: Run, b: Run) -> list[str]:
+    """What else differs between both sides, and may be why they differ."""
+    found = []
     hosts = {(run.record["environment"] or {}).get("host_fingerprint") for run in (a, b)}
     if len(hosts) > 1:
-        remarks.append("different hosts")
-    if _latency_method(a) != _latency_method(b):
-        remarks.append("latencies timed in other ways, which changes throughput")
+        found.append("different hosts")
+    platforms = {(run.record.get("platform") or {}).get("fingerprint") for run in (a, b)}
+    if len(platforms) > 1:
+        found.append("different platforms")
+    if not a.simulated and _latency_method(a) != _latency_method(b):
+        found.append("latencies timed in other ways, which changes throughput")
     if a.record["records"] != b.record["records"]:
-        remarks.append(f"{a.record['records']} against {b.record['records']} records")
-    return "; ".join(remarks)
+        found.append(f"{a.record['records']} against {b.record['records']} records")
+    return found
 
 
 def _latency_method(run: Run) -> str:

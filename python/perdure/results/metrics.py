@@ -99,6 +99,11 @@ def is_latency(name: str) -> bool:
     return name in _LATENCIES
 
 
+def is_memory(name: str) -> bool:
+    """Counted, and not timed: natively, too."""
+    return name in _MEMORY
+
+
 def is_of_a_part(name: str) -> bool:
     return name in _PARTS or name in _STORE_SHARES
 

@@ -11,6 +11,7 @@ import duckdb
 from perdure.results import stats
 from perdure.results.record import SAMPLES_NEEDED, Run
 from perdure.results.stats import Interval
+from perdure.results.verdicts import Side
 from perdure.types import Json
 
 PERCENTILES = {
@@ -83,6 +84,13 @@ class Cell:
     samples: tuple[float, ...]
     command: str
     variant: str
+    simulated: bool
+    quick: bool
+
+    @property
+    def side(self) -> Side:
+        """For comparing it."""
+        return Side(self.samples, self.simulated, self.quick)
 
     @property
     def name(self) -> str:
@@ -195,6 +203,8 @@ def _cells(results: Results) -> Iterable[Cell]:
             samples=tuple(samples),
             command=row["command"],
             variant=row["variant"],
+            simulated=results.runs[row["run"] - 1].simulated,
+            quick=results.runs[row["run"] - 1].quick,
         )
 
 

@@ -1,4 +1,4 @@
-"""Medians, bootstrap intervals and verdicts.
+"""Medians and bootstrap intervals. `verdicts` says what they decide.
 
 A sample here is one repetition's throughput or percentile. Repetitions are few (often 3 to 10), so
 nothing assumes a distribution: intervals come from resampling, and resampling is seeded: the same
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ Samples = NDArray[np.float64]
 RESAMPLES = 4000
 SEED = 7
 CONFIDENCE = 0.95
-THRESHOLD = 0.05  # a smaller relative difference is none
 # Below, resampled ratios promise more than they keep: with 3 samples against 10, 92 % for 95 %.
 FEWEST_FOR_RATIOS = 4
 
@@ -41,8 +39,15 @@ class Interval:
     is_range: bool = False  # of all samples, because they are too few for the confidence wanted
 
     @property
+    def is_exact(self) -> bool:
+        """A number without spread, such as a simulated one."""
+        return self.confidence == 1
+
+    @property
     def name(self) -> str:
         """What kind of interval it is, to show beside it: `95 %`, `range of 3`, `one sample`."""
+        if self.is_exact:
+            return "exact"
         if self.samples < 2:
             return "one sample"
         return f"range of {self.samples}" if self.is_range else f"{self.confidence * 100:g} %"
@@ -60,15 +65,6 @@ class Interval:
     def relative_width(self) -> float:
         """(high - low) / value: how far the estimate can be trusted."""
         return (self.high - self.low) / self.value if self.value else 0.0
-
-
-class Verdict(StrEnum):
-    """How B compares with A."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "same"
-    INCONCLUSIVE = "inconclusive"
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -107,68 +103,12 @@ def ratio_interval(
 
 def exact(value: float) -> Interval:
     """A number without spread, such as a simulated one."""
-    return Interval(value, value, value)
+    return Interval(value, value, value, confidence=1)
 
 
 def names(intervals: Iterable[Interval]) -> str:
     """What several intervals are, to be said once: `95 %`, or `range of 3, range of 2`."""
     return ", ".join(dict.fromkeys(interval.name for interval in intervals))
-
-
-def verdict(ratio: Interval, threshold: float, *, samples: int) -> Verdict:
-    """Judges a throughput ratio B/A against a threshold such as 0.05.
-
-    faster, slower: the whole interval lies beyond 1 and the estimate beyond the threshold.
-    same: the whole interval lies within the threshold. Anything else is inconclusive, and so is
-    every comparison with fewer than three samples on a side, whose interval means nothing.
-    """
-    if samples < 3:
-        return Verdict.INCONCLUSIVE
-    return _judged(ratio, threshold)
-
-
-def verdict_exactly(ratio: float, threshold: float) -> Verdict:
-    """As `verdict`, of a ratio without spread."""
-    return _judged(exact(ratio), threshold)
-
-
-def tied_for_best(competitors: Sequence[Sequence[float]], *, exactly: bool = False) -> list[bool]:
-    """Who shares the first place: all that `verdict` does not call slower than the largest median.
-
-    Whatever shows a fastest one uses this rule. `exactly`: the samples are simulated and have no
-    spread. A competitor without a successful operation is never first.
-    """
-    medians = [float(np.median(_checked(samples))) for samples in competitors]
-    if not medians:
-        return []
-    best = competitors[int(np.argmax(medians))]
-    return [
-        middle > 0 and not is_slower(samples, best, exactly=exactly)
-        for samples, middle in zip(competitors, medians, strict=True)
-    ]
-
-
-def is_slower(samples: Sequence[float], than: Sequence[float], *, exactly: bool = False) -> bool:
-    """Whether `compare` calls `samples` slower than `than`."""
-    first, second = float(np.median(_checked(than))), float(np.median(_checked(samples)))
-    if first <= 0:
-        return False
-    if exactly or second <= 0:
-        return verdict_exactly(second / first, THRESHOLD) is Verdict.SLOWER
-    if min(*samples, *than) <= 0:
-        return False
-    ratio, fewest = ratio_interval(than, samples), min(len(samples), len(than))
-    return verdict(ratio, THRESHOLD, samples=fewest) is Verdict.SLOWER
-
-
-def _judged(ratio: Interval, threshold: float) -> Verdict:
-    if ratio.low > 1 and ratio.value >= 1 + threshold:
-        return Verdict.FASTER
-    if ratio.high < 1 and ratio.value <= 1 / (1 + threshold):
-        return Verdict.SLOWER
-    if ratio.low >= 1 / (1 + threshold) and ratio.high <= 1 + threshold:
-        return Verdict.SAME
-    return Verdict.INCONCLUSIVE
 
 
 def dispersion(samples: Sequence[float]) -> float:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from perdure.errors import InputError, did_you_mean, one_of
 from perdure.programs import native
-from perdure.results import metrics, stats
+from perdure.results import metrics, stats, verdicts
 from perdure.results.record import Run, group, mix_text, samples_of
+from perdure.results.verdicts import Side
 from perdure.study.flags import check_flag
 from perdure.study.model import Cell, Flags, Labels, Study
 from perdure.types import Json
@@ -222,14 +223,11 @@ def rank(runs: Sequence[Run]) -> list[Place]:
     first of a rank shares the rank; a quick run has no ranks."""
     places: list[Place] = []
     for target in dict.fromkeys(run.labels["target"] for run in runs):
-        cells = group(run for run in runs if run.labels["target"] == target).values()
-        ordered = sorted(cells, key=lambda cell: -stats.median_interval(samples_of(cell)).value)
-        first = samples_of(ordered[0])
-        best, number = stats.median_interval(first).value, 1
-        for position, cell in enumerate(ordered, start=1):
-            samples = samples_of(cell)
-            if stats.is_slower(samples, first, exactly=cell[0].simulated):
-                first, number = samples, position
+        cells = list(group(r for r in runs if r.labels["target"] == target).values())
+        sides = [Side.of(cell) for cell in cells]
+        best = max(side.median for side in sides)
+        for position, number in verdicts.ranks(sides):
+            cell = cells[position]
             places.append(_place(cell, target, None if cell[0].quick else number, best))
     return places
 

@@ -19,9 +19,10 @@ A finding agrees when all pairs of cells do; an axis with the same list on both 
 values only. One pair that does not agree, and the finding does not; the worst pair is the one
 shown. Where cells were not measured it can agree in part only, and they are named.
 
-What others found is a side of 1 (or of `than`), so ours must be on one as well: a ratio within 5 %
-of it, or one whose interval includes it, shows no difference, whichever side that was. A published
-value that is itself within 5 % of 1 says that both are equal, and has no side.
+What others found is a side of 1 (or of `than`), so ours must be on one as well, by the rule of
+results/verdicts.py: a ratio within 5 % of it shows no difference, and one whose interval does not
+tell the side is inconclusive. A published value that is itself within 5 % of 1 says that both are
+equal, and has no side.
 """
 
 from __future__ import annotations
@@ -32,21 +33,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar
 
-from perdure.results import metrics, stats
+from perdure.results import metrics, stats, verdicts
 from perdure.results.record import Run, group
 from perdure.results.stats import Interval
+from perdure.results.verdicts import Verdict
 from perdure.study.entry import Wanted
 from perdure.study.flags import Problem
 from perdure.types import Json
 
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
-AGREES, IN_PART, NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
-    "agrees", "agrees in part", "no difference", "same side, size differs", "differs",
-    "not measured",
+AGREES, IN_PART, NO_DIFFERENCE, INCONCLUSIVE, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
+    "agrees", "agrees in part", "no difference", "inconclusive", "same side, size differs",
+    "differs", "not measured",
 )  # fmt: skip
 # From best to worst, of a pair of cells: the worst pair of a claim decides.
-_ORDER = (AGREES, SIZE_DIFFERS, NO_DIFFERENCE, DIFFERS)
+_ORDER = (AGREES, SIZE_DIFFERS, INCONCLUSIVE, NO_DIFFERENCE, DIFFERS)
 _EXPLAINED = (NO_DIFFERENCE, SIZE_DIFFERS, DIFFERS)  # what `differs` of a claim has words for
 NO_VERDICT = ""  # of a quick run, which decides nothing
 
@@ -101,7 +103,7 @@ class Claim:
         """The number that the claim is on a side of; None where it only gives a size."""
         if self.value is None:
             return self.than
-        if not self.over or _shows_none(self.value, None, 1):
+        if not self.over or verdicts.is_within(self.value):
             return None
         return 1.0
 
@@ -183,7 +185,7 @@ def check(claim: Json) -> Problem | None:
 
 def judge_ratio(claim: Claim, ratio: float, pair: str) -> Finding:
     """The finding for a claim about one ratio that was not measured by cells."""
-    return Finding(claim, ratio, pair, _verdict(claim, ratio, None), ())
+    return Finding(claim, ratio, pair, _verdict(claim, stats.exact(ratio)), ())
 
 
 def select(wanted: Wanted, cells: Iterable[Cell]) -> list[Cell]:
@@ -233,10 +235,17 @@ def _judge(claim: Claim, cells: list[list[Run]]) -> Finding:
     below = replace(claim, part=claim.part_over or claim.part)
     lower, more = _numbers(over, below, cells) if over else ([_Number({}, "", 1.0, ())], [])
     found = [
-        Finding(claim, ratio, _pair_name(a, b, shared), _verdict(claim, ratio, span), (), span)
+        Finding(
+            claim,
+            ratio.value,
+            _pair_name(a, b, shared),
+            _verdict(claim, ratio),
+            (),
+            ratio if not ratio.is_exact and ratio.samples > 1 else None,
+        )
         for a, b in itertools.product(upper, lower)
         if all(a.labels[axis] == b.labels[axis] for axis in shared)
-        for ratio, span in [_ratio(a, b)]
+        for ratio in [_ratio(a, b)]
     ]
     absent = tuple(dict.fromkeys([*missing, *more]))
     if not found:
@@ -274,41 +283,40 @@ def _numbers(
         if number is None:
             missing.append(one.get("index", " ".join(one.values())))
         else:
-            # A simulation is exact: its repetitions are no samples of anything.
-            exact = runs[0].simulated
+            # A simulation is exact: its repetitions are no samples of anything. Bytes are counted.
+            exact = runs[0].simulated or metrics.is_memory(claim.metric)
             samples = () if exact else metrics.samples(claim.metric, runs, claim.subject)
             found.append(_Number(one, " ".join(several), number, tuple(samples)))
     return found, missing
 
 
-def _ratio(upper: _Number, lower: _Number) -> tuple[float, Interval | None]:
+def _ratio(upper: _Number, lower: _Number) -> Interval:
     """Counters may be 0: nothing over nothing is the same."""
     if lower.value == 0:
-        return (math.inf if upper.value > 0 else 1.0), None
+        return stats.exact(math.inf if upper.value > 0 else 1.0)
     ratio = upper.value / lower.value
-    if min(len(upper.samples), len(lower.samples)) < 2 or min(upper.samples + lower.samples) <= 0:
-        return ratio, None
-    return ratio, stats.ratio_interval(lower.samples, upper.samples)
+    if not (upper.samples and lower.samples):  # exact, or a number with nothing to compare
+        return stats.exact(ratio)
+    if min(upper.samples + lower.samples) <= 0:
+        return Interval(ratio, ratio, ratio)  # of one sample: decides nothing
+    return stats.ratio_interval(lower.samples, upper.samples)
 
 
-def _verdict(claim: Claim, number: float, interval: Interval | None) -> str:
-    margin, side = claim.margin(number), claim.side
-    if side is not None:
-        if _shows_none(number, interval, side):
-            return NO_DIFFERENCE
-        if claim.value is None:
-            return AGREES if margin > 0 else DIFFERS
-        if (number > side) != (claim.value > side):
-            return DIFFERS
-    if margin >= -math.log(claim.within):
-        return AGREES
-    return DIFFERS if side is None else SIZE_DIFFERS
-
-
-def _shows_none(number: float, interval: Interval | None, side: float) -> bool:
-    if interval is not None and interval.low <= side <= interval.high:
-        return True
-    return abs(number / side - 1) <= stats.THRESHOLD + 1e-9
+def _verdict(claim: Claim, ratio: Interval) -> str:
+    margin, side = claim.margin(ratio.value), claim.side
+    is_near = margin >= -math.log(claim.within)
+    if side is None:
+        return AGREES if is_near else DIFFERS
+    judged = verdicts.of_ratio(ratio, to=side)
+    if judged is Verdict.SAME:
+        return NO_DIFFERENCE
+    if judged is Verdict.INCONCLUSIVE:
+        return INCONCLUSIVE
+    if claim.value is None:
+        return AGREES if margin > 0 else DIFFERS
+    if (ratio.value > side) != (claim.value > side):
+        return DIFFERS
+    return AGREES if is_near else SIZE_DIFFERS
 
 
 def _is_ratio(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Studies: a TOML file of axes, expanded into the cells to run.
 
 name = "demo"
-repetitions = 1                 # processes per cell
+repetitions = 1                 # processes per cell, or "auto": see repetitions.py
 [flags]                         # for every cell: any flag of `perdure bench`, - written as _
 records = "100K"
 [axes]                          # every combination is a cell

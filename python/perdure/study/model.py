@@ -13,6 +13,7 @@ from perdure.study import entry
 from perdure.study.claims import Claim
 from perdure.study.entry import Wanted
 from perdure.study.memory_claims import MemoryClaim
+from perdure.study.repetitions import Auto
 from perdure.types import Json
 
 Labels = dict[str, str]
@@ -136,6 +137,7 @@ class Study:
     memories: Memories = Memories()
     left_out: list[str] = field(default_factory=list)  # what this build or machine lacks
     quick: bool = False
+    auto: Auto | None = None  # more repetitions of the cells that need them
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,18 @@ from perdure.study.flags import AXES_BESIDE_FLAGS, FLAGS, check_flag, scaled
 from perdure.study.model import Cell, Choices, Flags, Study
 from perdure.study.presence import Listing
 from perdure.study.published import PublishedReader, check_name
+from perdure.study.repetitions import AUTO, LEAST, MOST, WIDTH, Auto
 from perdure.study.toml_lines import Path as KeyPath
 from perdure.types import Json
 
+AUTO_KEYS = tuple(one.name for one in fields(Auto))
 TOP_LEVEL = (
     "name",
     "title",
     "description",
     "seed",
     "repetitions",
+    *AUTO_KEYS,
     "timeout_seconds",
     "flags",
     "media",
@@ -64,10 +67,7 @@ class Reader:
         document.check_keys((), document.tables, TOP_LEVEL)
         name = document.typed("name", document.path.stem)
         check_name(document, ("name",), name)
-        repetitions = document.typed("repetitions", 3)
-        if repetitions < 1:
-            what = "repetitions must be at least 1"
-            raise document.error(what, ("repetitions",), "use 3 or more")
+        repetitions, auto = self.repetitions()
         seed = document.typed("seed", 7)
         self.check_tables()
         cells = self.expansion.cells({"seed": seed})
@@ -95,7 +95,31 @@ class Reader:
             memories=asked.on(choices.target) if choices.target else asked,
             left_out=left_out,
             quick=choices.quick,
+            auto=None if choices.quick else auto,
         )
+
+    def repetitions(self) -> tuple[int, Auto | None]:
+        """How many processes each cell has, at first where the study says "auto"."""
+        document = self.document
+        if document.tables.get("repetitions") == AUTO:
+            auto = Auto(
+                float(document.typed("interval_width", WIDTH)),
+                document.typed("most_repetitions", MOST),
+            )
+            if problem := auto.check():
+                place = next((key for key in AUTO_KEYS if f"`{key}`" in problem.what), AUTO)
+                raise document.error(problem.what, (place,), problem.remedy)
+            return LEAST, auto
+        for key in AUTO_KEYS:
+            if key in document.tables:
+                raise document.error(
+                    f"'{key}' goes with automatic repetitions", (key,), 'write repetitions = "auto"'
+                )
+        repetitions = document.typed("repetitions", 3)
+        if repetitions < 1:
+            what = "repetitions must be at least 1"
+            raise document.error(what, ("repetitions",), 'use 3 or more, or "auto"')
+        return repetitions, None
 
     def fitted(self, cells: list[Cell], defaults: Flags) -> tuple[list[Cell], list[str]]:
         """The cells as the command line wants them and this build and machine can run them, and

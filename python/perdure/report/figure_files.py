@@ -1,0 +1,97 @@
+"""The report's figures as files for a paper: SVG and PDF of a wanted width, data as CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+
+from perdure.errors import InputError
+from perdure.programs import outputs
+from perdure.report import page
+from perdure.report.figure import Figure
+from perdure.results.record import QUICK_BANNER, Run
+
+MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
+COLUMN_MM = 130  # a figure that is not wider is drawn as for a column
+LEAST_MM, MOST_MM = 20.0, 1000.0
+_WIDTH = re.compile(r"^(\d+(?:\.\d+)?)\s*(mm|cm|in|pt)$")
+_OPENING = re.compile(r"<svg\b[^>]*>")
+_VIEW_BOX = re.compile(r'viewBox="([-\d. ]+)"')
+
+
+def width_mm(text: str) -> float | None:
+    """`84mm`, `3.3in`; None of an empty text. Errors: InputError."""
+    if not text:
+        return None
+    found = _WIDTH.match(text)
+    width = float(found.group(1)) * MM[found.group(2)] if found else 0.0
+    if not LEAST_MM <= width <= MOST_MM:
+        raise InputError(
+            f"'{text}' is no width of {LEAST_MM:g} mm to {MOST_MM:g} mm",
+            where="--width",
+            remedy="write 84mm, 8.4cm, 3.3in or 240pt",
+        )
+    return width
+
+
+def write(
+    source: Path, runs: list[Run], folder: Path, *, pdf: bool, width: float | None
+) -> list[Path]:
+    """Writes NAME.svg, NAME.csv and, if asked, NAME.pdf for each figure, in place of those of the
+    same names. `width` in mm; None: as in the report. Errors: InputError where there are none."""
+    figures = list(_figures(page.content(source, runs)))
+    if any(run.quick for run in runs):
+        figures = [replace(one, caption=f"{QUICK_BANNER}. {one.caption}") for one in figures]
+    if not figures:
+        raise InputError("has nothing to draw", where=str(source), remedy="run a study first")
+    outputs.folder(folder, "--to")
+    written = []
+    for figure in figures:
+        svg = sized(figure, width)
+        written += [folder / f"{figure.identifier}.{suffix}" for suffix in ("svg", "csv")]
+        outputs.write(written[-2], svg)
+        outputs.write(written[-1], figure.csv)
+        if pdf:
+            written.append(folder / f"{figure.identifier}.pdf")
+            outputs.write_bytes(
+                written[-1], vl_convert.svg_to_pdf(sized(figure, width, points=True))
+            )
+    return written
+
+
+def sized(figure: Figure, width: float | None, *, points: bool = False) -> str:
+    """The drawing as a file of its own: black, with its title and caption inside. `points`: with a
+    unit for each point of a PDF, which takes them as such."""
+    svg = figure.narrow if width is not None and width <= COLUMN_MM else figure.svg
+    opening = _OPENING.search(svg)
+    box = _VIEW_BOX.search(opening.group()) if opening else None
+    if opening is None or box is None:
+        return svg
+    across, down = (float(number) for number in box.group(1).split()[2:])
+    head = re.sub(r'\s(?:style|width|height)="[^"]*"', "", opening.group()[:-1])
+    if width is None:
+        size = f'width="{across:g}" height="{down:g}"'
+    else:
+        unit, scale = ("", 72 / 25.4) if points else ("mm", 1.0)
+        wide = width * scale
+        size = f'width="{wide:.6g}{unit}" height="{wide * down / across:.4g}{unit}"'
+    about = f"<title>{escape(figure.title)}</title><desc>{escape(figure.caption)}</desc>"
+    body = svg[opening.end() :].replace("currentColor", "#000000")
+    return f"{svg[: opening.start()]}{head} {size}>{about}{body}"
+
+
+def _figures(node: Any) -> Iterator[Figure]:
+    """All in the context of a page, each once."""
+    if isinstance(node, Figure):
+        yield node
+    elif isinstance(node, dict):
+        yield from _figures(list(node.values()))
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for one in node:
+            yield from _figures(one)

@@ -1,0 +1,146 @@
+"""The report's verdicts: of every workload, each index against each other one.
+
+A row over a column: the ratio of their medians, the word, and a mark, so that none of it rests on
+colour. They are the verdicts of `perdure compare`, at the most threads of a workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from perdure.results import verdicts
+from perdure.results.record import Run, group
+from perdure.results.verdicts import Judgement, Side, Verdict
+from perdure.types import Json
+
+MARKS = {
+    Verdict.FASTER: "▲",
+    Verdict.SLOWER: "▼",
+    Verdict.SAME: "=",
+    Verdict.INCONCLUSIVE: "?",
+}
+OPEN = 4  # matrices of a target that are not folded
+LARGEST_OPEN = 8  # columns of one that is not folded
+# What tells competitors apart; all other labels are of the place where they compete.
+COMPETITOR, PLACEMENT = ("index", "medium"), "placement"
+Cells = Sequence[list[Run]]
+
+
+def section(runs: Sequence[Run], *, quick: bool) -> list[Json]:
+    """A part for each target with two indexes or more. A quick run has none."""
+    if quick:
+        return []
+    by_target = groupby(sorted(runs, key=_target), key=_target)
+    parts = [_part(list(group(own).values())) for _, own in by_target]
+    return [part for part in parts if part["places"]]
+
+
+def _target(run: Run) -> str:
+    return str(run.record["target"])
+
+
+def _part(cells: Cells) -> Json:
+    cells = [runs for runs in cells if runs[0].record["index_class"] != "harness"]
+    places = [one for one in map(_matrix, _places(cells)) if one]
+    for position, one in enumerate(places):
+        one["open"] = position < OPEN and len(one["names"]) <= LARGEST_OPEN
+    first = cells[0][0] if cells else None
+    simulated = bool(first and first.simulated)
+    return {
+        "simulated": simulated,
+        "tag": f"simulated, {first.record['target']}"
+        if first and simulated
+        else "measured, native",
+        "places": places,
+    }
+
+
+def _places(cells: Cells) -> list[list[list[Run]]]:
+    """Cells that differ in what competes alone, at the most threads of each such group."""
+    competitor = _competitor(cells)
+    found: dict[tuple[tuple[str, str], ...], list[list[Run]]] = {}
+    for runs in cells:
+        rest = {
+            axis: value
+            for axis, value in runs[0].labels.items()
+            if axis not in (*competitor, "threads", "target")
+        } | {"key_kind": runs[0].record["key_kind"] or "queue"}
+        found.setdefault(tuple(sorted(rest.items())), []).append(runs)
+    return [
+        [runs for runs in own if runs[0].record["threads"] == max(map(_threads, own))]
+        for own in found.values()
+    ]
+
+
+def _competitor(cells: Cells) -> tuple[str, ...]:
+    """The index with its medium; of one index, where its parts lie."""
+    one_index = len({runs[0].record["index"] for runs in cells}) == 1
+    if one_index and all(PLACEMENT in runs[0].labels for runs in cells):
+        return (PLACEMENT, "medium")
+    return COMPETITOR
+
+
+def _threads(runs: list[Run]) -> int:
+    return int(runs[0].record["threads"])
+
+
+def _matrix(cells: Cells) -> Json | None:
+    """The fastest first; None for less than two."""
+    if len(cells) < 2:
+        return None
+    sides = [Side.of(runs) for runs in cells]
+    ranked = verdicts.ranks(sides)
+    ordered = [position for position, _ in ranked]
+    names = [_name(cells[position][0].labels, cells) for position in ordered]
+    judged = verdicts.matrix([sides[position] for position in ordered])
+    first = [
+        name for name, (position, rank) in zip(names, ranked, strict=True)
+        if rank == 1 and sides[position].median > 0
+    ]  # fmt: skip
+    run = cells[0][0]
+    return {
+        "title": _title(run.labels, cells),
+        "threads": run.record["threads"],
+        "names": names,
+        "first": first,
+        "rows": [
+            {"name": name, "cells": [_cell(one) for one in row]}
+            for name, row in zip(names, judged, strict=True)
+        ],
+    }
+
+
+def _name(labels: Mapping[str, str], cells: Cells) -> str:
+    axes = _competitor(cells)
+    values = [labels.get(axis, "none") for axis in axes]
+    return " · ".join(value for value in values if value != "none")
+
+
+def _title(labels: Mapping[str, str], cells: Cells) -> str:
+    """`lookup`, and whatever else was chosen there."""
+    left_out = (*_competitor(cells), "threads", "target", "workload")
+    more = [
+        value if value.isalpha() else f"{axis.replace('_', ' ')} {value}"
+        for axis, value in labels.items()
+        if axis not in left_out and value != "none"
+    ]
+    return ", ".join([labels.get("workload", "throughput"), *more])
+
+
+def _cell(judged: Judgement | None) -> Json | None:
+    if judged is None:
+        return None
+    ratio = judged.ratio
+    interval = "" if ratio.is_exact else f"{short(ratio.low)} to {short(ratio.high)} ({ratio.name})"
+    return {
+        "mark": MARKS[judged.verdict],
+        "word": str(judged.verdict),
+        "ratio": short(ratio.value) if ratio.value else "",
+        "why": judged.why or interval or "exact",
+    }
+
+
+def short(ratio: float) -> str:
+    """Three digits or two: `0.04`, `1.25`, `12`."""
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"

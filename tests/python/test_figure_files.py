@@ -1,0 +1,68 @@
+"""Figures as files for a paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from perdure.errors import InputError
+from perdure.report import figure_files, page
+from perdure.results import record
+from test_simulated_report import RATES, run
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "results" / "all.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(run(*key, rate)) + "\n" for key, rate in RATES.items()))
+    return path
+
+
+def test_each_figure_is_an_svg_a_csv_and_a_pdf_of_the_width(cli: Cli, source: Path) -> None:
+    done = cli("figures", source, "--pdf", "--width", "84mm", "-q")
+    assert done.returncode == 0, done.stderr
+    files = [Path(line) for line in done.stdout.splitlines()]
+    names = ("simulated-scaling-optane", "simulated-time-optane")
+    assert [file.name for file in files] == [
+        f"{name}.{suffix}" for name in names for suffix in ("svg", "csv", "pdf")
+    ]
+    assert {file.parent for file in files} == {source.parent / "figures"}
+    svg, csv, pdf = files[0].read_text(), files[1].read_text(), files[2].read_bytes()
+    size = re.search(r'<svg[^>]* width="84mm" height="([\d.]+)mm"', svg)
+    assert size and "currentColor" not in svg
+    assert "<title>Scaling with threads</title><desc>Successful operations per sim" in svg
+    assert csv.startswith("index,") and csv.count("\n") == 5
+    box = re.search(rb"/MediaBox ?\[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
+    assert pdf.startswith(b"%PDF") and box
+    assert float(box.group(1)) == pytest.approx(84 / 25.4 * 72, abs=1)
+    assert float(box.group(2)) == pytest.approx(float(size.group(1)) / 25.4 * 72, abs=1)
+
+
+def test_a_wide_figure_is_drawn_as_in_the_report(source: Path) -> None:
+    runs = record.load(source)
+    figure = next(figure_files._figures(page.content(source, runs)))
+    assert figure.narrow != figure.svg
+    column, wide = figure_files.sized(figure, 84), figure_files.sized(figure, 170)
+    drawn = {re.search(r'viewBox="[^"]*"', one)[0] for one in (column, figure.narrow)}  # type: ignore[index]
+    assert len(drawn) == 1 and drawn.pop() not in wide
+    assert 'width="170mm"' in wide and 'mm"' not in figure_files.sized(figure, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("", None), ("84mm", 84), ("8.4cm", 84), ("3.5in", 88.9), ("240 pt", 84.67)],
+)
+def test_a_width_has_a_unit(text: str, width: float | None) -> None:
+    found = figure_files.width_mm(text)
+    assert found == (None if width is None else pytest.approx(width, abs=0.01))
+
+
+@pytest.mark.parametrize("text", ["84", "84px", "-3mm", "5mm", "9in in", "1e9mm", "5000mm"])
+def test_a_length_that_is_no_width_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"--width: .* write 84mm"):
+        figure_files.width_mm(text)

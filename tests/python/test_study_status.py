@@ -1,0 +1,124 @@
+"""study status and study array: what others see of a campaign, and how a batch system starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli, wait_for
+from perdure.study import leases
+from test_shards import Site, made, smaller
+
+
+def status(site: Site, cli: Cli) -> dict[str, Any]:
+    done = cli("study", "status", site.results, "--json", **site.environment)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_it_tells_what_is_done_runs_failed_and_waits(
+    tmp_path: Path, environment: dict[str, str], cli: Cli
+) -> None:
+    site = made(tmp_path, environment, failing="lookup=1")
+    cells = smaller(site)
+    site.start("a", "1/1")
+    site.running["a", "1/1"].communicate(timeout=60)
+    ended = status(site, cli)
+    failed = ended.pop("failed")
+    assert len(failed) == 3 and all("no luck" in one["reason"] for one in failed)
+    assert ended == {
+        "study": "shards",
+        "results": str(site.results),
+        "quick": False,
+        "total": cells,
+        "done": cells - 3,
+        "running": [],
+        "waiting": 0,
+        "seconds_left": 0.0,
+    }
+    said = cli("study", "status", site.results, **site.environment).stdout.splitlines()
+    assert said[0].endswith(f"{cells - 3} of {cells} cells done, 0 running, 3 failed, 0 waiting")
+    assert len(said) == 4 and "no luck; run it alone: ./perdure bench " in said[1]
+    # They are tried again, on a machine of which we know only that it has not ended.
+    slow = made(tmp_path, environment, seconds=8)
+    smaller(slow)
+    slow.start("far", "1/1")
+    wait_for(lambda: list((site.results / leases.FOLDER).glob("*[0-9a-f].0")))
+    wait_for(lambda: len(status(site, cli)["running"]) == 1)
+    now = status(site, cli)
+    (running,) = now["running"]
+    process = slow.running["far", "1/1"]
+    assert (running["host"], running["pid"]) == ("far", process.pid)
+    assert running["what"].startswith("native null 1 ")
+    assert (now["done"], now["waiting"], now["seconds_left"]) == (0, cells - 1, None)
+    line = cli("study", "status", site.results, **site.environment).stdout.splitlines()[1]
+    # Of any cell: it may have taken the next one meanwhile.
+    assert line.startswith("running: native null 1 ")
+    assert f" on far, process {process.pid}, since 20" in line
+    process.terminate()
+    process.communicate(timeout=60)
+    assert status(site, cli)["waiting"] == cells
+
+
+def test_a_folder_without_a_campaign_has_no_status(cli: Cli, tmp_path: Path) -> None:
+    done = cli("study", "status", tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "holds no campaign; give the --results of a study run" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flag", "index"), [("--slurm", "SLURM_ARRAY_TASK_ID"), ("--pbs", "PBS_ARRAY_INDEX")]
+)
+def test_the_jobs_of_an_array_run_the_study(
+    tmp_path: Path, environment: dict[str, str], cli: Cli, flag: str, index: str
+) -> None:
+    site = made(tmp_path, environment)
+    cells = smaller(site)
+    results = tmp_path / "two words"
+    told = cli("study", "array", site.study, flag, "--shards", "2", "--results", results,
+               **site.environment)  # fmt: skip
+    assert told.returncode == 0 and told.stderr == ""
+    head = [line for line in told.stdout.splitlines() if line.startswith("#")]
+    assert head[0] == "#!/bin/sh"
+    assert any("1-2" in line for line in head) and any("excl" in line for line in head)
+    jobs = [
+        subprocess.Popen(
+            ["/bin/sh", "-c", told.stdout],
+            env={**site.environment, index: number},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in "12"
+    ]
+    for job in jobs:
+        job.communicate(timeout=60)
+        assert job.returncode == 0
+    assert len(list((results / "cells").iterdir())) == cells == len(site.log())
+
+
+def test_an_array_of_simulations_leaves_machines_to_others(
+    site_of_simulations: Site, cli: Cli
+) -> None:
+    told = cli("study", "array", site_of_simulations.study, "--slurm", "--quick",
+               **site_of_simulations.environment)  # fmt: skip
+    assert "excl" not in told.stdout and " --quick --shard " in told.stdout
+
+
+@pytest.fixture
+def site_of_simulations(tmp_path: Path, environment: dict[str, str]) -> Site:
+    site = made(tmp_path, environment)
+    smaller(site)
+    site.study.write_text(site.study.read_text().replace('["native"]', '["sim:y"]'))
+    return site
+
+
+@pytest.mark.parametrize("flags", [(), ("--slurm", "--pbs")])
+def test_an_array_is_for_one_batch_system(cli: Cli, study: Path, flags: tuple[str, ...]) -> None:
+    done = cli("study", "array", study, *flags)
+    assert done.returncode == 2 and done.stderr.endswith("; give --slurm or --pbs\n")
