@@ -74,16 +74,14 @@ class FrameLayout {
   [[nodiscard]] static const InnerNode* wide_child(const InnerNode& node, unsigned rank) noexcept {
     return inner_child(node, rank);
   }
-  /// The two lines of separators are read at once; the children, so that the one which is chosen is
-  /// under way by then.
+  /// The lines of separators are read at once; the children are fetched with them, so that the one
+  /// which is chosen is under way by then.
   static void prefetch_wide(const InnerNode* node) noexcept {
     pm::prefetch_range(&of(*node).child, sizeof of(*node).child);
   }
 
-  /// The lines that a search reads.
-  static void prefetch(const void* node) noexcept {
-    pm::prefetch_range(node, 2 * pm::cache_line_bytes);
-  }
+  /// The lines that a search reads, and the children.
+  static void prefetch(const void* node) noexcept { pm::prefetch_range(node, sizeof(Node)); }
 
   /// Sets `rank` to the number of separators <= the key.
   template <class Stable>
