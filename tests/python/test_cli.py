@@ -21,7 +21,7 @@ MISTAKES = [
     (["demo", "--quikc"], "unknown flag '--quikc'; did you mean '--quick'?"),
     (["study", "run", "none.toml"], "none.toml: No such file"),
     (["study", "run"], "missing argument"),
-    (["compare", "a"], "missing argument"),
+    (["compare", "a"], "write compare A B"),
     (["compare", "nowhere", "nowhere"], "nowhere: no such file or directory"),
     (["compare", "a", "b", "--threshold", "much"], "invalid value for '--threshold'"),
     (["report", "nowhere"], "nowhere: no such file or directory"),

@@ -185,7 +185,7 @@ def test_runs_of_queues_are_labelled_compared_and_reported(
     labels = records.labels_of(json.loads(files[1].read_text()))
     assert labels["workload"] == "1 producer, 1 consumer, 4096 B"
     assert "key_kind" not in labels
-    compared = json.loads(perdure("compare", *files, "--json", "--threshold", "1000"))
+    compared = json.loads(perdure("compare", *files, "--json", "--threshold", "0.99"))
     (pair,) = compared["comparisons"]
     sides = [f"1 producer, 1 consumer, {size} B" for size in (8, 4096)]
     assert pair["labels"]["workload"] == " / ".join(sides)
