@@ -21,6 +21,7 @@ def run(cli: Cli, folder: Path, target: str = "sim:optane100-8280l-2s", **variab
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_memory_like_optane_shows_all_and_why(tmp_path: Path, sim_cli: Cli) -> None:
     document = run(sim_cli, tmp_path)
     found = {one["name"]: one for one in document["idiosyncrasies"]}
@@ -45,6 +46,7 @@ def test_dram_is_class_c1(tmp_path: Path, sim_cli: Cli) -> None:
     assert not any(shown[name] for name in ("I2", "I3", "I5", "I7"))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured_stays_unknown(tmp_path: Path, sim_cli: Cli) -> None:
     document = run(sim_cli, tmp_path, FAKE_SIM_SKIP="remote")
     (i4,) = [one for one in document["idiosyncrasies"] if one["name"] == "I4"]
@@ -86,6 +88,7 @@ def test_classes_follow_table_1(
     assert (found["names"], found["certain"]) == (names, certain)
 
 
+@pytest.mark.slow
 def test_the_table_names_a_target_as_it_is(tmp_path: Path, sim_cli: Cli) -> None:
     done = sim_cli("classify", "--target", "sim:x", "--results", tmp_path, "-q")
     assert done.returncode == 0, done.stderr

@@ -109,6 +109,7 @@ def test_indexes_are_explored_on_libpmemobjs_heap(
     assert document["coverage"]["deep_states"] > 0
 
 
+@pytest.mark.slow
 def test_a_planted_defect_is_found_on_libpmemobjs_heap_and_replayed(tmp_path: Path) -> None:
     file = tmp_path / "finding.json"
     done = crash("--index", "toy:missing_flush", "--heap", "pmdk", "--out", str(file))
@@ -149,6 +150,7 @@ def test_room_that_there_cannot_be_is_one_line(flags: tuple[str, ...]) -> None:
     assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and "--room" in done.stderr
 
 
+@pytest.mark.slow
 def test_mutants_of_one_place() -> None:
     done = crash("--mutate", "lbtree", "--place", "::commit", "--budget", "2", "--json")
     assert done.returncode == 0, done.stderr

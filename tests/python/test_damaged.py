@@ -117,6 +117,7 @@ def refused(read: Callable[[], object], what: str) -> bool:
 
 
 @pytest.mark.parametrize("make", [native_cell, simulated_cell])
+@pytest.mark.slow
 def test_no_change_of_a_cell_is_a_traceback(make: Callable[[], Document], tmp_path: Path) -> None:
     whole = make()
     for repetition in whole["record"]["repetitions"]:
@@ -202,6 +203,7 @@ def test_no_change_of_what_else_a_report_shows_is_a_traceback(sim_cli: Cli, tmp_
         file.write_text(json.dumps(whole))
 
 
+@pytest.mark.slow
 def test_no_change_of_a_memory_is_a_traceback(sim_cli: Cli, tmp_path: Path) -> None:
     done = sim_cli("classify", "--target", "sim:x", "--quick", "-q", "--results", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -43,6 +43,7 @@ class Holder:
         self.thread.join()
 
 
+@pytest.mark.slow
 def test_simulations_share_and_what_measures_waits_for_them_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -50,6 +50,7 @@ def test_findings_of_a_quick_run_have_numbers_and_no_verdict(
     assert finding["verdict"] is None and finding["ours"] > 1.5
 
 
+@pytest.mark.slow
 def test_a_quick_run_leaves_the_full_one_alone(cli: Cli, claiming: Path, tmp_path: Path) -> None:
     results = tmp_path / "r"
     run = ("study", "run", claiming, "--results", results, "--report", "-q")
@@ -119,6 +120,7 @@ def test_probes_compared_quickly_reach_no_goal(sim_cli: Cli, tmp_path: Path) -> 
     assert document["quick"] is True and document["experiments"][0]["reached"] is None
 
 
+@pytest.mark.slow
 def test_a_memory_classified_quickly_has_factors_and_no_class(sim_cli: Cli, tmp_path: Path) -> None:
     arguments = ("classify", "--target", "sim:x", "--results", tmp_path, "-q", "--quick")
     done = sim_cli(*arguments)

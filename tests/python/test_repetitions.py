@@ -47,6 +47,7 @@ def auto_study(study: Path, width: float, most: int) -> Path:
     return study
 
 
+@pytest.mark.slow
 def test_cells_are_repeated_until_the_width_or_the_budget(
     cli: Cli, study: Path, tmp_path: Path
 ) -> None:
