@@ -7,7 +7,6 @@ colour. They are the verdicts of `perdure compare`, at the most threads of a wor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from perdure.results import verdicts
 from perdure.results.record import Run, group
@@ -31,13 +30,11 @@ def section(runs: Sequence[Run], *, quick: bool) -> list[Json]:
     """A part for each target with two indexes or more. A quick run has none."""
     if quick:
         return []
-    by_target = groupby(sorted(runs, key=_target), key=_target)
-    parts = [_part(list(group(own).values())) for _, own in by_target]
+    by_target: dict[str, list[Run]] = {}  # in the study's order
+    for run in runs:
+        by_target.setdefault(str(run.record["target"]), []).append(run)
+    parts = [_part(list(group(own).values())) for own in by_target.values()]
     return [part for part in parts if part["places"]]
-
-
-def _target(run: Run) -> str:
-    return str(run.record["target"])
 
 
 def _part(cells: Cells) -> Json:
