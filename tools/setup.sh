@@ -89,7 +89,8 @@ programs_of() {
       ;;
     crash) echo all ;;
     serve | engine) echo native ;;
-    *) if [[ " $* " == *" --help "* ]]; then echo none; else echo all; fi ;;
+    report | figures | compare | baseline | export) echo none ;;  # which only read results
+    *) if [[ " $* " == *" --help "* || "$1 ${2:-}" == "study status" ]]; then echo none; else echo all; fi ;;
   esac
 }
 
