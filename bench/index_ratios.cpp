@@ -123,6 +123,8 @@ Result<std::vector<Contestant>> contestants_of(const Flags& flags) {
     if (const auto info = IndexRegistry::find(index); !info) return info.error();
     add(index, index, true);
   }
+  for (const std::string& index : flags.batches)
+    if (const auto info = IndexRegistry::find(index); !info) return info.error();
   if (flags.with_arctic && arctic_missing == nullptr) add("arctic", "arctic", false);
   return list;
 }

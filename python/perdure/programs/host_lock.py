@@ -58,8 +58,8 @@ def held(
         wait = _Wait(descriptor, say, stopped)
         turn = _open(place / TURN)
         try:
-            wait.until(lambda: _locked(turn, fcntl.LOCK_EX))
-            wait.until(lambda: _locked(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+            wait.until(lambda: locked(turn, fcntl.LOCK_EX))
+            wait.until(lambda: locked(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
         finally:
             os.close(turn)
         if alone:
@@ -163,7 +163,8 @@ def _open(path: Path) -> int:
     return descriptor
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def locked(descriptor: int, kind: int) -> bool:
+    """Whether the lock of an open file is ours now: fcntl.LOCK_EX or LOCK_SH. Does not wait."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -28,6 +28,7 @@ from typing import TextIO
 
 from perdure.errors import InputError
 from perdure.programs import host
+from perdure.programs.host_lock import locked
 from perdure.types import Json
 
 DYING_SECONDS = 10.0  # what a killed process may take to give back a large pool
@@ -46,7 +47,7 @@ class Session:
 
     def is_alone(self) -> bool:
         """Tries to become the only one; the lock is exclusive then."""
-        return _take(self.descriptor, fcntl.LOCK_EX)
+        return locked(self.descriptor, fcntl.LOCK_EX)
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def alone(results: Path) -> Iterator[Session]:
     """Holds the folder alone. Errors: InputError while others work there."""
     with (results / LOCK).open("a+", encoding="utf-8") as handle:
         deadline = time.monotonic() + DYING_SECONDS
-        while not _take(handle.fileno(), fcntl.LOCK_EX):
+        while not locked(handle.fileno(), fcntl.LOCK_EX):
             _refuse_living(handle, results, deadline, joins=False)
         session = Session(secrets.token_hex(8), handle.fileno(), first=True)
         _write(handle, session, "", shared=False)
@@ -71,13 +72,13 @@ def shared(results: Path, plan: str) -> Iterator[Session]:
         descriptor = handle.fileno()
         began = time.monotonic()
         while True:
-            first = _take(descriptor, fcntl.LOCK_EX)
+            first = locked(descriptor, fcntl.LOCK_EX)
             if first:
                 _write(handle, Session(secrets.token_hex(8), descriptor, first), plan, shared=True)
                 # This may let the lock go for a moment, in which another becomes the first: so the
                 # line counts that is there when we share.
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
-            elif not _take(descriptor, fcntl.LOCK_SH):
+            elif not locked(descriptor, fcntl.LOCK_SH):
                 _refuse_living(handle, results, began + DYING_SECONDS, joins=True)
                 continue
             said = _said(handle)
@@ -108,7 +109,7 @@ def joined(results: Path, campaign: str) -> Iterator[int]:
             remedy="give a --results that all machines see",
         ) from error
     with handle:
-        if not _take(handle.fileno(), fcntl.LOCK_SH) or _said(handle).get("campaign") != campaign:
+        if not locked(handle.fileno(), fcntl.LOCK_SH) or _said(handle).get("campaign") != campaign:
             raise InputError("the campaign has ended", where=str(results))
         yield handle.fileno()
 
@@ -125,14 +126,6 @@ def _refuse_living(handle: TextIO, results: Path, deadline: float, *, joins: boo
             remedy="wait for it, or give another --results",
         )
     time.sleep(POLL_SECONDS)
-
-
-def _take(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _write(handle: TextIO, session: Session, plan: str, *, shared: bool) -> None:
