@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -22,7 +23,7 @@ from conftest import Cli, wait_for
 from perdure.programs import host, native
 from perdure.progress import Progress
 from perdure.results import record
-from perdure.study import campaign, leases
+from perdure.study import campaign, leases, sharing
 from perdure.study import reader as studies
 
 # Cheaper than the stand-ins in Python: one that prints a record made before, which says what a
@@ -123,9 +124,13 @@ class Site:
 
 
 def made(
-    folder: Path, environment: dict[str, str], *, seconds: float = 0.03, failing: str = "--nothing"
+    folder: Path,
+    environment: dict[str, str],
+    *,
+    seconds: float | str = 0.03,
+    failing: str = "--nothing",
 ) -> Site:
-    """A site whose programs are shell scripts."""
+    """A site whose programs are shell scripts; `seconds` may go on with lines of shell."""
     names = {"native": ("fake_native.py", "native"), "sim": ("fake_sim.py", "sim")}
     variables = {**environment, "PERDURE_HOST": "here"}
     flags = {"index": "fptree", "repetitions": "1"}
@@ -272,14 +277,25 @@ def test_a_shard_that_is_no_part_is_refused(site: Site, cli: Cli, text: str) -> 
 def test_what_failed_is_tried_once_by_all_shards_and_again_next_time(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    site = made(tmp_path, environment, failing="lookup=1")
+    gate = tmp_path / "go"
+    site = made(
+        tmp_path,
+        environment,
+        seconds=f"0; until [ -e {gate} ]; do sleep 0.02; done",
+        failing="lookup=1",
+    )
     cells = smaller(site)
     site.start("a", "1/2")
-    site.start("b", "2/2")
+    wait_for(lambda: list((site.results / leases.FOLDER).glob("*.0")))
     said = []
-    for process in site.running.values():
-        out, _ = process.communicate(timeout=120)
-        said.append(json.loads(out))
+    # The campaign goes on until both have ended, as with a third shard, however late b comes.
+    with (site.results / sharing.LOCK).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        site.start("b", "2/2")
+        gate.touch()
+        for process in site.running.values():
+            out, _ = process.communicate(timeout=120)
+            said.append(json.loads(out))
     assert sum(one["failed"] for one in said) == 3, "two simulated, one native"
     assert len(list((site.results / "failed").glob("*.json"))) == 3
     assert sum(one["finished"] for one in said) == cells - 3
