@@ -139,10 +139,17 @@ def available(
 
 def without_numa(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     """The cells that a machine of one NUMA node can run, if this is one, and what it lacks."""
-    kept = [cell for cell in cells if cell.flags.get("parallel") != "numa"]
-    if len(kept) == len(cells) or native.query("environment")["numa_nodes"] > 1:
+    needing: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.flags.get("parallel") == "numa":
+            needing.setdefault("--parallel numa", []).append(cell)
+        elif "placement" in cell.flags:
+            needing.setdefault("--placement", []).append(cell)
+    if not needing or native.query("environment")["numa_nodes"] > 1:
         return cells, []
-    return kept, ["--parallel numa (this machine has one NUMA node)"]
+    dropped = {id(cell) for group in needing.values() for cell in group}
+    kept = [cell for cell in cells if id(cell) not in dropped]
+    return kept, [f"{flag} (this machine has one NUMA node)" for flag in needing]
 
 
 def profiled(cells: list[Cell], figures: Sequence[Figure]) -> tuple[list[Cell], list[str]]:
