@@ -187,6 +187,31 @@ TEST(Lists, AsPublishedAreRefutedByThreeOperations) {
   }
 }
 
+/// A list of 64 nodes with most of 64 keys, one thread of which may be stopped for ever.
+Summary explore_full(const std::string& name, unsigned threads, unsigned operations) {
+  Plan plan;
+  plan.subject.info = *IndexRegistry::find(name);
+  plan.subject.options = small_options(plan.subject.declared());
+  plan.subject.options.set("nodes", 64);
+  plan.subject.pool_bytes = std::size_t{1} << 20;
+  plan.threads = threads;
+  plan.keys = 64;
+  plan.preload = 40;
+  plan.operations = operations;
+  plan.seconds = 600;
+  plan.most_states = 3'000;
+  Workspace workspace(plan.subject.pool_bytes);
+  return explore_many(plan, workspace, [](const Summary&) {});
+}
+
+TEST(Lists, MayBeFullOfWhatAStoppedThreadMayStillRead) {
+  use(**IndexRegistry::find("list:soft"), true);
+  const Summary beside = explore_full("list:soft", 2, 240);
+  EXPECT_FALSE(beside.violation.has_value()) << beside.violation->what;
+  EXPECT_GT(beside.stops, 10U);
+  pm::configure(pm::Durability::adr);
+}
+
 TEST(Lists, AreSeenToWaitWhereTheyHaveALock) { expect_lock_free("list:mutexlist", false); }
 
 }  // namespace

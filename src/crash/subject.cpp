@@ -45,6 +45,25 @@ std::string Vocabulary::show(std::uint16_t key) const {
 
 namespace {
 
+/// Calls under way, of all threads of a program: did one run beside another?
+class Beside {
+ public:
+  struct Start {
+    bool beside;
+    std::uint64_t number;
+  };
+  [[nodiscard]] Start begin() noexcept { return {running_++ != 0, ++begun_}; }
+  [[nodiscard]] bool was_beside(Start start) const noexcept {
+    return start.beside || begun_ != start.number;
+  }
+  /// A call of a thread that is stopped for ever never ends.
+  void end() noexcept { --running_; }
+
+ private:
+  std::uint64_t running_ = 0;
+  std::uint64_t begun_ = 0;
+};
+
 template <class Keys>
 class IndexInstance final : public PooledInstance {
  public:
@@ -67,19 +86,26 @@ class IndexInstance final : public PooledInstance {
 
   [[nodiscard]] Answer perform(const Operation& operation) override {
     const std::uint64_t refusals = this->pool().heap().refusals();
+    removed_ += may_remove(operation.action) ? 1 : 0;
+    const Beside::Start start = beside_.begin();
     Answer answer = answer_to(operation);
     if (answer.outcome == Outcome::out_of_space && answer.wrong.empty())
-      answer.wrong = refused_wrongly(operation, refusals);
+      answer.wrong = refused_wrongly(operation, refusals, beside_.was_beside(start));
+    beside_.end();  // here: to judge a refusal reads the index, and a thread may be stopped there
     return answer;
   }
 
   [[nodiscard]] std::vector<Answer> perform_batch(std::span<const Operation> operations) override {
     if (operations.size() == 1) return {perform(operations.front())};
     const std::uint64_t refusals = this->pool().heap().refusals();
+    removed_ += may_remove(operations.front().action) ? operations.size() : 0;
+    const Beside::Start start = beside_.begin();
     std::vector<Answer> answers = answers_to(operations);
+    const bool was_beside = beside_.was_beside(start);
     for (std::size_t i = 0; i < answers.size(); ++i)
       if (answers[i].outcome == Outcome::out_of_space && answers[i].wrong.empty())
-        answers[i].wrong = refused_wrongly(operations[i], refusals);
+        answers[i].wrong = refused_wrongly(operations[i], refusals, was_beside);
+    beside_.end();
     return answers;
   }
 
@@ -257,10 +283,15 @@ class IndexInstance final : public PooledInstance {
     return {};
   }
 
+  /// Whether it takes a record away, or another's place.
+  [[nodiscard]] static bool may_remove(Action action) {
+    return action == Action::remove || action == Action::update || action == Action::upsert;
+  }
+
   /// Empty, or why `out_of_space` was no right answer; the heap had refused `refusals_before` calls
-  /// when the operation began.
+  /// when the operation began, and another ran at some time beside it, or none.
   [[nodiscard]] std::string refused_wrongly(const Operation& operation,
-                                            std::uint64_t refusals_before) const {
+                                            std::uint64_t refusals_before, bool was_beside) const {
     constexpr std::uint64_t most_threads = 8;  // whose changes a count may not have yet
     const std::string who =
         std::string(name_of(operation.action)) +
@@ -270,9 +301,18 @@ class IndexInstance final : public PooledInstance {
       return who + " came to out_of_space, and it adds nothing";
     const std::uint64_t most = index_->most_records();
     const std::uint64_t more = operation.action == Action::load ? operation.count : most_threads;
-    if (most != ~std::uint64_t{0} && index_->size() + more >= most) return {};
+    // A fixed table cannot use the place of what was removed for as long as another operation may
+    // still read it, and one that is stopped for ever may always.
+    const std::uint64_t held_back = was_beside ? removed_ : 0;
+    const bool is_fixed = most != ~std::uint64_t{0};
+    const std::uint64_t held = is_fixed ? index_->size() : 0;
+    if (is_fixed && held + more + held_back >= most) return {};
     const std::string why = this->refused_without_reason(refusals_before, is_new_);
-    return why.empty() ? why : who + " came to out_of_space" + why;
+    if (why.empty()) return why;
+    const std::string fill =
+        is_fixed ? " with " + std::to_string(held) + " records of at most " + std::to_string(most)
+                 : std::string();
+    return who + " came to out_of_space" + fill + why;
   }
 
   [[nodiscard]] static std::string show_key(typename Keys::Key key) {
@@ -288,6 +328,8 @@ class IndexInstance final : public PooledInstance {
   IndexPlace place_;
   std::unique_ptr<OrderedIndex<Keys>> index_;
   bool is_new_ = false;
+  Beside beside_;
+  std::uint64_t removed_ = 0;  ///< at most, since the index was opened
   typename Keys::Scan scan_;
   std::vector<Answer::Found> found_;
 };
