@@ -80,7 +80,9 @@ class Builder {
     for (const auto& child : children_) {
       const auto& leaf = *static_cast<const Leaf*>(child.leaf);
       if constexpr (RecordStore<Keys>::has_blobs) free_blobs(leaf);
-      chain_.pool.heap().free(chain_.pool.offset_of(&leaf), chain_.shape.bytes());
+      const std::uint64_t offset = chain_.pool.offset_of(&leaf);
+      chain_.table.of(offset).forget_records();
+      chain_.pool.heap().free(offset, chain_.shape.bytes());
     }
   }
 

@@ -68,6 +68,7 @@ Result<void> LineTree<Keys>::check_invariants() const {
   if (!locks_.all_free()) return broken(pool_, "S1: a stripe is held at rest", null_offset);
   std::uint64_t expected = offset_of(first());
   std::uint64_t leaves = 0;
+  std::uint64_t records = 0;
   Key previous{};
   bool has_boundary = has_text_keys<Keys>;
   const auto visit = [&](void* found, const Key* low, const Key*) -> Result<void> {
@@ -84,6 +85,7 @@ Result<void> LineTree<Keys>::check_invariants() const {
     has_boundary |= leaf.lowest() == linetree::boundary;
     previous = lowest;
     ++leaves;
+    records += info_of(&leaf).records();
     if (expected == null_offset) return check_leaf(leaf, nullptr);
     const Key high = linetree::lowest_key(records_, *leaf_at(expected));
     return check_leaf(leaf, &high);
@@ -93,6 +95,9 @@ Result<void> LineTree<Keys>::check_invariants() const {
   if (expected != null_offset)
     return broken(pool_, "T1: the chain goes on behind the last leaf", expected);
   if (!has_boundary) return broken(pool_, "L2: no leaf begins at 2^63", null_offset);
+  if (records != size())
+    return broken(pool_, "V3: records are counted of leaves that the chain does not pass",
+                  expected);
 
   // With other roots in the pool their blocks cannot be told from ours.
   epochs_.drain();

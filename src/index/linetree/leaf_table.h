@@ -4,7 +4,7 @@
 //     tells a writer which slots are free, without a miss in the next leaf.
 // V2  the bit of a line is set in `hints` if a live record of that home line lies in its overflow
 //     line. A set bit proves nothing.
-// V3  `count` is the number of live records.
+// V3  `count` is the number of live records; 0 where no leaf of the chain lies.
 // V4  `growth` says at which end of the leaf the key lay that last split it, if at one; forgotten
 //     at recovery. It decides where the next split cuts, and nothing else.
 //
@@ -51,6 +51,8 @@ struct LeafInfo {
   void note_overflow(unsigned line) noexcept {
     hints.store(hints.load(std::memory_order_relaxed) | line_bit(line), std::memory_order_release);
   }
+  /// The leaf is not in the chain any more, or never was.
+  void forget_records() noexcept { count.store(0, std::memory_order_release); }
   void add(int records) noexcept {
     count.store(static_cast<std::uint16_t>(count.load(std::memory_order_relaxed) + records),
                 std::memory_order_release);
@@ -77,6 +79,14 @@ class LeafTable {
     std::atomic<LeafInfo*>& chunk = chunk_[(offset >> shift_) / chunk_entries];
     if (chunk.load(std::memory_order_acquire) == nullptr) fill(chunk);
     return of(offset);
+  }
+  /// Of all leaves (V3). While leaves split and merge some may count twice, or not at all.
+  [[nodiscard]] std::uint64_t records() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < chunks_; ++i)
+      if (const LeafInfo* const chunk = chunk_[i].load(std::memory_order_acquire))
+        for (std::size_t entry = 0; entry < chunk_entries; ++entry) sum += chunk[entry].records();
+    return sum;
   }
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     return arena_.dram_bytes() + chunks_ * sizeof(std::atomic<LeafInfo*>);

@@ -116,15 +116,6 @@ Outcome LineTree<Keys>::lookup(Key key, ValueOut& value) {
 }
 
 template <class Keys>
-std::uint64_t LineTree<Keys>::size() const {
-  const Epochs::Guard guard(epochs_);
-  std::uint64_t records = 0;
-  for (std::uint64_t at = offset_of(first()); at != null_offset; at = leaf_at(at)->successor())
-    records += table_.of(at).records();
-  return records;
-}
-
-template <class Keys>
 std::uint64_t LineTree<Keys>::dram_bytes() const {
   return sizeof *this + inner_.dram_bytes() + locks_.dram_bytes() + table_.dram_bytes() +
          epochs_.retired_dram_bytes();

@@ -77,7 +77,7 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
                     std::span<Outcome> outcomes) override;
   void remove_batch(std::span<const Key> keys, std::span<Outcome> outcomes) override;
 
-  [[nodiscard]] std::uint64_t size() const override;
+  [[nodiscard]] std::uint64_t size() const override { return table_.records(); }
   [[nodiscard]] Result<void> check_invariants() const override;
   [[nodiscard]] std::uint64_t dram_bytes() const override;
   void quiesce() override { epochs_.drain(); }

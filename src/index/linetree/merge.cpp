@@ -115,6 +115,7 @@ bool LineTree<Keys>::absorb(Leaf& left, Leaf& right) {
   info.set(last, summarize(shape_, longer, Kind::words_of(left)));
   inner_.remove_to_left(linetree::lowest_key(records_, right), &right);
   right.next.store(null_offset, std::memory_order_release);
+  info_of(&right).forget_records();
   return true;
 }
 

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <mutex>
 #include <string>
 
 #include "index/common/parallel.h"
@@ -8,6 +8,7 @@ namespace perdure::linetree {
 namespace {
 
 constexpr std::size_t prefetch_distance = 8;  // leaves
+constexpr std::size_t leaves_a_telling = 256;
 
 /// Recovery of a chain of one kind of records.
 template <class Keys>
@@ -15,15 +16,20 @@ class Recovery {
  public:
   using Key = typename Keys::Key;
 
-  explicit Recovery(const Chain<Keys>& chain) : chain_(chain), heap_(chain.pool.heap()) {}
+  explicit Recovery(const Chain<Keys>& chain) : chain_(chain), heap_(chain.pool.heap()) {
+    // Never moved: leaves are taken while others are still being found.
+    leaves_.reserve(chain.pool.extent_bytes() / chain.shape.bytes() + 1);
+  }
 
   [[nodiscard]] Children<Keys>& leaves() noexcept { return leaves_; }
 
   /// Finds the leaves of the chain in order, with their lowest keys. These ascend, so there is no
-  /// cycle (L2).
-  [[nodiscard]] Result<void> walk(std::uint64_t first) {
+  /// cycle (L2). Calls `found(count)` for those that can be taken, now and then.
+  template <class Tell>
+  [[nodiscard]] Result<void> walk(std::uint64_t first, Tell&& found) {
     bool has_boundary = has_text_keys<Keys>;
     for (std::uint64_t at = first; at != null_offset || leaves_.empty();) {
+      if (leaves_.size() == leaves_.capacity()) return wrong("more leaves than fit the pool", at);
       if (!chain_.pool.contains(at, chain_.shape.bytes()) || at % alignof(Leaf) != 0)
         return wrong("the chain leads outside the pool", at);
       Leaf* const leaf = chain_.leaf_at(at);
@@ -38,19 +44,26 @@ class Recovery {
         return wrong("the leaves' lowest keys do not ascend", at);
       has_boundary |= lo == boundary;
       leaves_.push_back({lowest, leaf});
+      if (leaves_.size() % leaves_a_telling == 0) found(leaves_.size() - 1);
       at = leaf->successor();
     }
     if (!has_boundary) return wrong("no leaf begins at 2^63", first);
     return {};
   }
 
-  /// Checks and marks leaf i and what it leads to, and fills its entry of the table. What has to be
-  /// emptied goes to `leftovers`. For several threads, each with leaves of its own.
+  /// Checks and marks leaf i, which is the last or has a next one already, and what it leads to,
+  /// and fills its entry of the table. What has to be emptied goes to `leftovers`. For several
+  /// threads, each with leaves of its own.
   [[nodiscard]] Result<void> take(std::size_t i, std::vector<LeafRecord*>& leftovers) const {
     Leaf& leaf = leaf_of(i);
     const std::uint64_t offset = chain_.pool.offset_of(&leaf);
     if (!heap_.mark(offset, chain_.shape.bytes()))
       return wrong("a leaf is no block of the heap, or is linked twice", offset);
+    if constexpr (!Store::has_blobs)
+      if (const auto sound = summarize_sound(chain_.shape, leaf, {leaves_[i].lowest, last_of(i)})) {
+        chain_.table.add(offset).set(last_of(i), *sound);
+        return {};
+      }
     if constexpr (has_text_keys<Keys>) {
       if (const RecordWords lowest{key_prefix(leaves_[i].lowest), leaf.lowest()}; lowest.value != 0)
         if (Result<void> marked = chain_.records.mark(lowest); !marked) return marked;
@@ -65,9 +78,7 @@ class Recovery {
     return {};
   }
 
-  void prefetch(std::size_t i) const noexcept {
-    if (i < leaves_.size()) leaf_of(i).prefetch(chain_.shape);
-  }
+  void prefetch(std::size_t i) const noexcept { leaf_of(i).prefetch(chain_.shape); }
 
  private:
   using K = Kind<Keys>;
@@ -84,10 +95,13 @@ class Recovery {
     if constexpr (has_text_keys<Keys>)
       return 0;
     else
-      return i + 1 < leaves_.size() ? leaves_[i + 1].lowest - 1 : ~std::uint64_t{0};
+      return is_last(i) ? ~std::uint64_t{0} : leaves_[i + 1].lowest - 1;
+  }
+  [[nodiscard]] bool is_last(std::size_t i) const noexcept {
+    return leaf_of(i).successor() == null_offset;
   }
   [[nodiscard]] bool is_beyond(std::size_t i, const Key& key) const noexcept {
-    return i + 1 < leaves_.size() && !(key < leaves_[i + 1].lowest);
+    return !is_last(i) && !(key < leaves_[i + 1].lowest);
   }
 
   [[nodiscard]] Result<void> take_slot(std::size_t i, unsigned slot,
@@ -166,35 +180,37 @@ Result<Children<Keys>> recover_chain(const Chain<Keys>& chain, std::uint64_t anc
   if (!chain.pool.heap().mark(anchor, sizeof(Anchor)))
     return damaged(chain.pool, "the anchor is no block of the heap", anchor);
   Recovery<Keys> recovery(chain);
-  Result<void> walked =
-      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire));
-  if (!walked) return walked.error();
-  const std::size_t count = recovery.leaves().size();
-
-  std::vector<std::vector<LeafRecord*>> leftovers(std::max(threads, 1U));
-  const auto take = [&](std::size_t begin, std::size_t end, std::size_t part) -> Result<void> {
+  std::mutex mutex;
+  std::vector<LeafRecord*> leftovers;
+  const auto take = [&](std::size_t begin, std::size_t end) -> Result<void> {
+    std::vector<LeafRecord*> left;
     for (std::size_t i = begin; i < end; ++i) {
       if (i + prefetch_distance < end) recovery.prefetch(i + prefetch_distance);
-      if (Result<void> taken = recovery.take(i, leftovers[part]); !taken) return taken;
+      if (Result<void> taken = recovery.take(i, left); !taken) return taken;
     }
+    if (left.empty()) return {};
+    const std::lock_guard guard(mutex);
+    leftovers.insert(leftovers.end(), left.begin(), left.end());
     return {};
   };
-  Result<void> taken = in_parallel(count, threads, take);
+  GrowingWork work(threads, take);
+  Result<void> walked =
+      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire),
+                    [&](std::size_t count) { work.grow(count); });
+  if (!walked) return walked.error();
+  Result<void> taken = work.finish(recovery.leaves().size());
   if (!taken) return taken.error();
 
   // Before anything can change one of two copies (L4): else an update would hit one of them, or a
   // removal leave the other; or free what a stale slot leads to (L6). Done again after a cut, it
   // does the same.
-  bool mended = false;
-  for (const auto& part : leftovers)
-    for (LeafRecord* const slot : part) {
-      auto& commit = Kind<Keys>::commit_of(*slot);
-      const RecordWords empty = Kind<Keys>::empty(commit.load(std::memory_order_relaxed));
-      commit.store(Kind<Keys>::commit_word(empty), std::memory_order_release);
-      pm::flush(slot, sizeof *slot);
-      mended = true;
-    }
-  if (mended) pm::fence();
+  for (LeafRecord* const slot : leftovers) {
+    auto& commit = Kind<Keys>::commit_of(*slot);
+    const RecordWords empty = Kind<Keys>::empty(commit.load(std::memory_order_relaxed));
+    commit.store(Kind<Keys>::commit_word(empty), std::memory_order_release);
+    pm::flush(slot, sizeof *slot);
+  }
+  if (!leftovers.empty()) pm::fence();
   return std::move(recovery.leaves());
 }
 
