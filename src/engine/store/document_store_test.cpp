@@ -144,11 +144,11 @@ TEST(DocumentStore, KeepsWhatItWasGivenWhileItCleans) {
   after->expect_sound();
 }
 
-TEST(DocumentStore, TakesLittleMoreThanItsDocumentsAfterALongRunOfUpdates) {
-  StoreInImage store(64 * mib);
-  Rng rng(7);
+TEST(DocumentStore, WritesTenTimesItsDocumentsInAPoolOfOneAndAHalfTimes) {
   constexpr std::uint64_t keys = 6000;
   const std::string document(4096, '.');
+  StoreInImage store(keys * document.size() * 3 / 2 / mib * mib);
+  Rng rng(7);
   for (std::uint64_t i = 0; i < 10 * keys; ++i)
     ASSERT_EQ(store->put(std::to_string(i < keys ? i : rng() % keys), document, Put::upsert),
               Status::ok);

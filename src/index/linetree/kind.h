@@ -154,17 +154,22 @@ void store_words(LeafRecord& slot, RecordWords words) noexcept {
   Kind<Keys>::commit_of(slot).store(Kind<Keys>::commit_word(words), std::memory_order_release);
 }
 
-/// The lowest key of a leaf: for byte strings a text in the pool.
+/// The lowest key of a leaf with this `lo`: for byte strings a text in the pool.
 template <class Keys>
-[[nodiscard]] typename Keys::Key lowest_key(const RecordStore<Keys>& records,
-                                            const Leaf& leaf) noexcept {
-  const std::uint64_t lo = leaf.lowest();
+[[nodiscard]] typename Keys::Key lowest_key([[maybe_unused]] const RecordStore<Keys>& records,
+                                            std::uint64_t lo) noexcept {
   if constexpr (has_text_keys<Keys>) {
     if (lo == 0) return {};
     return records.key_of({0, lo});
   } else {
     return lo;
   }
+}
+
+template <class Keys>
+[[nodiscard]] typename Keys::Key lowest_key(const RecordStore<Keys>& records,
+                                            const Leaf& leaf) noexcept {
+  return lowest_key(records, leaf.lowest());
 }
 
 /// Makes `lowest` the `lo` of a leaf that is being prepared: for byte strings it writes and flushes

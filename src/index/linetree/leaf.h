@@ -34,7 +34,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "core/assert.h"
@@ -291,43 +290,6 @@ template <class Live, class WordAt>
     if (home != line_of(i)) summary.hints |= line_bit(home);
   }
   return summary;
-}
-
-/// The summary of a leaf of keys in `live` in which all is as it should be: every slot that is not
-/// live is empty or holds a key beyond the interval, every live record lies in one of its two
-/// lines, and no key is there twice (L3, L4). Else none, without saying what is wrong. Few
-/// branches: this is most of recovery.
-[[nodiscard]] inline std::optional<Summary> summarize_sound(const Shape& shape, const Leaf& leaf,
-                                                            Interval live) noexcept {
-  Summary summary;
-  const std::uint64_t empty = empty_key(live.least);
-  bool sound = true;
-  for (unsigned line = 0; line < shape.lines; ++line) {
-    std::array<std::uint64_t, line_slots> keys;
-    std::array<unsigned, line_slots> homes;
-    std::array<bool, line_slots> held;
-    std::uint32_t away = 0;
-    for (unsigned i = 0; i < line_slots; ++i) {
-      const unsigned slot = line * line_slots + i;
-      keys[i] = leaf.key_word(slot);
-      const Place place = shape.place(keys[i]);
-      homes[i] = place.home;
-      held[i] = live.holds(keys[i]) & (slot != no_slot);
-      const bool in_its_line = (place.home == line) | (place.overflow() == line);
-      const bool may_stay = (keys[i] > live.last) | (keys[i] == empty) | (slot == no_slot);
-      sound &= held[i] ? in_its_line : may_stay;
-      summary.count += held[i];
-      away |= static_cast<std::uint32_t>(held[i] & (place.home != line)) << i;
-    }
-    for (unsigned i = 1; i < line_slots; ++i)
-      for (unsigned j = 0; j < i; ++j) sound &= (keys[i] != keys[j]) | !held[j];
-    for (; away != 0; away &= away - 1) {
-      const auto i = static_cast<unsigned>(std::countr_zero(away));
-      summary.hints |= line_bit(homes[i]);
-      sound &= matching_keys(leaf, homes[i], keys[i]) == 0;
-    }
-  }
-  return sound ? std::optional(summary) : std::nullopt;
 }
 
 }  // namespace perdure::linetree

@@ -1,14 +1,66 @@
-#include <mutex>
+#include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "index/common/parallel.h"
 #include "index/linetree/chain.h"
+#include "index/linetree/sound_leaf.h"
 
 namespace perdure::linetree {
 namespace {
 
 constexpr std::size_t prefetch_distance = 8;  // leaves
-constexpr std::size_t leaves_a_telling = 256;
+constexpr std::uint64_t together = std::uint64_t{64} << 10;
+
+/// What the walk along the chain needs of each leaf. A leaf is known only when the one before it
+/// has been read, so that these misses would wait for each other. But leaves lie beside leaves:
+/// where one is met, what lies around it is read as well, all at once. In small pools, where that
+/// gains nothing, only what is asked for is read.
+class Headers {
+ public:
+  struct Header {
+    std::uint64_t next;
+    std::uint64_t lo;
+  };
+
+  Headers(const Pool& pool, const Shape& shape, std::uint64_t first)
+      : pool_(pool), leaf_bytes_(shape.bytes()), phase_(first % leaf_bytes_) {
+    constexpr std::uint64_t worth = std::uint64_t{32} << 20;
+    if (pool.extent_bytes() >= worth) number_.resize(pool.extent_bytes() / together + 1);
+  }
+
+  /// Of the leaf at an offset in the pool.
+  [[nodiscard]] Header of(std::uint64_t offset) {
+    if (number_.empty() || offset % leaf_bytes_ != phase_) return read(offset);
+    std::uint32_t& number = number_[offset / together];
+    if (number == 0) number = read_around(offset / together * together + phase_);
+    return header_[(number - 1) * (together / leaf_bytes_) + offset % together / leaf_bytes_];
+  }
+
+ private:
+  [[nodiscard]] Header read(std::uint64_t offset) const noexcept {
+    const Leaf& leaf = *pool_.at<Leaf>(offset);
+    return {leaf.successor(), leaf.lowest()};
+  }
+  [[nodiscard]] std::uint32_t read_around(std::uint64_t begin) {
+    const std::uint64_t leaves = together / leaf_bytes_;
+    const std::size_t before = header_.size();
+    header_.resize(before + leaves);
+    const auto for_each = [&](auto&& call) {
+      for (std::uint64_t i = 0, at = begin; i < leaves; ++i, at += leaf_bytes_)
+        if (pool_.contains(at, leaf_bytes_)) call(i, at);
+    };
+    for_each([&](std::uint64_t, std::uint64_t at) { pm::prefetch(pool_.at<Leaf>(at)); });
+    for_each([&](std::uint64_t i, std::uint64_t at) { header_[before + i] = read(at); });
+    return static_cast<std::uint32_t>(header_.size() / leaves);
+  }
+
+  const Pool& pool_;
+  std::uint64_t leaf_bytes_;
+  std::uint64_t phase_;
+  std::vector<std::uint32_t> number_;  ///< of each 64 KiB in `header_`, from 1; 0: not read
+  std::vector<Header> header_;
+};
 
 /// Recovery of a chain of one kind of records.
 template <class Keys>
@@ -16,44 +68,52 @@ class Recovery {
  public:
   using Key = typename Keys::Key;
 
-  explicit Recovery(const Chain<Keys>& chain) : chain_(chain), heap_(chain.pool.heap()) {
-    // Never moved: leaves are taken while others are still being found.
-    leaves_.reserve(chain.pool.extent_bytes() / chain.shape.bytes() + 1);
-  }
+  explicit Recovery(const Chain<Keys>& chain) : chain_(chain), heap_(chain.pool.heap()) {}
 
   [[nodiscard]] Children<Keys>& leaves() noexcept { return leaves_; }
 
   /// Finds the leaves of the chain in order, with their lowest keys. These ascend, so there is no
-  /// cycle (L2). Calls `found(count)` for those that can be taken, now and then.
-  template <class Tell>
-  [[nodiscard]] Result<void> walk(std::uint64_t first, Tell&& found) {
+  /// cycle (L2).
+  [[nodiscard]] Result<void> walk(std::uint64_t first) {
     bool has_boundary = has_text_keys<Keys>;
+    Headers headers(chain_.pool, chain_.shape, first);
     for (std::uint64_t at = first; at != null_offset || leaves_.empty();) {
-      if (leaves_.size() == leaves_.capacity()) return wrong("more leaves than fit the pool", at);
       if (!chain_.pool.contains(at, chain_.shape.bytes()) || at % alignof(Leaf) != 0)
         return wrong("the chain leads outside the pool", at);
       Leaf* const leaf = chain_.leaf_at(at);
-      const std::uint64_t lo = leaf->lowest();
+      const auto [next, lo] = headers.of(at);
       if (leaves_.empty() ? lo != 0 : lo == 0)
         return wrong("not the first leaf alone begins with the lowest key", at);
       if constexpr (has_text_keys<Keys>)
         if (lo != 0)
           if (Result<void> sane = chain_.records.check_blob(lo); !sane) return sane;
-      const Key lowest = lowest_key(chain_.records, *leaf);
+      const Key lowest = lowest_key(chain_.records, lo);
       if (!leaves_.empty() && !(leaves_.back().lowest < lowest))
         return wrong("the leaves' lowest keys do not ascend", at);
       has_boundary |= lo == boundary;
       leaves_.push_back({lowest, leaf});
-      if (leaves_.size() % leaves_a_telling == 0) found(leaves_.size() - 1);
-      at = leaf->successor();
+      at = next;
     }
     if (!has_boundary) return wrong("no leaf begins at 2^63", first);
     return {};
   }
 
-  /// Checks and marks leaf i, which is the last or has a next one already, and what it leads to,
-  /// and fills its entry of the table. What has to be emptied goes to `leftovers`. For several
-  /// threads, each with leaves of its own.
+  /// The numbers of the leaves, of those that lie together in the pool one after the other: then
+  /// what is noted of them lies together, too, and threads do not meet in it.
+  [[nodiscard]] std::vector<std::uint32_t> by_place() const {
+    const auto place_of = [this](const auto& child) {
+      return chain_.pool.offset_of(child.leaf) / together;
+    };
+    std::vector<std::uint32_t> begin(chain_.pool.extent_bytes() / together + 2);
+    for (const auto& child : leaves_) ++begin[place_of(child) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<std::uint32_t> order(leaves_.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[begin[place_of(leaves_[i])]++] = i;
+    return order;
+  }
+
+  /// Checks and marks leaf i and what it leads to, and fills its entry of the table. What has to be
+  /// emptied goes to `leftovers`. For several threads, each with leaves of its own.
   [[nodiscard]] Result<void> take(std::size_t i, std::vector<LeafRecord*>& leftovers) const {
     Leaf& leaf = leaf_of(i);
     const std::uint64_t offset = chain_.pool.offset_of(&leaf);
@@ -95,13 +155,10 @@ class Recovery {
     if constexpr (has_text_keys<Keys>)
       return 0;
     else
-      return is_last(i) ? ~std::uint64_t{0} : leaves_[i + 1].lowest - 1;
-  }
-  [[nodiscard]] bool is_last(std::size_t i) const noexcept {
-    return leaf_of(i).successor() == null_offset;
+      return i + 1 < leaves_.size() ? leaves_[i + 1].lowest - 1 : ~std::uint64_t{0};
   }
   [[nodiscard]] bool is_beyond(std::size_t i, const Key& key) const noexcept {
-    return !is_last(i) && !(key < leaves_[i + 1].lowest);
+    return i + 1 < leaves_.size() && !(key < leaves_[i + 1].lowest);
   }
 
   [[nodiscard]] Result<void> take_slot(std::size_t i, unsigned slot,
@@ -180,37 +237,35 @@ Result<Children<Keys>> recover_chain(const Chain<Keys>& chain, std::uint64_t anc
   if (!chain.pool.heap().mark(anchor, sizeof(Anchor)))
     return damaged(chain.pool, "the anchor is no block of the heap", anchor);
   Recovery<Keys> recovery(chain);
-  std::mutex mutex;
-  std::vector<LeafRecord*> leftovers;
-  const auto take = [&](std::size_t begin, std::size_t end) -> Result<void> {
-    std::vector<LeafRecord*> left;
+  Result<void> walked =
+      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire));
+  if (!walked) return walked.error();
+
+  const std::vector<std::uint32_t> order = recovery.by_place();
+  std::vector<std::vector<LeafRecord*>> leftovers(std::max(threads, 1U));
+  const auto take = [&](std::size_t begin, std::size_t end, std::size_t part) -> Result<void> {
     for (std::size_t i = begin; i < end; ++i) {
-      if (i + prefetch_distance < end) recovery.prefetch(i + prefetch_distance);
-      if (Result<void> taken = recovery.take(i, left); !taken) return taken;
+      if (i + prefetch_distance < end) recovery.prefetch(order[i + prefetch_distance]);
+      if (Result<void> taken = recovery.take(order[i], leftovers[part]); !taken) return taken;
     }
-    if (left.empty()) return {};
-    const std::lock_guard guard(mutex);
-    leftovers.insert(leftovers.end(), left.begin(), left.end());
     return {};
   };
-  GrowingWork work(threads, take);
-  Result<void> walked =
-      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire),
-                    [&](std::size_t count) { work.grow(count); });
-  if (!walked) return walked.error();
-  Result<void> taken = work.finish(recovery.leaves().size());
+  Result<void> taken = in_parallel(order.size(), threads, take);
   if (!taken) return taken.error();
 
   // Before anything can change one of two copies (L4): else an update would hit one of them, or a
   // removal leave the other; or free what a stale slot leads to (L6). Done again after a cut, it
   // does the same.
-  for (LeafRecord* const slot : leftovers) {
-    auto& commit = Kind<Keys>::commit_of(*slot);
-    const RecordWords empty = Kind<Keys>::empty(commit.load(std::memory_order_relaxed));
-    commit.store(Kind<Keys>::commit_word(empty), std::memory_order_release);
-    pm::flush(slot, sizeof *slot);
-  }
-  if (!leftovers.empty()) pm::fence();
+  bool mended = false;
+  for (const auto& part : leftovers)
+    for (LeafRecord* const slot : part) {
+      auto& commit = Kind<Keys>::commit_of(*slot);
+      const RecordWords empty = Kind<Keys>::empty(commit.load(std::memory_order_relaxed));
+      commit.store(Kind<Keys>::commit_word(empty), std::memory_order_release);
+      pm::flush(slot, sizeof *slot);
+      mended = true;
+    }
+  if (mended) pm::fence();
   return std::move(recovery.leaves());
 }
 
