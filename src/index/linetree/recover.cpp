@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "index/common/parallel.h"
 #include "index/linetree/chain.h"
@@ -14,8 +17,9 @@ constexpr std::uint64_t together = std::uint64_t{64} << 10;
 
 /// What the walk along the chain needs of each leaf. A leaf is known only when the one before it
 /// has been read, so that these misses would wait for each other. But leaves lie beside leaves:
-/// where one is met, what lies around it is read as well, all at once. In small pools, where that
-/// gains nothing, only what is asked for is read.
+/// where one is met, what lies around it is read as well, all at once; and other threads read on
+/// from the lowest to the highest that was met. In small pools, where that gains nothing, only what
+/// is asked for is read.
 class Headers {
  public:
   struct Header {
@@ -23,18 +27,31 @@ class Headers {
     std::uint64_t lo;
   };
 
-  Headers(const Pool& pool, const Shape& shape, std::uint64_t first)
+  Headers(const Pool& pool, const Shape& shape, std::uint64_t first, unsigned threads)
       : pool_(pool), leaf_bytes_(shape.bytes()), phase_(first % leaf_bytes_) {
     constexpr std::uint64_t worth = std::uint64_t{32} << 20;
-    if (pool.extent_bytes() >= worth) number_.resize(pool.extent_bytes() / together + 1);
+    if (pool.extent_bytes() < worth) return;
+    read_ = std::vector<std::atomic<Header*>>(pool.extent_bytes() / together + 1);
+    lowest_ = highest_ = below_ = above_ = first / together;
+    for (unsigned i = 1; i < threads; ++i) readers_.emplace_back([this] { read_on(); });
   }
+  ~Headers() {
+    ended_.store(true, std::memory_order_release);
+    for (std::thread& reader : readers_) reader.join();
+    for (const std::atomic<Header*>& each : read_) delete[] each.load(std::memory_order_relaxed);
+  }
+  Headers(const Headers&) = delete;
+  Headers& operator=(const Headers&) = delete;
 
-  /// Of the leaf at an offset in the pool.
+  /// Of the leaf at an offset in the pool. For the thread that made this.
   [[nodiscard]] Header of(std::uint64_t offset) {
-    if (number_.empty() || offset % leaf_bytes_ != phase_) return read(offset);
-    std::uint32_t& number = number_[offset / together];
-    if (number == 0) number = read_around(offset / together * together + phase_);
-    return header_[(number - 1) * (together / leaf_bytes_) + offset % together / leaf_bytes_];
+    if (read_.empty() || offset % leaf_bytes_ != phase_) return read(offset);
+    const std::uint64_t number = offset / together;
+    if (number < lowest_.load(std::memory_order_relaxed))
+      lowest_.store(number, std::memory_order_release);
+    if (number > highest_.load(std::memory_order_relaxed))
+      highest_.store(number, std::memory_order_release);
+    return around(number)[offset % together / leaf_bytes_];
   }
 
  private:
@@ -42,24 +59,45 @@ class Headers {
     const Leaf& leaf = *pool_.at<Leaf>(offset);
     return {leaf.successor(), leaf.lowest()};
   }
-  [[nodiscard]] std::uint32_t read_around(std::uint64_t begin) {
+  [[nodiscard]] const Header* around(std::uint64_t number) {
+    if (const Header* const there = read_[number].load(std::memory_order_acquire)) return there;
     const std::uint64_t leaves = together / leaf_bytes_;
-    const std::size_t before = header_.size();
-    header_.resize(before + leaves);
+    std::unique_ptr<Header[]> fresh(new Header[leaves]());
     const auto for_each = [&](auto&& call) {
-      for (std::uint64_t i = 0, at = begin; i < leaves; ++i, at += leaf_bytes_)
+      for (std::uint64_t i = 0, at = number * together + phase_; i < leaves; ++i, at += leaf_bytes_)
         if (pool_.contains(at, leaf_bytes_)) call(i, at);
     };
     for_each([&](std::uint64_t, std::uint64_t at) { pm::prefetch(pool_.at<Leaf>(at)); });
-    for_each([&](std::uint64_t i, std::uint64_t at) { header_[before + i] = read(at); });
-    return static_cast<std::uint32_t>(header_.size() / leaves);
+    for_each([&](std::uint64_t i, std::uint64_t at) { fresh[i] = read(at); });
+    Header* other = nullptr;
+    if (!read_[number].compare_exchange_strong(other, fresh.get(), std::memory_order_acq_rel))
+      return other;
+    return fresh.release();
+  }
+  void read_on() {
+    for (pm::Backoff backoff; !ended_.load(std::memory_order_acquire);) {
+      std::uint64_t above = above_.load(std::memory_order_relaxed);
+      std::uint64_t below = below_.load(std::memory_order_relaxed);
+      if (above < highest_.load(std::memory_order_acquire)) {
+        if (above_.compare_exchange_strong(above, above + 1)) static_cast<void>(around(above + 1));
+      } else if (below > lowest_.load(std::memory_order_acquire)) {
+        if (below_.compare_exchange_strong(below, below - 1)) static_cast<void>(around(below - 1));
+      } else {
+        backoff.wait();
+      }
+    }
   }
 
   const Pool& pool_;
   std::uint64_t leaf_bytes_;
   std::uint64_t phase_;
-  std::vector<std::uint32_t> number_;  ///< of each 64 KiB in `header_`, from 1; 0: not read
-  std::vector<Header> header_;
+  std::vector<std::atomic<Header*>> read_;  ///< of each 64 KiB; null: not read
+  std::atomic<std::uint64_t> lowest_{0};    ///< that the walk met
+  std::atomic<std::uint64_t> highest_{0};
+  std::atomic<std::uint64_t> below_{0};  ///< from here to `above_` other threads have read all
+  std::atomic<std::uint64_t> above_{0};
+  std::atomic<bool> ended_{false};
+  std::vector<std::thread> readers_;
 };
 
 /// Recovery of a chain of one kind of records.
@@ -74,9 +112,9 @@ class Recovery {
 
   /// Finds the leaves of the chain in order, with their lowest keys. These ascend, so there is no
   /// cycle (L2).
-  [[nodiscard]] Result<void> walk(std::uint64_t first) {
+  [[nodiscard]] Result<void> walk(std::uint64_t first, unsigned threads) {
     bool has_boundary = has_text_keys<Keys>;
-    Headers headers(chain_.pool, chain_.shape, first);
+    Headers headers(chain_.pool, chain_.shape, first, threads);
     for (std::uint64_t at = first; at != null_offset || leaves_.empty();) {
       if (!chain_.pool.contains(at, chain_.shape.bytes()) || at % alignof(Leaf) != 0)
         return wrong("the chain leads outside the pool", at);
@@ -98,17 +136,24 @@ class Recovery {
     return {};
   }
 
-  /// The numbers of the leaves, of those that lie together in the pool one after the other: then
-  /// what is noted of them lies together, too, and threads do not meet in it.
+  /// The numbers of the leaves in the order of memory: then what is noted of neighbours lies
+  /// together, too, and threads do not meet in it. By counting, first within 64 KiB.
   [[nodiscard]] std::vector<std::uint32_t> by_place() const {
-    const auto place_of = [this](const auto& child) {
-      return chain_.pool.offset_of(child.leaf) / together;
-    };
-    std::vector<std::uint32_t> begin(chain_.pool.extent_bytes() / together + 2);
-    for (const auto& child : leaves_) ++begin[place_of(child) + 1];
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<std::uint32_t> order(leaves_.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[begin[place_of(leaves_[i])]++] = i;
+    std::iota(order.begin(), order.end(), 0);
+    const auto sort_by = [&](std::uint64_t places, auto&& place_of) {
+      std::vector<std::uint32_t> begin(places + 1);
+      for (const auto& child : leaves_) ++begin[place_of(child) + 1];
+      std::partial_sum(begin.begin(), begin.end(), begin.begin());
+      std::vector<std::uint32_t> sorted(order.size());
+      for (const std::uint32_t i : order) sorted[begin[place_of(leaves_[i])]++] = i;
+      order = std::move(sorted);
+    };
+    sort_by(together / alignof(Leaf), [&](const auto& child) {
+      return chain_.pool.offset_of(child.leaf) % together / alignof(Leaf);
+    });
+    sort_by(chain_.pool.extent_bytes() / together + 1,
+            [&](const auto& child) { return chain_.pool.offset_of(child.leaf) / together; });
     return order;
   }
 
@@ -237,8 +282,8 @@ Result<Children<Keys>> recover_chain(const Chain<Keys>& chain, std::uint64_t anc
   if (!chain.pool.heap().mark(anchor, sizeof(Anchor)))
     return damaged(chain.pool, "the anchor is no block of the heap", anchor);
   Recovery<Keys> recovery(chain);
-  Result<void> walked =
-      recovery.walk(chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire));
+  Result<void> walked = recovery.walk(
+      chain.pool.template at<Anchor>(anchor)->first.load(std::memory_order_acquire), threads);
   if (!walked) return walked.error();
 
   const std::vector<std::uint32_t> order = recovery.by_place();
