@@ -12,7 +12,7 @@ std::vector<Heap::Extent> live_blocks(const Pool& pool) {
   constexpr std::uint64_t smallest = size_classes::smallest_step;
   for (std::uint64_t at = 0; at < pool.bytes();) {
     const Heap::Extent block = heap.block_at(at);
-    if (block.offset == at && heap.is_live(at)) live.push_back(block);
+    if (block.offset == at && heap.is_live(at) && !heap.is_volatile(at)) live.push_back(block);
     at = block.bytes == 0 ? at + smallest : block.offset + block.bytes;
   }
   return live;

@@ -10,7 +10,14 @@ class PooledInstance : public Instance {
  public:
   explicit PooledInstance(std::unique_ptr<Pool> pool) : pool_(std::move(pool)) {}
 
-  [[nodiscard]] HeapUsage usage() const override { return pool_->heap().usage(); }
+  /// Of what outlives a crash.
+  [[nodiscard]] HeapUsage usage() const override {
+    HeapUsage usage = pool_->heap().usage();
+    const HeapUsage lost = pool_->heap().volatile_usage();
+    usage.live_blocks -= lost.live_blocks;
+    usage.live_bytes -= lost.live_bytes;
+    return usage;
+  }
   [[nodiscard]] std::vector<Heap::Extent> live_extents() const override;
   [[nodiscard]] bool is_recovering() const override { return pool_->is_recovering(); }
   [[nodiscard]] std::span<std::byte> memory() const override {

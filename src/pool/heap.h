@@ -25,8 +25,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/result.h"
+#include "pm/version_lock.h"
 #include "pool/ptr.h"
 #include "pool/size_classes.h"
 
@@ -78,6 +80,14 @@ class Heap {
 
   /// Gives a reservation back unused.
   virtual void cancel(Reservation& block) noexcept = 0;
+
+  /// As `reserve`, of memory that is never published: what is in it is gone after a crash, and the
+  /// block free. The caller gives it back by `cancel_volatile` before the pool is closed.
+  [[nodiscard]] Reservation reserve_volatile(std::size_t bytes);
+  void cancel_volatile(Reservation& block) noexcept;
+  /// Blocks of `reserve_volatile`, which `usage` counts with the others.
+  [[nodiscard]] HeapUsage volatile_usage() const noexcept;
+  [[nodiscard]] bool is_volatile(std::uint64_t offset) const noexcept;
 
   /// Frees a published block. No thread may read it any more: usually called by `Epochs`.
   virtual void free(std::uint64_t offset, std::size_t bytes) noexcept = 0;
@@ -170,6 +180,8 @@ class Heap {
 
  private:
   std::atomic<std::uint64_t> refusals_{0};
+  mutable pm::VersionLock volatile_lock_;
+  std::vector<Extent> volatile_;
 };
 
 }  // namespace perdure

@@ -138,6 +138,33 @@ TEST_P(PersistentHeapTest, ManyBlocksArePublishedInOneCall) {
   EXPECT_EQ(pool->leaked_blocks_freed(), 0U);
 }
 
+TEST_P(PersistentHeapTest, VolatileBlocksAreCountedApartAndGoneAfterAReopening) {
+  std::uint64_t live = 0;
+  {
+    const auto pool = create();
+    add_links(*pool);
+    Heap& heap = pool->heap();
+    live = heap.usage().live_blocks;
+    Reservation first = heap.reserve_volatile(1000);
+    Reservation second = heap.reserve_volatile(64 << 10);
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(heap.usage().live_blocks, live + 2);
+    EXPECT_EQ(heap.volatile_usage().live_blocks, 2U);
+    EXPECT_EQ(heap.volatile_usage().live_bytes,
+              Heap::block_bytes(1000) + Heap::block_bytes(64 << 10));
+    EXPECT_TRUE(heap.is_volatile(first.offset) && heap.is_volatile(second.offset));
+    heap.cancel_volatile(first);
+    EXPECT_EQ(heap.volatile_usage().live_blocks, 1U);
+    EXPECT_FALSE(heap.is_volatile(first.offset));
+    heap.cancel_volatile(second);
+    EXPECT_EQ(heap.usage().live_blocks, live);
+  }
+  const auto pool = must(reopen());
+  EXPECT_TRUE(pool->root_recovered("links").ok());
+  EXPECT_EQ(pool->heap().usage().live_blocks, live);
+  EXPECT_EQ(pool->leaked_blocks_freed(), 0U);
+}
+
 TEST_P(HeapTest, AFullHeapSaysSoAndGoesOnOnceBlocksAreFreed) {
   const auto pool = create();
   for (const std::size_t bytes : {std::size_t{1152}, std::size_t{256}, std::size_t{40000}}) {

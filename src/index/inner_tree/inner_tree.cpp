@@ -19,8 +19,8 @@ template <class Keys, class Layout>
 InnerTree<Keys, Layout>::InnerTree(Epochs& epochs, Options options, void* first_leaf)
     : epochs_(epochs),
       layout_(options.entries, nodes_),
-      nodes_(options.huge_pages),
-      texts_(options.huge_pages) {
+      nodes_(options.huge_pages, options.pool),
+      texts_(options.huge_pages, options.pool) {
   PERDURE_ASSERT(options.entries >= 3 && options.entries <= 1024);
   root_.store(root_word(new_node(first_leaf, Key{}), 1), std::memory_order_release);
 }

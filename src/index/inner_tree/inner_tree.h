@@ -41,6 +41,7 @@ class InnerTree {
   struct Options {
     unsigned entries = 128;  ///< separators a node holds, 3 .. 1024
     bool huge_pages = true;
+    Pool* pool = nullptr;  ///< where nodes and texts are (node_arena.h); null: in DRAM
   };
   struct Child {
     Key lowest;  ///< separator: the lowest key that leads to `leaf` (ignored for the first)

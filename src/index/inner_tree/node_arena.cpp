@@ -104,6 +104,7 @@ std::uint64_t ChunkReserve::dram_bytes() const noexcept {
 
 NodeArena::~NodeArena() {
   if (reserve_ != nullptr) reserve_->keep(chunks_);
+  for (Reservation& chunk : pool_chunks_) pool_->heap().cancel_volatile(chunk);
   for (std::byte* const chunk : chunks_) unmap_chunk(chunk, huge_pages_);
 }
 
@@ -121,21 +122,42 @@ void* NodeArena::allocate(std::size_t bytes) {
   return carve(granules * granule_bytes, alignment);
 }
 
-void* NodeArena::carve(std::size_t bytes, std::size_t alignment) {
-  std::size_t at = (used_bytes_ + alignment - 1) & ~(alignment - 1);
-  if (at + bytes > chunk_bytes) {
-    chunks_.push_back(nullptr);  // grow first: a chunk must not be lost to a failing vector
-    try {
-      if (reserve_ != nullptr) chunks_.back() = reserve_->take();
-      if (chunks_.back() == nullptr) chunks_.back() = map_chunk(huge_pages_);
-    } catch (...) {
-      chunks_.pop_back();
-      throw;
-    }
-    at = 0;
+bool NodeArena::take_chunk_of_pool() {
+  if (pool_ == nullptr || !pool_->ready()) return false;
+  pool_chunks_.emplace_back();  // grow first: a chunk must not be lost to a failing vector
+  pool_chunks_.back() = pool_->heap().reserve_volatile(pool_chunk_bytes);
+  if (!pool_chunks_.back()) {
+    pool_chunks_.pop_back();
+    return false;
   }
-  used_bytes_ = at + bytes;
-  return chunks_.back() + at;
+  rest_ = {pool_->at<std::byte>(pool_chunks_.back().offset), pool_chunk_bytes};
+  rest_in_pool_ = true;
+  return true;
+}
+
+void NodeArena::take_chunk() {
+  chunks_.push_back(nullptr);  // as above
+  try {
+    if (reserve_ != nullptr) chunks_.back() = reserve_->take();
+    if (chunks_.back() == nullptr) chunks_.back() = map_chunk(huge_pages_);
+  } catch (...) {
+    chunks_.pop_back();
+    throw;
+  }
+  rest_ = {chunks_.back(), chunk_bytes};
+  rest_in_pool_ = false;
+}
+
+void* NodeArena::carve(std::size_t bytes, std::size_t alignment) {
+  const auto skipped = [&] {
+    return (alignment - reinterpret_cast<std::uintptr_t>(rest_.data()) % alignment) % alignment;
+  };
+  const bool is_used_up = skipped() + bytes > rest_.size();
+  if (is_used_up || (pool_ != nullptr && !rest_in_pool_))
+    if ((bytes > pool_chunk_bytes || !take_chunk_of_pool()) && is_used_up) take_chunk();
+  std::byte* const block = rest_.data() + skipped();
+  rest_ = rest_.subspan(skipped() + bytes);
+  return block;
 }
 
 void NodeArena::free(void* block, std::size_t bytes) noexcept {

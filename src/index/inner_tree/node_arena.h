@@ -1,4 +1,6 @@
-// NodeArena: DRAM for inner nodes and separators, from 2 MiB chunks that huge pages can back.
+// NodeArena: volatile memory for inner nodes and separators: DRAM, from 2 MiB chunks that huge
+// pages can back; or of a pool, as far memory, from reservations that are never published, so that
+// nothing of them outlives a crash.
 //
 // A descent touches one line in each of a few nodes, so with small pages it would pay a TLB miss
 // for each. Chunks are unmapped only with the arena: a stale address stays readable.
@@ -6,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "pm/version_lock.h"
+#include "pool/pool.h"
 
 namespace perdure {
 
@@ -39,7 +43,9 @@ class NodeArena {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{2} << 20;
 
-  explicit NodeArena(bool huge_pages) noexcept : huge_pages_(huge_pages) {}
+  /// With a pool: its memory; where it has no room, and before it is ready, DRAM.
+  explicit NodeArena(bool huge_pages, Pool* pool = nullptr) noexcept
+      : huge_pages_(huge_pages), pool_(pool) {}
   explicit NodeArena(ChunkReserve& reserve) noexcept
       : huge_pages_(reserve.huge_pages_), reserve_(&reserve) {}
   ~NodeArena();
@@ -52,7 +58,7 @@ class NodeArena {
   /// Takes back what `allocate(bytes)` gave. Thread-safe.
   void free(void* block, std::size_t bytes) noexcept;
 
-  /// Bytes taken from the system.
+  /// Bytes of DRAM taken from the system.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept;
 
   /// For Epochs::retire, with the arena as the context.
@@ -66,14 +72,21 @@ class NodeArena {
   };
   static constexpr std::size_t granule_bytes = 16;
 
+  static constexpr std::size_t pool_chunk_bytes = std::size_t{64} << 10;
+
   [[nodiscard]] void* carve(std::size_t bytes, std::size_t alignment);
+  [[nodiscard]] bool take_chunk_of_pool();
+  void take_chunk();
 
   mutable pm::VersionLock lock_;
   const bool huge_pages_;
+  Pool* const pool_ = nullptr;
   ChunkReserve* const reserve_ = nullptr;
-  std::vector<std::byte*> chunks_;
-  std::size_t used_bytes_ = chunk_bytes;  ///< of the last chunk
-  std::vector<FreeBlock*> free_;          ///< by granules
+  std::vector<std::byte*> chunks_;  ///< DRAM
+  std::vector<Reservation> pool_chunks_;
+  std::span<std::byte> rest_;  ///< of the chunk taken last
+  bool rest_in_pool_ = false;
+  std::vector<FreeBlock*> free_;  ///< by granules
 };
 
 }  // namespace perdure

@@ -105,7 +105,7 @@ Result<void> LineTree<Keys>::check_invariants() const {
   std::uint64_t reachable = leaves + other_blocks;
   if (Store::has_blobs) reachable += size();
   if (has_text_keys<Keys>) reachable += leaves - 1;  // lowest keys
-  const std::uint64_t live = heap_.usage().live_blocks;
+  const std::uint64_t live = heap_.usage().live_blocks - heap_.volatile_usage().live_blocks;
   if (pool_.roots().size() == 1 && live != reachable)
     return broken(pool_,
                   "T2: " + std::to_string(live) + " blocks are live and " +

@@ -12,6 +12,11 @@ linetree::Shape shape_of(const IndexPlace& place) noexcept {
   return {std::bit_ceil(static_cast<unsigned>(place.options.get("lines")))};
 }
 
+/// Null: inner nodes are in DRAM.
+Pool* inner_pool(const IndexPlace& place) noexcept {
+  return place.options.get("inner_in_pool") != 0 ? place.pool : nullptr;
+}
+
 }  // namespace
 
 template <class Keys>
@@ -27,7 +32,8 @@ LineTree<Keys>::LineTree(const IndexPlace& place, std::uint64_t anchor)
       anchor_(*place.pool->template at<linetree::Anchor>(anchor)),
       inner_(epochs_,
              {.entries = static_cast<unsigned>(place.options.get("inner_entries")),
-              .huge_pages = place.huge_pages},
+              .huge_pages = place.huge_pages,
+              .pool = inner_pool(place)},
              first()) {}
 
 template <class Keys>
@@ -83,9 +89,9 @@ auto LineTree<Keys>::recover(const IndexPlace& place) -> Made {
   std::unique_ptr<LineTree> tree(new LineTree(place, anchor));
   auto children = linetree::recover_chain(tree->chain(), anchor, place.threads);
   if (!children) return children.error();
-  tree->inner_.build(*children);
   Result<void> recovered = pool.root_recovered(place.root_name);
   if (!recovered) return recovered.error();
+  tree->inner_.build(*children);  // now, because the pool may have to have room for it
   return std::unique_ptr<OrderedIndex<Keys>>(std::move(tree));
 }
 
@@ -177,6 +183,12 @@ PERDURE_REGISTER_INDEX(
                            .fallback = 25,
                            .least = 3,
                            .most = 1024},
+                          {.name = "inner_in_pool",
+                           .description = "1: inner nodes are in the pool, as volatile far memory;"
+                                          " 0: in DRAM",
+                           .fallback = 0,
+                           .least = 0,
+                           .most = 1},
                           {.name = "lock_stripes",
                            .description = "leaf locks, in DRAM, which leaves share by their"
                                           " offset; rounded up to a power of two",

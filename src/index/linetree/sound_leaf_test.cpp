@@ -59,10 +59,8 @@ void fill(const Shape& shape, Leaf& leaf, Interval live, unsigned records, Rng& 
 
 class SoundLeafTest : public testing::TestWithParam<pm::SimdLevel> {
  protected:
-  void SetUp() override {
-    pm::configure_simd(GetParam());
-    if (pm::detail::simd_level != GetParam()) GTEST_SKIP() << "this processor has no such vectors";
-  }
+  /// Where the processor has no such vectors, the widest that it has.
+  void SetUp() override { pm::configure_simd(GetParam()); }
   void TearDown() override { pm::configure_simd(pm::SimdLevel::avx512); }
 };
 
