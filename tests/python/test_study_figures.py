@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import fake_native
-from perdure.report import plots, study_figures
+from perdure.report import looks, study_figures
 from perdure.results import metrics
 from perdure.results.record import Run
 from perdure.study.model import Figure
 
-COLOURS = plots.palette([("fptree", "persistent"), ("lbtree", "persistent")])
+COLOURS = looks.palette([("fptree", "persistent"), ("lbtree", "persistent")])
 
 
 def run(index: str, workload: str, durability: str, rate: float) -> Run:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perdure.format import rate
-from perdure.report import plots
+from perdure.report import looks, plots
 from perdure.report.figure import Figure, Row, drawn
-from perdure.report.plots import Palette
+from perdure.report.looks import Palette
 from perdure.report.verdict_matrix import short
 from perdure.results import query, record, stats, verdicts
 from perdure.results.query import Cell, Results
@@ -24,7 +24,7 @@ KIND_TITLES = {
 def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
     """The context of the section. `with_figures` is false for a study with figures of its
     own, which decide what belongs together."""
-    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    colours = looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
     kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
     found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
     intervals = (a["interval_name"] for one in found for a in one["against"] if a)

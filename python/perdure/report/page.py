@@ -7,12 +7,14 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
 from perdure import __version__
 from perdure.errors import InputError
 from perdure.format import rate
 from perdure.programs import outputs
 from perdure.report import (
+    looks,
     measured_section,
     memories_section,
     quality,
@@ -50,6 +52,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["rate"] = rate
+    environment.globals["dark_rules"] = Markup(looks.dark_rules())
     environment.filters["percent"] = lambda share: f"{share * 100:.1f} %"
     return environment
 

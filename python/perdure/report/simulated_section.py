@@ -12,7 +12,7 @@ from pathlib import Path
 from perdure.format import rate
 from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
-from perdure.report import plots, probe_plots, study_section
+from perdure.report import looks, plots, probe_plots, study_section
 from perdure.report.figure import Figure, Rows, drawn
 from perdure.results import query, record, schemas, verdicts
 from perdure.results.query import Cell
@@ -150,7 +150,7 @@ def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
         }
         for c in cells
     ]
-    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+    colours = looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
     workloads = list(dict.fromkeys(c.workload for c in cells))
     return drawn(
         f"simulated-scaling-{identifier}",

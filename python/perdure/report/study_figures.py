@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.programs import flame_graph
-from perdure.report import plots
+from perdure.report import looks, plots
 from perdure.report.figure import Drawing, Rows, drawn
 from perdure.report.figure import Figure as Drawn
+from perdure.report.pieces import inside
 from perdure.results import metrics, query, record
 from perdure.results.record import Run
 from perdure.study import claims
@@ -30,7 +31,7 @@ INDEX, PLACEMENT = "index", "placement"
 COLUMNS = ("index", "workload", "keys", "threads", "medium", "target")
 
 
-def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]:
+def draw(figure: Figure, runs: list[Run], colours: looks.Palette) -> list[Drawn]:
     """One target's drawings: one, or for flame graphs one per cell; none where nothing was
     measured."""
     if figure.cells is None:
@@ -44,7 +45,7 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]
         return []
     if _series(cells) != INDEX or kind == metrics.STORE_SIZES:
         names = dict.fromkeys(str(row["index"]) for row in rows)
-        colours = plots.palette([(name, "persistent") for name in names])
+        colours = looks.palette([(name, "persistent") for name in names])
     title = metrics.title(figure.metric, figure.subject)
     if kind == metrics.STORE_SIZES:
         title = "share of the bytes stored"
@@ -84,7 +85,7 @@ def _flame(figure: Figure, run: Run, number: int) -> Drawn:
         f"{figure.name}-{number}-{'simulated' if run.simulated else 'native'}",
         f"{figure.title}: {what}",
         caption,
-        Drawing(svg, svg),
+        Drawing([inside(svg)], broad=True),
         rows,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.report import plots, study_figures
+from perdure.report import looks, study_figures
 from perdure.results import query, stats
 from perdure.results.record import Run
 from perdure.study import claims, entry, memory_claims
@@ -103,6 +103,6 @@ def _counts(judged: Sequence[claims.Finding]) -> list[tuple[str, int]]:
     return [(verdict, count) for verdict, count in counts.items() if count]
 
 
-def _colours(runs: list[Run]) -> plots.Palette:
+def _colours(runs: list[Run]) -> looks.Palette:
     classes = {run.record["index"]: run.record["index_class"] for run in runs}
-    return plots.palette(sorted(classes.items(), key=lambda i: query.CLASSES.index(i[1])))
+    return looks.palette(sorted(classes.items(), key=lambda i: query.CLASSES.index(i[1])))
