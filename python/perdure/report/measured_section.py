@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perdure.format import rate
-from perdure.report import looks, plots
+from perdure.report import looks, plots, timelines
 from perdure.report.figure import Figure, Row, drawn
 from perdure.report.looks import Palette
 from perdure.report.verdict_matrix import short
@@ -28,14 +28,18 @@ def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
     kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
     found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
     intervals = (a["interval_name"] for one in found for a in one["against"] if a)
-    drawn_kinds = kinds if with_figures else []
+    figures = {kind: _figures(data, kind, colours) if with_figures else [] for kind in kinds}
+    for kind in kinds:
+        runs = [run for run in data.runs if (run.record["key_kind"] or "queue") == kind]
+        over_time = timelines.figure(f"timeline-{kind}", runs, colours)
+        figures[kind] += [over_time] if over_time else []
     return {
         "overviews": [overview(data, kind, quick=quick) for kind in kinds],
         "leaders": found,
         "ratio_intervals": ", ".join(dict.fromkeys(intervals)),
         "intervals": stats.names(cell.throughput for cell in data.cells),
-        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in drawn_kinds],
-        "memory": _memory_figure(data) if drawn_kinds else None,
+        "sections": [(KIND_TITLES[kind], found) for kind, found in figures.items() if found],
+        "memory": _memory_figure(data) if with_figures else None,
     }
 
 

@@ -68,11 +68,12 @@ def values(rows: Rows) -> alt.InlineData:
 
 
 def ticks(numbers: Iterable[float]) -> list[float]:
-    """Round values around the numbers: 1-2-5 steps, or decades of many; at least two."""
+    """Round values around the numbers, the closer the less these differ; at least two."""
     there = [number for number in numbers if number > 0] or [1.0, 10.0]
     low, high = min(there), max(there)
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
-    steps = (1, 2, 5) if high / low < 300 else (1,)
+    close = high / low < 6
+    steps = (1, 1.5, 2, 3, 5, 7) if close else (1, 2, 5) if high / low < 300 else (1,)
     candidates = [step * 10.0**n for n in range(first, last + 1) for step in steps]
     start = max(one for one in candidates if one <= low)
     end = min(one for one in candidates if one >= high and one > start)
@@ -116,6 +117,7 @@ class Lines:
     low_high: tuple[str, str] | None = None  # columns of intervals
     points: bool = True
     ordered: Sequence[Any] = ()  # of x: the last is where names stand
+    near: float = 0.0  # of x: lines that end so close to the last one end with it
     panels: str = "panel"
 
     def drawing(self, rows: Rows) -> Drawing:
@@ -173,7 +175,12 @@ class Lines:
         column, value = self.columns
         there = {row[column] for row in rows}
         last = [one for one in self.ordered if one in there][-1] if self.ordered else max(there)
-        ends = {str(row["name"]): row for row in rows if row[column] == last}
+        least = last * (1 - self.near) if self.near else last
+        ends = {
+            str(row["name"]): row
+            for row in rows
+            if row[column] == last or (self.near and row[column] >= least)
+        }
         if set(ends) != {str(row["name"]) for row in rows}:
             return []
         colours = self.palette.colours({row["index"] for row in rows})

@@ -12,7 +12,7 @@ from pathlib import Path
 from perdure.format import rate
 from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
-from perdure.report import looks, plots, probe_plots, study_section
+from perdure.report import looks, plots, probe_plots, study_section, timelines
 from perdure.report.figure import Figure, Rows, drawn
 from perdure.results import query, record, schemas, verdicts
 from perdure.results.query import Cell
@@ -87,6 +87,7 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
     figures = [] if own_figures else [_scaling(cells, identifier)]
     if any(details.values()) and not own_figures:
         figures += _why(cells, details, identifier)
+    figures.append(timelines.figure(f"simulated-timeline-{identifier}", runs, _colours(cells)))
     return {
         "target": target,
         "title": platform.get("title", name),
@@ -129,6 +130,10 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     return None
 
 
+def _colours(cells: list[Cell]) -> looks.Palette:
+    return looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+
+
 def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
     """Lines over threads; None where nothing ran with several numbers of them."""
     counts: dict[tuple[str, str], set[int]] = {}
@@ -150,7 +155,7 @@ def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
         }
         for c in cells
     ]
-    colours = looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+    colours = _colours(cells)
     workloads = list(dict.fromkeys(c.workload for c in cells))
     return drawn(
         f"simulated-scaling-{identifier}",
