@@ -282,19 +282,20 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     text = (results / "report.html").read_text()
     assert re.search(r'<td class="why"><b>[^<]*</b><br><small>it is an example</small>', text)
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
-    assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
+    assert set(figures) == {f"{name}-simulated-optane" for name in ("fig4", "fig3", "fig6")}
     assert all("simulated, sim:optane" in body for body in figures.values())
     assert "Left out: hot (not in this build)" in text
     row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
     assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
     # First the answer; then a finding stands below its figure, the one without a figure at the end.
     answer, text = text.split('<section id="study">')
-    assert '<a href="#fig4-simulated">lookups do not scale</a>' in answer
+    assert '<a href="#fig4-simulated-optane">lookups do not scale</a>' in answer
     assert re.search(r"<i>✗</i> .*it is an example|<i>~</i> .*it is an example", answer)
     row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
     assert row
-    assert text.index('id="fig4-simulated"') < row.start() < text.index('id="fig3-simulated"')
-    assert text.index('id="fig6-simulated"') < text.index("hot is faster")
+    assert text.index('id="fig4-simulated-optane"') < row.start()
+    assert row.start() < text.index('id="fig3-simulated-optane"')
+    assert text.index('id="fig6-simulated-optane"') < text.index("hot is faster")
 
 
 def test_a_simulated_study_can_be_run_natively(sim_cli: Cli, tmp_path: Path) -> None:

@@ -80,3 +80,15 @@ def test_sizes_of_stores_have_a_line_for_each_part_and_shares_of_one() -> None:
         assert word in drawn.svg, word
     assert metrics.value("part_store_share_4096", [one], "records") == 0.75
     assert metrics.value("part_store_share_4096", [one], "index") is None
+
+
+def test_the_figures_of_several_servers_have_names_of_their_own() -> None:
+    names = set()
+    for target in ("sim:optane", "sim:mine/of us.toml"):
+        one = run("fptree", "A", "adr", 1e6)
+        simulated = Run(one.labels, fake_native.simulated(one.record, target), one.command)
+        names |= {
+            drawing.identifier for drawing in study_figures.draw(figure(), [simulated], COLOURS)
+        }
+    names |= {drawing.identifier for drawing in study_figures.draw(figure(), RUNS, COLOURS)}
+    assert names == {"f-native", "f-simulated-optane", "f-simulated-of-us"}

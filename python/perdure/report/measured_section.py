@@ -180,7 +180,8 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure | 
         f"scaling-{kind}",
         "Scaling with threads",
         f"The same medians over the number of threads; bars are intervals "
-        f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
+        f"({_interval_names(cells)}). Both axes are logarithmic. A line twice as high at twice the "
+        "threads scales perfectly.",
         plots.scaling(rows, _workloads(cells), colours),
         rows,
     )

@@ -32,6 +32,7 @@ def _time_label() -> str:
 
 
 TIME_LABEL = _time_label()
+NUMBER_LABEL = "abs(datum.value) >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
 
 
 def panel(
@@ -94,26 +95,30 @@ def log_scale(domain: Sequence[float]) -> alt.Scale:
     return alt.Scale(type="log", nice=False, domain=list(domain))
 
 
-def rates(marks: Sequence[float]) -> alt.Axis:
-    return alt.Axis(values=list(marks), format="~s", labelOverlap="greedy", labelSeparation=8)
-
-
-def times(marks: Sequence[float]) -> alt.Axis:
+def number_axis(marks: Sequence[float] = (), *, times: bool = False, **more: Any) -> alt.Axis:
+    """Of numbers as 0.5, 500, 5k; `times`: of ns. Labels that would touch are left out."""
     return alt.Axis(
-        values=list(marks), labelExpr=TIME_LABEL, labelOverlap="greedy", labelSeparation=8
+        values=list(marks) or alt.Undefined,
+        labelExpr=TIME_LABEL if times else NUMBER_LABEL,
+        labelOverlap="greedy",
+        labelSeparation=8,
+        tickCount=alt.Undefined if marks else 4,
+        **more,
     )
 
 
 @dataclass(frozen=True)
 class Lines:
     """A chart of lines: a panel for each of `panels`, a line for each name, which stands at its end
-    where there is room. `x` and `y` name columns of the rows."""
+    where there is room. `columns` are those of x and y."""
 
     x: alt.X
-    y: alt.Y
     columns: tuple[str, str]
+    title: str
     palette: Palette
     height: int = 220
+    logarithmic: bool = False  # else from 0
+    times: bool = False
     low_high: tuple[str, str] | None = None  # columns of intervals
     points: bool = True
     ordered: Sequence[Any] = ()  # of x: the last is where names stand
@@ -143,9 +148,10 @@ class Lines:
     def _panel(self, rows: Rows, title: str, media: list[str]) -> tuple[Piece, bool]:
         rows = [row | {"name": row.get("name", row["index"])} for row in rows]
         used = {row["index"] for row in rows}
+        y = self._y(rows)
         base = alt.Chart(values(rows)).encode(
             x=self.x,
-            y=self.y,
+            y=y,
             stroke=alt.Stroke("index:N", scale=self.palette.colours(used), legend=None),
             detail="name:N",
         )
@@ -160,7 +166,7 @@ class Lines:
             layers.insert(0, interval.encode(y=alt.Y(f"{low}:Q"), y2=high))
         if self.points:
             layers.append(dots(base, used, self.palette))
-        named = self._names(rows)
+        named = self._names(rows, y)
         layers += named
         right = right_of({row["name"] for row in rows}, self._share(rows)) if named else MARGIN
         return panel(alt.layer(*layers), title, self.height, right=right), bool(named)
@@ -171,7 +177,19 @@ class Lines:
             return 1.0
         return 1 - 0.5 / len({row[self.columns[0]] for row in rows})
 
-    def _names(self, rows: Rows) -> list[Any]:
+    def _y(self, rows: Rows) -> alt.Y:
+        column = self.columns[1]
+        numbers = [row[end] for row in rows for end in (column, *(self.low_high or ()))]
+        marks = ticks(numbers) if self.logarithmic else []
+        zero = alt.Scale(domain=[0, max(numbers) * 1.06 or 1.0], nice=False)
+        return alt.Y(
+            f"{column}:Q",
+            title=self.title,
+            scale=log_scale(around(numbers, marks)) if self.logarithmic else zero,
+            axis=number_axis(marks, times=self.times),
+        )
+
+    def _names(self, rows: Rows, y: alt.Y) -> list[Any]:
         column, value = self.columns
         there = {row[column] for row in rows}
         last = [one for one in self.ordered if one in there][-1] if self.ordered else max(there)
@@ -184,7 +202,7 @@ class Lines:
         if set(ends) != {str(row["name"]) for row in rows}:
             return []
         colours = self.palette.colours({row["index"] for row in rows})
-        return names(ends, self.x, self.y, value, colours, self.height)
+        return names(ends, self.x, y, value, colours, self.height)
 
 
 def names(

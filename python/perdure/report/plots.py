@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
 from perdure.report.figure import Drawing, Rows
 from perdure.report.looks import COLOURS, INK, OUTLINES, SHADES, Look, Palette
 from perdure.report.panels import (
-    TIME_LABEL,
     Lines,
     around,
     dots,
     log_scale,
     names_axis,
+    number_axis,
     panel,
-    rates,
     room_of,
     ticks,
-    times,
     values,
 )
 from perdure.report.pieces import LETTER, key
@@ -43,7 +40,7 @@ def throughput(rows: Rows, workloads: list[str], names: list[str]) -> Drawing:
         "throughput:Q",
         title="operations per second",
         scale=log_scale(domain),
-        axis=rates(marks),
+        axis=number_axis(marks),
     )
     found = []
     for workload in workloads:
@@ -74,8 +71,6 @@ def scaling(
 ) -> Drawing:
     """Throughput over threads with intervals: a panel per workload, a line per index."""
     threads = sorted({row["threads"] for row in rows})
-    numbers = [row[end] for row in rows for end in ("low", "high")]
-    marks = ticks(numbers)
     chart = Lines(
         x=alt.X(
             "threads:Q",
@@ -85,11 +80,10 @@ def scaling(
             scale=alt.Scale(type="log", base=2, domain=[threads[0], threads[-1]], nice=False,
                             padding=10),
         ),
-        y=alt.Y(
-            "throughput:Q", title=title, scale=log_scale(around(numbers, marks)), axis=rates(marks)
-        ),
         columns=("threads", "throughput"),
+        title=title,
         palette=colours,
+        logarithmic=True,
         low_high=("low", "high"),
         ordered=threads,
         panels="workload",
@@ -105,7 +99,7 @@ def speedup(rows: Rows, workloads: list[str], colours: Palette) -> Drawing:
         "speedup:Q",
         title="speed-up",
         scale=alt.Scale(domain=[min(0.8, *numbers), max(numbers) * 1.05], zero=False, nice=False),
-        axis=alt.Axis(tickCount=5, labelOverlap="greedy", labelSeparation=8),
+        axis=number_axis(),
     )
     found = []
     for workload in workloads:
@@ -134,48 +128,30 @@ def over_workloads(rows: Rows, colours: Palette, title: str) -> Drawing:
     shared = _shared_words(workloads)
     rows = [{**row, "workload": row["workload"].removeprefix(shared)} for row in rows]
     workloads = [name.removeprefix(shared) for name in workloads]
-    found: list[Any] = []
-    keys: list[Any] = []
-    for one in dict.fromkeys(row["panel"] for row in rows):
-        here = [row for row in rows if row["panel"] == one]
-        top = max(row["throughput"] for row in here) * 1.06 or 1.0
-        drawing = Lines(
-            x=alt.X(
-                "workload:N",
-                sort=workloads,
-                title=shared.removesuffix(", ") or None,
-                axis=_names_below(workloads),
-            ),
-            y=alt.Y(
-                "throughput:Q",
-                title=title,
-                scale=alt.Scale(domain=[0, top], nice=False),
-                axis=alt.Axis(format="~s" if top >= 1 else "~g", tickCount=5),
-            ),
-            columns=("workload", "throughput"),
-            palette=colours,
-            ordered=workloads,
-        ).drawing(here)
-        found += drawing.panels
-        keys = [*keys, *(one for one in drawing.keys if one not in keys)]
-    return Drawing(found, keys)
+    return Lines(
+        x=alt.X(
+            "workload:N",
+            sort=workloads,
+            title=shared.removesuffix(", ") or None,
+            axis=_names_below(workloads),
+        ),
+        columns=("workload", "throughput"),
+        title=title,
+        palette=colours,
+        ordered=workloads,
+    ).drawing([row | {"medium": ""} for row in rows])
 
 
 def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: Palette) -> Drawing:
     """Latency over percentile, both growing: a panel per operation, a line per index."""
-    numbers = [row["latency_ns"] for row in rows]
-    marks = ticks(numbers)
     chart = Lines(
         x=alt.X("percentile:N", sort=percentiles, title=None, axis=_names_below(percentiles)),
-        y=alt.Y(
-            "latency_ns:Q",
-            title="latency",
-            scale=log_scale(around(numbers, marks)),
-            axis=times(marks),
-        ),
         columns=("percentile", "latency_ns"),
+        title="latency",
         palette=colours,
-        ordered=[one for one in percentiles if any(row["percentile"] == one for row in rows)],
+        logarithmic=True,
+        times=True,
+        ordered=percentiles,
         panels="operation",
     )
     return chart.drawing(_in_order([row | {"medium": ""} for row in rows], "operation", operations))
@@ -187,15 +163,6 @@ def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> Dr
     for row in rows:
         plural = "" if row["threads"] == 1 else "s"
         row["panel"] = f"{row['workload']}, {row['threads']} thread{plural}"
-    # A ratio of 0.5 is no 500m.
-    numbers = "~s" if max(row["throughput"] for row in rows) >= 1 else "~g"
-    axis = alt.Axis(
-        format=alt.Undefined if times else numbers,
-        labelExpr=TIME_LABEL if times else alt.Undefined,
-        labelOverlap="greedy",
-        labelSeparation=8,
-        tickCount=4,
-    )
     found = []
     for one in dict.fromkeys(row["panel"] for row in rows):
         here = [row for row in rows if row["panel"] == one]
@@ -204,7 +171,7 @@ def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> Dr
             alt.Chart(values(here))
             .mark_bar(height=11, cornerRadiusEnd=2)
             .encode(
-                x=alt.X("throughput:Q", title=title, axis=axis),
+                x=alt.X("throughput:Q", title=title, axis=number_axis(times=times)),
                 y=alt.Y("index:N", sort=names, title=None, axis=names_axis(names)),
                 color=alt.Color("index:N", scale=colours.colours(names), legend=None),
             )
@@ -223,7 +190,7 @@ def memory(rows: Rows, names: list[str]) -> Drawing:
             alt.Chart(values(here))
             .mark_bar(height=11, cornerRadiusEnd=2)
             .encode(
-                x=alt.X("bytes:Q", title="bytes per record", axis=alt.Axis(tickCount=4)),
+                x=alt.X("bytes:Q", title="bytes per record", axis=number_axis()),
                 y=alt.Y("name:N", sort=there, title=None, axis=names_axis(there)),
                 color=alt.Color(
                     "where:N",

@@ -13,7 +13,17 @@ import altair as alt
 
 from perdure.report.figure import Drawing, Rows, standalone
 from perdure.report.looks import COLOURS, FAINT, INK, OUTLINES, PARTS, Look, Palette, palette
-from perdure.report.panels import MARGIN, dots, names, names_axis, panel, right_of, room_of, values
+from perdure.report.panels import (
+    MARGIN,
+    dots,
+    names,
+    names_axis,
+    number_axis,
+    panel,
+    right_of,
+    room_of,
+    values,
+)
 from perdure.report.pieces import Piece, heading, key
 from perdure.types import Json
 
@@ -234,7 +244,7 @@ def _curve_panel(rows: Rows, axis: str, metric: str, looks: Palette) -> Piece:
         "value:Q",
         title=UNIT_TITLES[metric],
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=alt.Axis(tickCount=5),
+        axis=number_axis(),
     )
     there = {row["index"] for row in rows}
     colours = looks.colours(there)
@@ -327,7 +337,7 @@ def time_split(rows: Rows, parts: list[str]) -> Drawing:
                 x=alt.X(
                     "sum(time_ns):Q",
                     title="ns per operation",
-                    axis=alt.Axis(tickCount=4, labelOverlap="greedy", labelSeparation=8),
+                    axis=number_axis(),
                 ),
                 y=alt.Y("bar:N", sort=bars, title=None, axis=names_axis(bars)),
                 color=alt.Color("part:N", scale=colours, legend=None),

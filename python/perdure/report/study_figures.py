@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from perdure.programs import flame_graph
 from perdure.report import looks, plots
@@ -18,7 +19,7 @@ from perdure.types import Json
 Cells = list[list[Run]]  # the runs of each
 
 CAPTIONS = {
-    "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",
+    "threads": "Medians of the repetitions over the number of threads; both axes are logarithmic.",
     "workloads": "Medians of the repetitions over the workloads.",
     "percentiles": "Latency by percentile. The steeper to the right, the worse the tail.",
     metrics.STORE_SIZES: "Of the bytes stored into a part, the share of stores of a size; a copy "
@@ -64,9 +65,12 @@ def draw(figure: Figure, runs: list[Run], colours: looks.Palette) -> list[Drawn]
         times = metrics.is_latency(figure.metric)
         by_panel = [{**row, "workload": _panel(row)} for row in rows]
         svg = plots.bars(by_panel, title, colours, times=times)
-    origin = "simulated" if cells[0][0].simulated else "native"
     caption = f"{title[:1].upper()}{title[1:]}. " if kind in ("none", "workloads") else ""
-    return [drawn(f"{figure.name}-{origin}", figure.title, caption + CAPTIONS[kind], svg, rows)]
+    return [
+        drawn(
+            f"{figure.name}-{_origin(runs[0])}", figure.title, caption + CAPTIONS[kind], svg, rows
+        )
+    ]
 
 
 def _flame(figure: Figure, run: Run, number: int) -> Drawn:
@@ -82,12 +86,20 @@ def _flame(figure: Figure, run: Run, number: int) -> Drawn:
     caption += "tip of a box names the function. The data have frames from 1 %."
     svg = flame_graph.render(run.profile, run.record["index"], unit=unit)
     return drawn(
-        f"{figure.name}-{number}-{'simulated' if run.simulated else 'native'}",
+        f"{figure.name}-{number}-{_origin(run)}",
         f"{figure.title}: {what}",
         caption,
         Drawing([inside(svg)], broad=True),
         rows,
     )
+
+
+def _origin(run: Run) -> str:
+    """What tells the drawings of one figure apart: a study may have several servers."""
+    if not run.simulated:
+        return "native"
+    name = Path(run.record["target"].removeprefix("sim:")).stem
+    return "simulated-" + "".join(c if c.isalnum() else "-" for c in name)
 
 
 def _in_order(figure: Figure, cells: Cells) -> Cells:

@@ -13,7 +13,7 @@ import altair as alt
 
 from perdure.report.figure import Drawing, Figure, Rows, drawn
 from perdure.report.looks import Palette
-from perdure.report.panels import Lines
+from perdure.report.panels import Lines, number_axis
 from perdure.results import record
 from perdure.results.record import Run
 from perdure.types import Json
@@ -128,21 +128,15 @@ def _drawing(panels: Sequence[Rows], colours: Palette) -> Drawing:
 def _panel(rows: Rows, colours: Palette) -> Drawing:
     longest = max(row["second"] for row in rows)
     unit, scale = ("ms", 1e3) if longest < SHORT else ("s", 1.0)
-    top = max(row["ops_s"] for row in rows) * 1.06 or 1.0
     return Lines(
         x=alt.X(
             "time:Q",
             title=f"time in {unit}",
             scale=alt.Scale(domain=[0, longest * scale], nice=False),
-            axis=alt.Axis(grid=False, tickCount=5, labelOverlap="greedy", labelSeparation=8),
-        ),
-        y=alt.Y(
-            "ops_s:Q",
-            title="operations per second",
-            scale=alt.Scale(domain=[0, top], nice=False),
-            axis=alt.Axis(format="~s", tickCount=5),
+            axis=number_axis(grid=False),
         ),
         columns=("time", "ops_s"),
+        title="operations per second",
         palette=colours,
         height=170,
         points=False,
