@@ -71,11 +71,42 @@ addEventListener("message", (e) => { document.documentElement.dataset.found = e.
 pytestmark = pytest.mark.skipif(not BROWSER, reason="needs chromium")
 
 
-@pytest.fixture(scope="module", params=["measured", "simulated", "findings"])
+NAMES = ("linetree", "fptree", "lbtree", "utree", "dptree", "pactree", "roart", "abslbtree",
+         "btreeolc", "masstree")  # fmt: skip
+DRAWINGS = ("threads", "workloads", "percentiles", "none", "flame")
+
+
+def drawings(folder: Path) -> None:
+    """A study with every kind of drawing, whose ten lines end close to each other."""
+    runs = []
+    for number, name in enumerate(NAMES):
+        for threads in (1, 2, 4, 8, 16, 28, 56):
+            for workload in ("lookup", "a workload with a long name", "a third one, 50 %"):
+                made = run(name, threads, threads * 1e6 * (1 + number / 200))
+                made["key"] += str(len(workload))
+                made["labels"]["workload"] = workload
+                made["profile"] = f"main;worker;{name} 900\nmain;flush 90\n"
+                (repetition,) = made["record"]["repetitions"]
+                repetition["timeline"] = [
+                    {"second": i / 1000, "operations": 900 + number + i % 3} for i in range(1, 20)
+                ]
+                runs.append(made)
+    figures = [
+        {"name": kind, "title": f"Drawn over {kind}", "drawing": kind, "metric": "throughput",
+         "cells": {"index": list(NAMES)} if kind == "threads" else {"threads": [56]}}
+        for kind in DRAWINGS
+    ]  # fmt: skip
+    fill(folder, runs, figures=figures)
+
+
+@pytest.fixture(scope="module", params=["measured", "simulated", "findings", "drawings"])
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of kept results, or of findings with their reasons."""
+    """A report of kept results, of findings with their reasons, or of all kinds of drawings."""
     folder = tmp_path_factory.mktemp("report")
     source = ROOT / "docs" / "results" / f"{request.param}.jsonl"
+    if request.param == "drawings":
+        source = folder / "results"
+        drawings(source)
     if request.param == "findings":
         source = folder / "results"
         reason = "the caches of this server hold a larger part of it than those of the other; " * 3
