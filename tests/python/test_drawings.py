@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from perdure.report import labels, looks, panels, pieces, plots
+from perdure.report import labels, looks, panels, pieces, plots, probe_plots
 from perdure.report.figure import Rows
 from perdure.report.pieces import Piece
 
@@ -28,6 +28,7 @@ def drawn(names: list[str], last: int = 3) -> tuple[dict[str, float], int]:
     """Where the names stand, from the top, and how many keys there are."""
     palette = looks.palette([(name, "persistent") for name in names])
     drawing = plots.latency(rows(names, last), PERCENTILES, ["insert"], palette)
+    assert {one.width for one in drawing.panels} == {pieces.PANEL}
     found = re.findall(r'y="([\d.]+)"[^>]*>(\w[^<]*)</text>', drawing.panels[0].body)
     return {name: float(y) for y, name in found if name in names}, len(drawing.keys)
 
@@ -103,6 +104,40 @@ def test_a_file_has_as_many_columns_as_asked() -> None:
     assert places(1) == ["0,0", "0,23", "0,51", "0,156", "0,261"]
     assert places(3) == ["0,0", "210,0", "0,28", "330,28", "660,28"]
     assert pieces.composed(rows, 3).width == 980 and pieces.composed(rows, 1).width == 320
+
+
+def test_ratios_beyond_the_axis_are_triangles_at_its_ends() -> None:
+    values = [{"simulated": ratio, "measured": 1.0} for ratio in (0.01, 1.0, 50.0)]
+    roles = [{"name": role, "role": role, "values": values} for role in ("prediction", "own")]
+    first, second = probe_plots.errors({"experiments": roles}).panels
+    ends = re.findall(r'translate\(([\d.]+),[\d.]+\)" d="M(-?)[^"]*Z" opacity', first.body)
+    assert [sign for _, sign in ends] == ["-", ""], "one points to the left, one to the right"
+    axis = re.search(r'<line x2="([\d.]+)"', first.body)
+    assert axis and [place for place, _ in ends] == ["0", axis[1]]
+    assert ">prediction<" in first.body and ">own<" in second.body
+
+
+def probed(**more: object) -> str:
+    points = [
+        {"inputs": {"op": "load", "pattern": "seq", "access_size": size, "threads": 1},
+         "bandwidth_gib_s": 2.0}
+        for size in (64, 256)
+    ]  # fmt: skip
+    return probe_plots.probe_file({"probe": "bandwidth", "points": points} | more)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"target": "native"}, "measured here, native"),
+        ({"target": "sim:x"}, "simulated, sim:x"),
+        ({"target": "sim:x", "quick": True}, "simulated, sim:x, a quick run"),
+    ],
+)
+def test_a_picture_of_a_probe_says_where_it_is_from(more: dict[str, object], said: str) -> None:
+    picture = probed(**more)
+    assert f">{said}</text>" in picture and f"<desc>{said}</desc>" in picture
+    assert "<title>probe bandwidth</title>" in picture
 
 
 def test_names_in_a_drawing_are_escaped() -> None:

@@ -35,7 +35,8 @@ def test_each_figure_is_an_svg_a_csv_and_a_pdf_of_the_width(cli: Cli, source: Pa
     svg, csv, pdf = files[0].read_text(), files[1].read_text(), files[2].read_bytes()
     size = re.search(r'<svg[^>]* width="84mm" height="([\d.]+)mm"', svg)
     assert size and "currentColor" not in svg
-    assert "<title>Scaling with threads</title><desc>Successful operations per sim" in svg
+    about = "<title>Scaling with threads (simulated, sim:optane)</title><desc>Successful operations"
+    assert about in svg
     assert csv.startswith("index,") and csv.count("\n") == 5
     box = re.search(rb"/MediaBox ?\[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
     assert pdf.startswith(b"%PDF") and box

@@ -79,12 +79,17 @@ def sized(figure: Figure, width: float | None, *, points: bool = False) -> str:
     return as_file(whole, size, about).replace("currentColor", "#000000")
 
 
-def _figures(node: Any) -> Iterator[Figure]:
-    """All in the context of a page, each once."""
+def _figures(node: Any, origin: str = "measured, native") -> Iterator[Figure]:
+    """All in the context of a page, each once, with the origin of its numbers in the title."""
     if isinstance(node, Figure):
-        yield node
+        yield replace(node, title=f"{node.title} ({origin})")
     elif isinstance(node, dict):
-        yield from _figures(list(node.values()))
+        target = str(node.get("target", ""))
+        if target:
+            origin = f"simulated, {target}" if target.startswith("sim:") else "measured, native"
+        for name, inner in node.items():
+            beside = name == "fidelity"
+            yield from _figures(inner, "simulated beside measured by others" if beside else origin)
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for one in node:
-            yield from _figures(one)
+            yield from _figures(one, origin)

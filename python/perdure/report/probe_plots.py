@@ -141,8 +141,9 @@ def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> Drawi
 
 
 def _heat_panel(rows: Rows, title: str) -> Piece:
+    angle = -35 if len({row["access_size"] for row in rows}) > 5 else 0
     base = alt.Chart(values(rows)).encode(
-        x=alt.X("access_size:O", title="bytes per access", axis=alt.Axis(labelAngle=-35)),
+        x=alt.X("access_size:O", title="bytes per access", axis=alt.Axis(labelAngle=angle)),
         y=alt.Y("threads:O", title="threads", sort="descending"),
     )
     scale = alt.Scale(
@@ -182,7 +183,7 @@ def _error_panel(rows: Rows, role: str) -> Piece:
         "ratio:Q",
         title="simulated / measured (1: equal)",
         scale=alt.Scale(type="log", domain=[LEAST_RATIO, LARGEST_RATIO]),
-        axis=alt.Axis(values=[0.1, 0.2, 0.5, 1, 2, 5, 10], format="~g", labelOverlap="greedy"),
+        axis=number_axis([0.1, 0.2, 0.5, 1, 2, 5, 10]),
     )
     base = alt.Chart(values(rows)).encode(
         x=x, y=alt.Y("experiment:N", sort=there, title=None, axis=names_axis(there))

@@ -239,7 +239,7 @@ def _fidelity(document: Json) -> Json:
                 "fidelity-errors",
                 "Every point: simulated over measured",
                 "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
-                "beyond it. Colours say what was fitted: "
+                "beyond it. Panels say what was fitted: "
                 "calibration tables were, predictions were not; selection and unexplained ones "
                 "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),
@@ -261,8 +261,7 @@ def _fidelity(document: Json) -> Json:
             svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
             caption = (
                 "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
-                f"access; left as published ({second['paper']}, {second['figure']}), right as "
-                "simulated."
+                f"access; measured: as published ({second['paper']}, {second['figure']})."
             )
             figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
     for name in DRAWN:
@@ -270,8 +269,18 @@ def _fidelity(document: Json) -> Json:
             one = by_name[name]
             for label, svg in probe_plots.experiment(one):
                 caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
+                what = label.removeprefix(name).strip("-").replace("-", " ")
+                title = (
+                    f"{one['title']}: {probe_plots.UNIT_TITLES.get(what.replace(' ', '_'), what)}"
+                )
                 figures.append(
-                    drawn(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
+                    drawn(
+                        f"fidelity-{label}",
+                        title.removesuffix(": "),
+                        caption,
+                        svg,
+                        _value_rows(one),
+                    )
                 )
     return {
         "experiments": [_line(e) for e in document["experiments"]],
