@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def test_the_repetition_with_the_median_throughput_is_drawn() -> None:
     assert rates_of(figure) == [4e6, 2e6] * 4
     assert ">insert, 2 threads</text>" in figure.svg
     assert ">fptree</text>" in figure.svg and ">time in s</text>" in figure.svg
+    shapes = re.findall(r'<path transform="translate\([^)]*\)" d="M[^"]*Z"', figure.svg)
+    assert len(shapes) == 8, "four points on each line of eight numbers"
 
 
 def test_short_runs_are_not_drawn() -> None:

@@ -18,7 +18,7 @@ from perdure.report.looks import DASHES, FAINT, INK, Look, Palette
 from perdure.report.pieces import FONT, FONT_SIZE, LETTER, PANEL, TITLE_LETTER, Piece, key, piece
 
 LABELS = 150  # pixels, the most that names on a vertical axis take
-NUMBERS = 66  # and numbers with their title
+NUMBER, NUMBERS = 46, 72  # numbers take, without and with the title of their axis
 MARGIN = 18  # right of a plot, for half of the last number below it
 POINT_SIZE = 38
 
@@ -120,7 +120,7 @@ class Lines:
     logarithmic: bool = False  # else from 0
     times: bool = False
     low_high: tuple[str, str] | None = None  # columns of intervals
-    points: bool = True
+    most_points: int = 0  # of a line; 0: one for each number
     ordered: Sequence[Any] = ()  # of x: the last is where names stand
     near: float = 0.0  # of x: lines that end so close to the last one end with it
     panels: str = "panel"
@@ -143,7 +143,7 @@ class Lines:
             return [key(one, looks[one], line=False) for one in indexes] + [
                 key(one, look, point=False) for one, look in zip(media, lines, strict=False)
             ]
-        return [key(one, looks[one], point=self.points) for one in indexes]
+        return [key(one, looks[one]) for one in indexes]
 
     def _panel(self, rows: Rows, title: str, media: list[str]) -> tuple[Piece, bool]:
         rows = [row | {"name": row.get("name", row["index"])} for row in rows]
@@ -164,8 +164,7 @@ class Lines:
             low, high = self.low_high
             interval = base.mark_rule(strokeWidth=4, opacity=0.35)
             layers.insert(0, interval.encode(y=alt.Y(f"{low}:Q"), y2=high))
-        if self.points:
-            layers.append(dots(base, used, self.palette))
+        layers.append(dots(self._pointed(base, rows), used, self.palette))
         named = self._names(rows, y)
         layers += named
         right = right_of({row["name"] for row in rows}, self._share(rows)) if named else MARGIN
@@ -177,6 +176,19 @@ class Lines:
             return 1.0
         return 1 - 0.5 / len({row[self.columns[0]] for row in rows})
 
+    def _pointed(self, base: Any, rows: Rows) -> Any:
+        """Long lines have a few points, because colour alone would tell them apart."""
+        if not self.most_points:
+            return base
+        found: Rows = []
+        for name in dict.fromkeys(row["name"] for row in rows):
+            line = [row for row in rows if row["name"] == name]
+            step = max(1, len(line) // self.most_points)
+            found += line[(len(line) - 1) % step :: step]
+        pointed = base.copy()
+        pointed.data = values(found)
+        return pointed
+
     def _y(self, rows: Rows) -> alt.Y:
         column = self.columns[1]
         numbers = [row[end] for row in rows for end in (column, *(self.low_high or ()))]
@@ -186,7 +198,7 @@ class Lines:
             f"{column}:Q",
             title=self.title,
             scale=log_scale(around(numbers, marks)) if self.logarithmic else zero,
-            axis=number_axis(marks, times=self.times),
+            axis=number_axis(marks, times=self.times, minExtent=NUMBER),
         )
 
     def _names(self, rows: Rows, y: alt.Y) -> list[Any]:

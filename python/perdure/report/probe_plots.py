@@ -15,6 +15,7 @@ from perdure.report.figure import Drawing, Rows, standalone
 from perdure.report.looks import COLOURS, FAINT, INK, OUTLINES, PARTS, Look, Palette, palette
 from perdure.report.panels import (
     MARGIN,
+    NUMBER,
     dots,
     names,
     names_axis,
@@ -245,7 +246,7 @@ def _curve_panel(rows: Rows, axis: str, metric: str, looks: Palette) -> Piece:
         "value:Q",
         title=UNIT_TITLES[metric],
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=number_axis(),
+        axis=number_axis(minExtent=NUMBER),
     )
     there = {row["index"] for row in rows}
     colours = looks.colours(there)

@@ -139,6 +139,6 @@ def _panel(rows: Rows, colours: Palette) -> Drawing:
         title="operations per second",
         palette=colours,
         height=170,
-        points=False,
+        most_points=4,
         near=0.04,
     ).drawing([row | {"time": row["second"] * scale} for row in rows])
