@@ -91,6 +91,8 @@ def test_every_figure_has_its_drawing_its_data_and_its_command(text: str) -> Non
         assert "measured, native" in body
         assert "./perdure study run " in body
         assert data_of(body).count("\n") > 3
+        assert "<tbody>" not in body and "base64" not in body, "drawing and data are there once"
+        assert 'role="img" aria-labelledby=' in body and "aria-describedby=" in body
 
 
 def test_the_data_of_a_figure_are_the_medians_of_the_records(text: str, results: Path) -> None:
