@@ -76,6 +76,19 @@ def test_a_logarithmic_axis_has_two_ticks_and_all_numbers(numbers: tuple[float, 
     assert sum(low <= mark <= high for mark in marks) >= 2
 
 
+def test_an_interval_from_0_ends_where_a_logarithmic_axis_does() -> None:
+    ends: Rows = [
+        {"index": "a", "name": "a", "medium": "none", "workload": "w", "threads": threads,
+         "throughput": threads * 1e6, "low": 0.0, "high": threads * 2e6}
+        for threads in (1, 2, 4)
+    ]  # fmt: skip
+    (panel,) = plots.scaling(ends, ["w"], looks.palette([("a", "persistent")])).panels
+    found = re.findall(
+        r'<line transform="translate\([\d.]+,([\d.]+)\)" y2="-[\d.]+" op', panel.body
+    )
+    assert found == ["220"] * 3, "up from the bottom of the plot"
+
+
 def test_a_drawing_is_slimmer_than_drawn_and_shows_the_same() -> None:
     told = (
         '<svg class="marks" xmlns="http://www.w3.org/2000/svg" width="320" height="99">'

@@ -92,7 +92,7 @@ def around(numbers: Iterable[float], marks: Sequence[float]) -> tuple[float, flo
 
 
 def log_scale(domain: Sequence[float]) -> alt.Scale:
-    return alt.Scale(type="log", nice=False, domain=list(domain))
+    return alt.Scale(type="log", nice=False, domain=list(domain), clamp=True)
 
 
 def number_axis(marks: Sequence[float] = (), *, times: bool = False, **more: Any) -> alt.Axis:
