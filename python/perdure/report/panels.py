@@ -81,18 +81,16 @@ def ticks(numbers: Iterable[float]) -> list[float]:
     return [one for one in candidates if start <= one <= end]
 
 
-def around(numbers: Iterable[float], marks: Sequence[float]) -> tuple[float, float]:
-    """What a logarithmic axis shows: all numbers and at least two of its marks."""
-    there = [number for number in numbers if number > 0] or list(marks)
+def logarithmic(numbers: Sequence[float]) -> tuple[alt.Scale, list[float]]:
+    """A scale that shows all numbers, and its ticks, at least two. What is 0 stands at its end."""
+    marks = ticks(numbers)
+    there = [number for number in numbers if number > 0] or marks
     low, high = min(there) / 1.15, max(there) * 1.15
-    inside = [mark for mark in marks if low <= mark <= high]
-    if len(inside) < 2:
+    if sum(low <= mark <= high for mark in marks) < 2:
         low, high = min(low, marks[0]), max(high, marks[-1])
-    return low, high
-
-
-def log_scale(domain: Sequence[float]) -> alt.Scale:
-    return alt.Scale(type="log", nice=False, domain=list(domain), clamp=True)
+    # A tick beyond the ends would stand at them, with a number that is not theirs.
+    inside = [mark for mark in marks if low <= mark <= high]
+    return alt.Scale(type="log", nice=False, domain=[low, high], clamp=True), inside
 
 
 def number_axis(marks: Sequence[float] = (), *, times: bool = False, **more: Any) -> alt.Axis:
@@ -192,12 +190,13 @@ class Lines:
     def _y(self, rows: Rows) -> alt.Y:
         column = self.columns[1]
         numbers = [row[end] for row in rows for end in (column, *(self.low_high or ()))]
-        marks = ticks(numbers) if self.logarithmic else []
-        zero = alt.Scale(domain=[0, max(numbers) * 1.06 or 1.0], nice=False)
+        scale, marks = alt.Scale(domain=[0, max(numbers) * 1.06 or 1.0], nice=False), list[float]()
+        if self.logarithmic:
+            scale, marks = logarithmic(numbers)
         return alt.Y(
             f"{column}:Q",
             title=self.title,
-            scale=log_scale(around(numbers, marks)) if self.logarithmic else zero,
+            scale=scale,
             axis=number_axis(marks, times=self.times, minExtent=NUMBER),
         )
 

@@ -10,14 +10,12 @@ from perdure.report.figure import Drawing, Rows
 from perdure.report.looks import COLOURS, INK, OUTLINES, SHADES, Look, Palette
 from perdure.report.panels import (
     Lines,
-    around,
     dots,
-    log_scale,
+    logarithmic,
     names_axis,
     number_axis,
     panel,
     room_of,
-    ticks,
     values,
 )
 from perdure.report.pieces import LETTER, key
@@ -32,14 +30,13 @@ def throughput(rows: Rows, workloads: list[str], names: list[str]) -> Drawing:
     of threads."""
     threads = sorted({row["threads"] for row in rows})
     looks = [Look(SHADES[_shade(i, len(threads))], OUTLINES[i % 10]) for i in range(len(threads))]
-    marks = ticks(row[end] for row in rows for end in ("low", "high"))
-    domain = around((row[end] for row in rows for end in ("low", "high")), marks)
+    scale, marks = logarithmic([row[end] for row in rows for end in ("low", "high")])
     colours = alt.Scale(domain=threads, range=[look.colour for look in looks])
     shapes = alt.Scale(domain=threads, range=[look.shape for look in looks])
     x = alt.X(
         "throughput:Q",
         title="operations per second",
-        scale=log_scale(domain),
+        scale=scale,
         axis=number_axis(marks),
     )
     found = []
