@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import test_explorations
 from conftest import ROOT
 from perdure.report import page
 from perdure.results import record
@@ -59,6 +60,8 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         reason = "the caches of this server hold a larger part of it than those of the other; " * 3
         claims = [CLAIM, CLAIM | {"value": 20.0, "differs": reason}]
         fill(source, [run(*key, rate) for key, rate in RATES.items()], published=claims)
+        test_explorations.put(source, "a", violation=test_explorations.VIOLATION)
+        test_explorations.put(source, "b", index="toy:torn", key_kind=None, heap="pmdk")
     path = folder / f"{request.param}.html"
     page.write(source, record.load(source), path)
     return path

@@ -12,11 +12,10 @@ from perdure.cli.output import AsJson, DryRun, Quiet, TinyCells, complain, print
 from perdure.cli.results import report_place, try_report
 from perdure.cli.study_flags import Keys, Lease, Scale, Target, pairs
 from perdure.errors import ExitCode, InputError
-from perdure.programs import crash as crashing
 from perdure.programs import native, outputs
 from perdure.progress import duration
-from perdure.results import record
-from perdure.study import claims, leases, memory_claims
+from perdure.results import explorations, record
+from perdure.study import claims, exploring, leases, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
 from perdure.study.dask_engine import Dask
@@ -130,7 +129,9 @@ def demo(
         memory.compare_for_demo(results / "fidelity", progress, quick=quick)
     cut = None
     if len(campaigns) > 1:
-        cut = crashing.explore_for_demo(results / "crash", progress, quick=quick)
+        cut = exploring.explore_for_demo(
+            explorations.folder_of(results, quick=quick), progress, quick=quick
+        )
     if not as_json:
         for outcome, campaign in zip(outcomes, campaigns, strict=True):
             _print_outcome(outcome, campaign)
@@ -145,12 +146,12 @@ def demo(
         if page:
             print(f"report: {page}")
         if cut:
-            print(crashing.show(cut))
+            print(exploring.show(cut))
     if failure:
         raise failure
     for outcome, campaign in zip(outcomes, campaigns, strict=True):
         _exit_if_failed(outcome, campaign)
-    if cut and crashing.violations(cut):
+    if cut and exploring.violations(cut):
         raise typer.Exit(ExitCode.VIOLATION)
 
 

@@ -13,6 +13,7 @@ from perdure.errors import InputError
 from perdure.format import rate
 from perdure.programs import outputs
 from perdure.report import (
+    crash_section,
     measured_section,
     memories_section,
     quality,
@@ -72,6 +73,7 @@ def content(source: Path, runs: list[Run]) -> Json:
         "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
         "simulated": simulated_section.section(source, simulated, quick=quick),
+        "crash": crash_section.section(source, quick=any_quick),
         "quick": record.QUICK_BANNER if any_quick else "",
     }
     study = parts["study"]
@@ -131,6 +133,12 @@ GLOSSARY = [
      "file is cached by the kernel: flushes reach memory and not the disk."),
     ("adr, eadr", "What survives a power cut: what was flushed (adr), or all that is visible "
      "(eadr)."),
+    ("crash point", "A moment before a fence that makes something durable, or at the return of an "
+     "operation: a power cut at any other leaves nothing else."),
+    ("state", "What a power cut may leave on the memory: of each cache line, an older content or "
+     "the newest."),
+    ("violation", "A state that recovery refuses, answers wrongly from, or loses room in; or a "
+     "run that is wrong by itself."),
     ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow. Measured ones "
      "rest on those that were timed, by default one in 256, drawn at random; what too few of them "
      "tell is left out."),
