@@ -77,7 +77,8 @@ def content(source: Path, runs: list[Run]) -> Json:
         "quick": record.QUICK_BANNER if any_quick else "",
     }
     study = parts["study"]
-    parts["answers"] = parts["verdicts"] or study and any(t["findings"] for t in study["targets"])
+    parts["flames"] = study["flames"] if study else {}
+    parts["answers"] = parts["verdicts"] or study and study["answered"]
     if measured:
         return _context(source, query.read(measured), quick) | parts
     return _head(source, simulated, quick) | {"cells": []} | parts
@@ -126,6 +127,7 @@ GLOSSARY = [
     ("measured, native", "Timed on the machine named above, not simulated."),
     ("simulated, sim:…", "Counted in the virtual time of a model of that server."),
     ("measured by others", "Published figures of real servers; the source stands beside them."),
+    ("aim", "What an index should reach: a demand, which nobody has measured."),
     ("persistent", "An index that lives in a pool and recovers from it."),
     ("in memory", "A reference in DRAM. It keeps nothing over a restart."),
     ("on disk", "A storage engine with files of its own and durable commits."),
