@@ -62,8 +62,14 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         fill(source, [run(*key, rate) for key, rate in RATES.items()], published=claims)
         test_explorations.put(source, "a", violation=test_explorations.VIOLATION)
         test_explorations.put(source, "b", index="toy:torn", key_kind=None, heap="pmdk")
+    saved = folder / "baselines"
+    if request.param == "measured":  # with a history
+        saved.mkdir()
+        text = source.read_text().replace('"key": "', '"key": "0')
+        (saved / "a-name-that-is-long.jsonl").write_text(text)
     path = folder / f"{request.param}.html"
-    page.write(source, record.load(source), path)
+    page.write(source, record.load(source), path, saved)
+    assert ('id="history"' in path.read_text()) == saved.exists()
     return path
 
 

@@ -14,6 +14,7 @@ from perdure.format import rate
 from perdure.programs import outputs
 from perdure.report import (
     crash_section,
+    history_section,
     measured_section,
     memories_section,
     quality,
@@ -27,11 +28,12 @@ from perdure.results.record import Run
 from perdure.types import Json
 
 
-def write(source: Path, runs: list[Run], path: Path) -> None:
-    """Draws the report of `runs`, which were read from the results directory or file `source`."""
+def write(source: Path, runs: list[Run], path: Path, baselines: Path | None = None) -> None:
+    """Draws the report of `runs`, which were read from the results directory or file `source`;
+    with the history of its cells in the folder `baselines`."""
     template = _environment().get_template("report.html.j2")
     try:
-        page = template.render(content(source, runs))
+        page = template.render(content(source, runs, baselines))
     except jinja2.UndefinedError as error:  # only documents without a schema raise it
         raise InputError(
             f"a document there is damaged, or of another version ({error})",
@@ -55,7 +57,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def content(source: Path, runs: list[Run]) -> Json:
+def content(source: Path, runs: list[Run], baselines: Path | None = None) -> Json:
     """The context of the page. Measured and simulated figures never share a table or an axis."""
     measured = [run for run in runs if not run.simulated]
     simulated = [run for run in runs if run.simulated]
@@ -72,6 +74,9 @@ def content(source: Path, runs: list[Run]) -> Json:
         "verdicts": verdict_matrix.section([*measured, *simulated], quick=any_quick),
         "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
+        "history": []
+        if any_quick or baselines is None
+        else history_section.section([*measured, *simulated], baselines),
         "simulated": simulated_section.section(source, simulated, quick=quick),
         "crash": crash_section.section(source, quick=any_quick),
         "quick": record.QUICK_BANNER if any_quick else "",
@@ -81,7 +86,7 @@ def content(source: Path, runs: list[Run]) -> Json:
     parts["answers"] = parts["verdicts"] or study and study["answered"]
     if measured:
         return _context(source, query.read(measured), quick) | parts
-    return _head(source, simulated, quick) | {"cells": []} | parts
+    return _head(source, simulated, quick) | {"cells": [], "numbers": {}} | parts
 
 
 def _head(source: Path, runs: list[Run], quick: bool) -> Json:
@@ -108,6 +113,7 @@ def _context(source: Path, data: Results, quick: bool) -> Json:
         **measured_section.section(data, quick=quick, with_figures=not own_figures),
         "environments": quality.environments(data),
         "cells": data.cells,
+        "numbers": {cell.variant: cell.number for cell in data.cells},
         "cell_rows": [quality.cell_row(cell) for cell in data.cells],
         "quality": quality.quality(source, data),
     }
