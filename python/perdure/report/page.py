@@ -13,6 +13,7 @@ from perdure.errors import InputError
 from perdure.format import rate
 from perdure.programs import outputs
 from perdure.report import (
+    counters_section,
     crash_section,
     history_section,
     measured_section,
@@ -115,6 +116,7 @@ def _context(source: Path, data: Results, quick: bool) -> Json:
         "cells": data.cells,
         "numbers": {cell.variant: cell.number for cell in data.cells},
         "cell_rows": [quality.cell_row(cell) for cell in data.cells],
+        "counters": counters_section.section(data),
         "quality": quality.quality(source, data),
     }
 
@@ -150,5 +152,7 @@ GLOSSARY = [
     ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow. Measured ones "
      "rest on those that were timed, by default one in 256, drawn at random; what too few of them "
      "tell is left out."),
+    ("hardware counters", "Of the processor (perf_event_open): user mode of the worker threads, "
+     "without the making of operations. Threads of an index are not counted."),
     ("PM, DRAM", "Bytes in the pool, and bytes allocated beside it."),
 ]  # fmt: skip
