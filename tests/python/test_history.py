@@ -92,6 +92,8 @@ def test_a_baseline_of_these_very_results_is_the_same_revision(saved: Path) -> N
         "second",
         "first",
     ]
+    again = results(saved / "again", "d" * 40, 50, fptree=around(1.1))
+    assert len(section(saved, again)[0]["points"]) == 5, "the same key, but measured again"
     only = results(saved / "only", "e" * 40, 50, roart=[1.0])
     baselines.save("alone", only, saved / "b", force=False)
     assert section(saved, only) == []

@@ -89,10 +89,15 @@ def _part(runs: list[Run], saved: Sequence[Point]) -> Json | None:
 
 def _with_these(points: list[Point], runs: list[Run]) -> list[Point]:
     """Adds these results. A baseline that was saved of them is the same point: it comes last."""
-    keys = {run.key for run in runs} - {""}
-    same = [point.name for point in points if keys and {run.key for run in point.runs} == keys]
+    these = _identity(runs)
+    same = [point.name for point in points if _identity(point.runs) == these]
     others = [point for point in points if point.name not in same]
     return [*others, Point(", ".join([THESE, *same]), runs)]
+
+
+def _identity(runs: Sequence[Run]) -> set[tuple[str, tuple[float, ...]]]:
+    """Equal for the same measurements: a cell that was measured again may have the same key."""
+    return {(run.key, run.samples) for run in runs}
 
 
 def _line(runs: Sequence[list[Run] | None], columns: int) -> Json:

@@ -97,12 +97,16 @@ def line(document: Json) -> str:
     *more, last = map(str, explorations.threads_of(document))
     threads = f"{', '.join(more)} and {last}" if more else last
     plural = "" if threads == "1" else "s"
-    found = 1 if document["violation"] else 0
     return (
         f"{document['index']}, {document['domain']}, {threads} thread{plural}: "
-        f"{explorations.states_of(document):,} states "
-        f"at {document['coverage']['crash_points']:,} moments, {found} violations"
+        f"{_counted(explorations.states_of(document), 'state')} "
+        f"at {_counted(document['coverage']['crash_points'], 'moment')}, "
+        f"{_counted(1 if document['violation'] else 0, 'violation')}"
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def replaying(document: Json) -> str:
