@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import test_explorations
 from conftest import ROOT
 from perdure.report import page
 from perdure.results import record
@@ -112,8 +113,16 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         reason = "the caches of this server hold a larger part of it than those of the other; " * 3
         claims = [CLAIM, CLAIM | {"value": 20.0, "differs": reason}]
         fill(source, [run(*key, rate) for key, rate in RATES.items()], published=claims)
+        test_explorations.put(source, "a", violation=test_explorations.VIOLATION)
+        test_explorations.put(source, "b", index="toy:torn", key_kind=None, heap="pmdk")
+    saved = folder / "baselines"
+    if request.param == "measured":  # with a history
+        saved.mkdir()
+        text = source.read_text().replace('"key": "', '"key": "0')
+        (saved / "a-name-that-is-long.jsonl").write_text(text)
     path = folder / f"{request.param}.html"
-    page.write(source, record.load(source), path)
+    page.write(source, record.load(source), path, saved)
+    assert ('id="history"' in path.read_text()) == saved.exists()
     return path
 
 

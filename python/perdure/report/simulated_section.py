@@ -99,6 +99,7 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
         "cells": [
             {
                 "name": c.name,
+                "variant": c.variant,
                 "workload": c.workload,
                 "threads": c.threads,
                 "rate": rate(c.throughput.value),
