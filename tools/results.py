@@ -26,7 +26,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 # Where the package has what this page is made with is said here and nowhere else in this file.
-from perdure.report.plots import palette, scaling  # noqa: E402
+from perdure.report.looks import dark_rules, palette  # noqa: E402
+from perdure.report.pieces import as_file  # noqa: E402
+from perdure.report.plots import scaling  # noqa: E402
 from perdure.results.metrics import value as metric  # noqa: E402
 from perdure.results.record import Run, load, samples_of  # noqa: E402
 from perdure.results.stats import median_interval  # noqa: E402
@@ -223,7 +225,8 @@ def drawing(file: Path) -> str:
         for run in runs
     ]
     colours = palette([(name, "persistent") for name in values(runs, "index")])
-    svg = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated").svg
+    chart = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated")
+    svg = as_file(chart.whole(), about=f"<style>{dark_rules()}</style>")
     # Inside a page's <img> there is no colour to follow: this grey is readable on light and dark.
     return f"{mark_of(file)}\n{svg.replace('currentColor', '#777')}\n"
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/crash_flags.h"
@@ -63,10 +64,18 @@ double recoveries_per_second(const crash::Summary& summary) {
   return per_second(summary, coverage.states + coverage.recovery_cuts - coverage.alike);
 }
 
-std::string threads_text(const crash::Plan& plan) {
+/// How many threads the programs have, most of them the first number.
+std::vector<unsigned> thread_counts(const crash::Plan& plan) {
   const bool some_more = !plan.chosen.threads && plan.subject.heap == HeapKind::slab;
-  if (some_more) return plan.subject.is_queue() ? "1, 2 and 3 threads" : "1, 2 and 6 threads";
-  return std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads");
+  if (!some_more) return {plan.threads};
+  return {1, 2, plan.subject.is_queue() ? 3U : 6U};
+}
+
+std::string threads_text(const crash::Plan& plan) {
+  const auto counts = thread_counts(plan);
+  if (counts.size() == 1)
+    return std::to_string(counts[0]) + (counts[0] == 1 ? " thread" : " threads");
+  return print("%u, %u and %u threads", counts[0], counts[1], counts[2]);
 }
 
 std::string coverage_text(const crash::Plan& plan, const crash::Summary& summary) {
@@ -119,6 +128,7 @@ Json json_of(const crash::Plan& plan, const crash::Summary& summary) {
       {"heap", perdure::name_of(plan.subject.heap)},
       {"transactions", plan.transactions},
       {"threads", plan.threads},
+      {"thread_counts", thread_counts(plan)},
       {"seed", plan.seed},
       {"programs", summary.programs},
       {"runs", summary.runs},

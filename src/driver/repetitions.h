@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/hardware_counters.h"
 #include "driver/interference.h"
 #include "driver/interrupt.h"
 #include "driver/rounds.h"
@@ -70,22 +71,33 @@ class Repetitions {
   RepetitionResult run_phase(Accounting accounting, unsigned repetition, std::uint64_t operations,
                              double seconds, std::string name) {
     Rounds rounds(config_.threads, run_.clock, run_.target.filling());
+    std::vector<HardwareCounts> counted(config_.simulated ? 0 : config_.threads);
     const auto job = [&](unsigned thread) {
       Worker& worker = *workers_[thread];
       OperationCounter& counter = rounds.counter(thread);
+      std::optional<HardwareCounters> hardware;
+      if (!counted.empty()) hardware.emplace();
       worker.begin(repetition, operations_of_instance(thread, operations),
                    accounting == Accounting::on);
       rounds.work(
           thread, true, [&] { return worker.fill(); },
-          [&](Ticks active, Ticks start) { worker.run(rounds, counter, active, start); },
-          [&] { return worker.more(); });
+          [&](Ticks active, Ticks start) {
+            if (hardware) hardware->resume();  // one system call in a whole round
+            worker.run(rounds, counter, active, start);
+          },
+          [&] {
+            if (hardware) hardware->pause();
+            return worker.more();
+          });
       worker.finish();
+      if (hardware) counted[thread] = hardware->read();
     };
     RepetitionResult result;
     result.timeline = run_.target.run_phase(
         accounting, rounds, {std::move(name), seconds, config_.counted_operations(operations)},
         run_.progress, job);
     if (accounting == Accounting::on) result.simulated = run_.target.last_run();
+    if (!counted.empty()) result.hardware = sum_of(counted);
     result.seconds = run_.clock.to_seconds(rounds.active());
     result.tally = Tally(config_.measures_latency(), config_.open_loop());
     for (const auto& worker : workers_) {

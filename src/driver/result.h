@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "driver/hardware_counters.h"
 #include "driver/interference.h"
 #include "driver/tally.h"
 #include "platform/model/counters.h"
@@ -53,6 +54,7 @@ struct RepetitionResult {
   Tally tally;         ///< of all threads
   std::vector<TimelinePoint> timeline;
   std::optional<SimulatedPhase> simulated;
+  std::optional<HardwareCounts> hardware;  ///< of native runs, over all threads
 };
 
 struct ReplayResult;

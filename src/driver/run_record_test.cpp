@@ -47,6 +47,22 @@ TEST(RunRecord, HoldsWhatTheContractNames) {
   EXPECT_GT(repetition["throughput_ops_s"], 0);
 }
 
+TEST(RunRecord, SaysWhatTheProcessorCountedOrWhyItDidNot) {
+  BenchConfig config = testing::config_for<testing::FakeIndex>();
+  config.threads = 2;
+  const auto run = record(config);
+  const auto& hardware = run["repetitions"][0]["hardware"];
+  EXPECT_THAT(keys_of(hardware), ::testing::ElementsAre("counters", "missing"));
+  EXPECT_EQ(hardware["counters"].size(), HardwareCounts::names.size());
+  for (const auto& [name, count] : hardware["counters"].items())
+    if (count.is_null()) {
+      EXPECT_THAT(hardware["missing"].get<std::string>(), ::testing::HasSubstr(name));
+    }
+  if (const auto& count = hardware["counters"]["instructions"]; !count.is_null()) {
+    EXPECT_GT(count, 10'000) << "one an operation at least";
+  }
+}
+
 class Halved : public testing::FakeIndex {
  public:
   Outcome lookup(std::uint64_t, std::uint64_t&) override { return Outcome::not_found; }

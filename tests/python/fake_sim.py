@@ -73,10 +73,22 @@ def flags_of(arguments: list[str]) -> dict[str, str]:
 
 def crash(flags: dict[str, str]) -> int:
     found = flags["index"].startswith("toy:") or flags["index"] == os.environ.get("FAKE_SIM_FOUND")
-    violation = {"text": f"violation: of {flags['index']}", "replay": flags["out"]}
+    violation = {
+        "oracle": "recovery", "what": "a record is gone",
+        "text": f"violation: of {flags['index']}", "replay": flags["out"],
+    }  # fmt: skip
+    if flags["index"] == "nowhere":
+        print("perdure-sim: --index nowhere: unknown index; see `list indexes`", file=sys.stderr)
+        return 2
+    if found:
+        Path(flags["out"]).write_text("{}")
     print(json.dumps({
-        "index": flags["index"], "domain": "adr", "threads": int(flags["threads"]),
-        "coverage": {"crash_points": 10, "states": 90, "recovery_cuts": 10},
+        "index": flags["index"], "domain": flags.get("domain", "adr"), "key_kind": "integer",
+        "heap": "slab", "transactions": False, "threads": int(flags.get("threads", "1")),
+        "thread_counts": [int(flags["threads"])] if "threads" in flags else [1, 2, 6],
+        "seed": 1, "programs": 3, "runs": 4, "seconds": float(flags["budget"]),
+        "coverage": {"crash_points": 10, "exhausted_points": 8, "sampled_points": 2,
+                     "states": 90, "recovery_cuts": 10},
         "violation": violation if found else None,
     }))  # fmt: skip
     return 5 if found else 0

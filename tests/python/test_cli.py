@@ -201,8 +201,11 @@ def test_demo_runs_every_index_and_writes_the_report(sim_cli: Cli, tmp_path: Pat
 def test_demo_exits_with_5_when_the_explorer_finds_something(sim_cli: Cli, tmp_path: Path) -> None:
     done = sim_cli("demo", "--results", tmp_path, "--quick", FAKE_SIM_FOUND="fptree")
     assert done.returncode == 5, done.stderr
-    assert "100 states at 10 moments, 1 violations" in done.stdout
-    assert f"--replay {tmp_path / 'crash' / 'planted.json'}" in done.stdout
+    assert "100 states at 10 moments, 1 violation\n" in done.stdout
+    (file,) = (tmp_path / "crash-quick").glob("toy-missing_flush-*.counterexample.json")
+    assert f"--replay {file}" in done.stdout
+    page = (tmp_path / "report-quick.html").read_text()
+    assert "A power cut may damage fptree:" in page and str(file) in page
 
 
 def test_help_names_every_command_and_the_exit_codes(cli: Cli) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 
 import fake_native
 import test_simulated_report
 from conftest import Cli
 from perdure.cli import tables
 from perdure.errors import InputError
-from perdure.report import figure, memories_section, page, plots, probe_plots
+from perdure.report import memories_section, page
 from perdure.results import compare, metrics, record, schemas
 from perdure.study import reader as study_module
 
@@ -74,8 +75,7 @@ def _places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.fixture(autouse=True)
 def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure is described; only its drawing, which takes long, is left out."""
-    for module in (plots, probe_plots):
-        monkeypatch.setattr(module, "drawing", lambda _chart: figure.Drawing("<svg/>", "<svg/>"))
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda _: '<svg width="1" height="1"/>')
 
 
 def native_cell() -> Document:

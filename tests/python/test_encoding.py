@@ -62,7 +62,7 @@ def test_a_report_that_fails_in_the_middle_leaves_the_older_one_whole(
         capture_output=True,
         check=False,
         **child.TEXT,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2,) * 2),
     )
     assert done.returncode == 1
     assert "report.html: cannot be written: File too large" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Cli
 from perdure.errors import InputError
-from perdure.report import figure_files, page
+from perdure.report import figure_files, page, pieces
 from perdure.results import record
 from test_simulated_report import RATES, run
 
@@ -35,7 +35,8 @@ def test_each_figure_is_an_svg_a_csv_and_a_pdf_of_the_width(cli: Cli, source: Pa
     svg, csv, pdf = files[0].read_text(), files[1].read_text(), files[2].read_bytes()
     size = re.search(r'<svg[^>]* width="84mm" height="([\d.]+)mm"', svg)
     assert size and "currentColor" not in svg
-    assert "<title>Scaling with threads</title><desc>Successful operations per sim" in svg
+    about = "<title>Scaling with threads (simulated, sim:optane)</title><desc>Successful operations"
+    assert about in svg
     assert csv.startswith("index,") and csv.count("\n") == 5
     box = re.search(rb"/MediaBox ?\[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
     assert pdf.startswith(b"%PDF") and box
@@ -43,14 +44,21 @@ def test_each_figure_is_an_svg_a_csv_and_a_pdf_of_the_width(cli: Cli, source: Pa
     assert float(box.group(2)) == pytest.approx(float(size.group(1)) / 25.4 * 72, abs=1)
 
 
-def test_a_wide_figure_is_drawn_as_in_the_report(source: Path) -> None:
-    runs = record.load(source)
-    figure = next(figure_files._figures(page.content(source, runs)))
-    assert figure.narrow != figure.svg
-    column, wide = figure_files.sized(figure, 84), figure_files.sized(figure, 170)
-    drawn = {re.search(r'viewBox="[^"]*"', one)[0] for one in (column, figure.narrow)}  # type: ignore[index]
-    assert len(drawn) == 1 and drawn.pop() not in wide
-    assert 'width="170mm"' in wide and 'mm"' not in figure_files.sized(figure, None)
+def test_a_column_of_a_paper_has_panels_below_each_other(source: Path) -> None:
+    runs = [run(*key, rate) for key, rate in RATES.items()]
+    more = [one | {"labels": one["labels"] | {"workload": "scan"}} for one in runs]
+    source.write_text("".join(json.dumps(one) + "\n" for one in runs + more))
+    figure = next(figure_files._figures(page.content(source, record.load(source))))
+    assert len(figure.drawing.panels) == 2
+
+    def across(width: float | None) -> float:
+        box = re.search(r'viewBox="0 0 ([\d.]+)', figure_files.sized(figure, width))
+        return float(box[1]) if box else 0
+
+    assert across(84) == pieces.PANEL
+    assert across(170) == across(None) == 2 * pieces.PANEL + pieces.GAP
+    assert 'width="170mm"' in figure_files.sized(figure, 170)
+    assert 'mm"' not in figure_files.sized(figure, None)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_tables_and_profiles_stand_in_the_report(sim_cli: Cli, file: Path, tmp_p
     assert (finding["verdict"], finding["ours"], finding["ours_text"]) == ("agrees", 30, "30.0 ns")
     text = (results / "report.html").read_text()
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
-    assert "Tree::lookup" in figures["flames-0-simulated"] and "ns::search" in text
+    assert "Tree::lookup" in figures["flames-0-simulated-optane"] and "ns::search" in text
     part = text.split('<section id="memories">')[1].split("</section>")[0]
     rows = {row[0]: row[1] for row in re.findall(r"<tr><td><b>([IR]\d)</b>(.*?)</tr>", part, re.S)}
     assert len(rows) == 14

@@ -162,6 +162,7 @@ def test_the_result_of_a_probe_is_there_when_its_figure_is_not(
     drawn = sim_cli("probe", "bandwidth", "--target", "sim:x", "--sizes", "64,256", "--plot", plot)
     assert drawn.returncode == 0, drawn.stderr
     assert drawn.stdout == f"table of bandwidth\n{plot}\n" and plot.read_text().startswith("<svg")
+    assert ">simulated, sim:x</text>" in plot.read_text()
     said = sim_cli("probe", "bandwidth", "--target", "sim:x", "--plot", plot, "--json")
     assert json.loads(said.stdout)["points"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fake_native
+import repetitions_coverage
 from conftest import Cli
 from perdure.errors import InputError
 from perdure.results import schemas
@@ -38,6 +39,14 @@ def test_what_ends_the_repetitions_of_a_cell() -> None:
     for kept, failed, ended in ((3, False, None), (3, True, "failed"), (6, False, "interval")):
         told = auto.cell({"index": "fptree"}, runs(*narrow[:kept]), 6, failed=failed)
         assert (told["ended_by"], told["repetitions"]) == (ended, 6)
+
+
+def test_an_interval_that_ends_the_repetitions_holds_the_median_less_often() -> None:
+    drawn = repetitions_coverage.lognormal(0.05)
+    by_rule, as_many, most = repetitions_coverage.counted(Auto(), *drawn, trials=60, seed=1)
+    assert 6 * 60 < by_rule.samples < 20 * 60 == most.samples
+    assert abs(as_many.samples - by_rule.samples) <= 30, "as many, chosen before"
+    assert 0.88 * 60 < by_rule.held < as_many.held
 
 
 def auto_study(study: Path, width: float, most: int) -> Path:

@@ -110,8 +110,33 @@ def test_a_simulated_study_is_labelled_throughout(cli: Cli, simulated: Path) -> 
 def test_the_prediction_stands_beside_the_publication(cli: Cli, simulated: Path) -> None:
     assert cli("report", simulated).returncode == 0
     text = (simulated / "report.html").read_text()
-    row = re.search(r"<tr><td>inserts: lbtree over fptree</td>.*?</tr>", text, re.S)
-    assert row and "2.50" in row.group() and "2.09x" in row.group() and "agrees" in row.group()
+    (row,) = re.findall(r'<tr id="finding-0-1">.*?</tr>', text, re.S)
+    for part in (">inserts: lbtree over fptree<", "2.50", "2.09x", "agrees", "a paper"):
+        assert part in row
+    assert "measured by others" in row
+    assert 'id="study"' not in text, "there is no figure to stand there"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "heading", "said"),
+    [
+        (["aim"], "Aims", ["an aim"]),
+        (["measurement"], "Findings", ["a measurement"]),
+        (["aim", "publication"], "Findings and aims", ["an aim", "measured by others"]),
+    ],
+)
+def test_an_aim_is_not_called_measured(
+    cli: Cli, tmp_path: Path, kinds: list[str], heading: str, said: list[str]
+) -> None:
+    folder = tmp_path / "r"
+    claims = [CLAIM | {"kind": kind} for kind in kinds]
+    fill(folder, [run(i, t, rate) for (i, t), rate in RATES.items()], published=claims)
+    assert cli("report", folder).returncode == 0
+    text = (folder / "report.html").read_text()
+    assert f'<h3 class="part">{heading} <span' in text
+    rows = re.findall(r'<tr id="finding-0-\d">.*?</tr>', text, re.S)
+    tags = [re.findall(r'<span class="tag [^"]*">([^<]*)</span>', row) for row in rows]
+    assert tags == [[tag] for tag in said]
 
 
 @pytest.mark.slow
@@ -207,6 +232,7 @@ value = 2.0
         ('"lbtree", threads = 28 }', '"lbtree" }', 11, "`of` names 2 cells"),
         ('"fptree", threads = 28 }', '"fptree", threads = 9 }', 12, "`over` names 0 cells"),
         ("value", "valeu", 13, "unknown key 'valeu'"),
+        ("value", 'kind = "guess"\nvalue', 8, "unknown kind 'guess'; use one of publication,"),
     ],
 )
 def test_a_bad_claim_names_its_line(
@@ -280,21 +306,25 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     assert re.search(r"hot is faster .* 1\.5x .*not measured \(without hot\)", done.stdout)
     assert f"report: {results / 'report.html'}" in done.stdout
     text = (results / "report.html").read_text()
-    assert re.search(r'<td class="why"><b>[^<]*</b><br><small>it is an example</small>', text)
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.S))
-    assert set(figures) == {"fig4-simulated", "fig3-simulated", "fig6-simulated"}
+    assert set(figures) == {f"{name}-simulated-optane" for name in ("fig4", "fig3", "fig6")}
     assert all("simulated, sim:optane" in body for body in figures.values())
     assert "Left out: hot (not in this build)" in text
-    row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
-    assert row and "<b>agrees</b>" in row.group() and "above 1x" in row.group()
-    # First the answer; then a finding stands below its figure, the one without a figure at the end.
+    # First the answer, in which each finding stands once; then links to it below its figure.
     answer, text = text.split('<section id="study">')
-    assert '<a href="#fig4-simulated">lookups do not scale</a>' in answer
-    assert re.search(r"<i>✗</i> .*it is an example|<i>~</i> .*it is an example", answer)
-    row = re.search(r"<tr><td>lookups scale</td>.*?</tr>", text, re.S)
-    assert row
-    assert text.index('id="fig4-simulated"') < row.start() < text.index('id="fig3-simulated"')
-    assert text.index('id="fig6-simulated"') < text.index("hot is faster")
+    rows = re.findall(r'<tr id="finding-0-\d">.*?</tr>', answer, re.S)
+    assert len(rows) == 3
+    scale, not_scale, hot = rows
+    assert '<a href="#fig4-simulated-optane">lookups scale</a>' in scale and "above 1x" in scale
+    assert "<i>✓</i> agrees" in scale and '<td class="why"></td>' in scale
+    assert '<a href="#fig4-simulated-optane">lookups do not scale</a>' in not_scale
+    assert re.search(r"<i>(✗|~)</i> ", not_scale) and "it is an example" in not_scale
+    assert "<td>hot is faster</td>" in hot and "not measured <small>hot</small>" in hot
+    assert all(f">{what}<" not in text for what in ("lookups scale", "hot is faster"))
+    links = re.compile(r'<p class="refs">Findings: (.*?)</p>', re.S).search(text)
+    assert links and text.index('id="fig4-simulated-optane"') < links.start()
+    assert links.end() < text.index('id="fig3-simulated-optane"')
+    assert re.findall(r'href="#([^"]*)"', links.group()) == ["finding-0-1", "finding-0-2"]
 
 
 def test_a_simulated_study_can_be_run_natively(sim_cli: Cli, tmp_path: Path) -> None:

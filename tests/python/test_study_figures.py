@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 import fake_native
-from perdure.report import plots, study_figures
-from perdure.results import metrics
+from perdure.report import looks, page, study_figures
+from perdure.results import metrics, record
 from perdure.results.record import Run
 from perdure.study.model import Figure
 
-COLOURS = plots.palette([("fptree", "persistent"), ("lbtree", "persistent")])
+COLOURS = looks.palette([("fptree", "persistent"), ("lbtree", "persistent")])
 
 
 def run(index: str, workload: str, durability: str, rate: float) -> Run:
-    record = fake_native.record({"index": index, "threads": "1", "repetitions": "1"})
-    record["repetitions"][0]["throughput_ops_s"] = rate
-    return Run({"index": index, "workload": workload, "durability": durability}, record)
+    made = fake_native.record({"index": index, "threads": "1", "repetitions": "1"})
+    made["repetitions"][0]["throughput_ops_s"] = rate
+    return Run({"index": index, "workload": workload, "durability": durability}, made)
 
 
 RUNS = [
@@ -57,6 +61,36 @@ def test_a_flame_graph_needs_a_profile() -> None:
     assert study_figures.draw(figure(drawing="flame"), RUNS, COLOURS) == []
 
 
+@pytest.mark.parametrize("target", ["native", "sim:optane"])
+def test_a_flame_graph_is_linked_from_its_cell(tmp_path: Path, target: str) -> None:
+    kept = {}
+    for index, share in (("fptree", 5), ("lbtree", 5), ("lbtree", 50)):
+        one = run(index, f"{share} %", "adr", 1e6)
+        made = one.record if target == "native" else fake_native.simulated(one.record, target)
+        profile = f"main;{index} 7\n" if share == 5 else ""
+        key = f"{index}{share}"
+        kept[key] = {"key": key, "labels": one.labels, "command": key, "record": made,
+                     "profile": profile}  # fmt: skip
+    (tmp_path / "cells").mkdir()
+    for key, cell in kept.items():
+        (tmp_path / "cells" / f"{key}.json").write_text(json.dumps(cell))
+    manifest = {
+        "cells": list(kept),
+        "figures": [{"name": "flame", "title": "Time: of functions", "cells": {"durability": "adr"},
+                     "drawing": "flame"}],
+    }  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    page.write(tmp_path, record.load(tmp_path), tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    origin = "native" if target == "native" else "simulated-optane"
+    links = dict(re.findall(r'<code>(\w+)</code> <a href="#([^"]+)">flame graph</a>', text))
+    assert links == {"fptree5": f"flame-0-{origin}", "lbtree5": f"flame-1-{origin}"}
+    for key, place in links.items():
+        drawn = text.split(f'<figure id="{place}">')[1].split("</figure>")[0]
+        assert f"Time: of functions: {key[:-1]}, 5 %, adr" in drawn
+    assert "<code>lbtree50</code></td>" in text, "it was not profiled"
+
+
 def test_sizes_of_stores_have_a_line_for_each_part_and_shares_of_one() -> None:
     one = run("fptree", "A", "adr", 1e6)
     one.record["platform"] = {"placement": {"parts": {"records": {}, "index": {}}}}
@@ -80,3 +114,15 @@ def test_sizes_of_stores_have_a_line_for_each_part_and_shares_of_one() -> None:
         assert word in drawn.svg, word
     assert metrics.value("part_store_share_4096", [one], "records") == 0.75
     assert metrics.value("part_store_share_4096", [one], "index") is None
+
+
+def test_the_figures_of_several_servers_have_names_of_their_own() -> None:
+    names = set()
+    for target in ("sim:optane", "sim:mine/of us.toml"):
+        one = run("fptree", "A", "adr", 1e6)
+        simulated = Run(one.labels, fake_native.simulated(one.record, target), one.command)
+        names |= {
+            drawing.identifier for drawing in study_figures.draw(figure(), [simulated], COLOURS)
+        }
+    names |= {drawing.identifier for drawing in study_figures.draw(figure(), RUNS, COLOURS)}
+    assert names == {"f-native", "f-simulated-optane", "f-simulated-of-us"}

@@ -70,10 +70,11 @@ def test_probes_are_asked_before_the_cells_and_judged_beside_them(
     assert bandwidth["pair"] == "4 over 2 GiB/s"
     assert (latency["ours"], latency["verdict"]) == (1.0, "no difference")
     text = (results / "report.html").read_text()
-    rows = re.compile(r"<tr><td>bandwidth of reads</td>.*?</tr>", re.S)
-    row = rows.search(text, text.index("The memory itself"))
-    assert row and "4 over 2 GiB/s" in row.group() and "2.00x" in row.group()
-    assert text.index("latency of stores", row.end())
+    (row,) = re.findall(r'<tr id="finding-0-1">.*?</tr>', text, re.S)
+    assert "bandwidth of reads" in row and "4 over 2 GiB/s" in row and "2.00x" in row
+    below = text[text.index("<h3>The memory itself</h3>") :]
+    assert re.search(r'<a href="#finding-0-1" title="bandwidth of reads">✓ 1 agrees</a>', below)
+    assert "#finding-0-2" not in below, "it is about no figure"
 
 
 def test_simulated_answers_are_kept(sim_cli: Cli, file: Path, tmp_path: Path) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Cli, wait_for
+from perdure.programs import host
 from perdure.study import leases
+from perdure.study import status as statuses
 from test_shards import Site, made, smaller
 
 
@@ -38,6 +44,7 @@ def test_it_tells_what_is_done_runs_failed_and_waits(
         "total": cells,
         "done": cells - 3,
         "running": [],
+        "lost": [],
         "waiting": 0,
         "seconds_left": 0.0,
     }
@@ -54,6 +61,7 @@ def test_it_tells_what_is_done_runs_failed_and_waits(
     (running,) = now["running"]
     process = slow.running["far", "1/1"]
     assert (running["host"], running["pid"]) == ("far", process.pid)
+    assert running["taken_over_from"] is None
     assert running["what"].startswith("native null 1 ")
     assert (now["done"], now["waiting"], now["seconds_left"]) == (0, cells - 1, None)
     line = cli("study", "status", site.results, **site.environment).stdout.splitlines()[1]
@@ -63,6 +71,57 @@ def test_it_tells_what_is_done_runs_failed_and_waits(
     process.terminate()
     process.communicate(timeout=60)
     assert status(site, cli)["waiting"] == cells
+
+
+KEY = "0123456789abcdef" * 2
+
+
+def claimed_elsewhere(results: Path, seconds: float) -> Path:
+    """A lease that runs, written by another machine."""
+    held = leases.Leases(results, "one", seconds)
+    held.folder.mkdir(parents=True)
+    (results / "manifest.json").write_text(json.dumps({"study": "s", "cells": [KEY, "1" * 32]}))
+    assert held.take(KEY, "hot 4 a")
+    file = held.folder / f"{KEY}.0"
+    file.write_text(file.read_text().replace(host.token(), "f" * 16).replace(host.name(), "far"))
+    return file
+
+
+def test_a_lease_of_another_machine_is_lost_when_its_time_is_over(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = claimed_elsewhere(tmp_path, seconds=100)
+    written = file.stat().st_mtime
+    # This machine's clock may say anything.
+    monkeypatch.setattr(time, "time", lambda: written + 1e6)
+    os.utime(file, (written, written - 90))
+    now = statuses.read(tmp_path)
+    assert [one.key for one in now.running] == [KEY] and not now.lost
+    os.utime(file, (written, written - 110))
+    now = statuses.read(tmp_path)
+    (lost,) = now.lost
+    assert not now.running and (now.total, now.waiting) == (2, 1)
+    assert lost.silent_since_unix == pytest.approx(written - 110, abs=0.01)
+    assert lost.free_since_unix == pytest.approx(written - 10, abs=0.01)
+    said = cli("study", "status", tmp_path).stdout.splitlines()
+    assert said[0].endswith("0 of 2 cells done, 0 running, 1 lost, 0 failed, 1 waiting")
+    assert said[1].startswith("lost: hot 4 a on far, process ")
+    over = f"{datetime.fromtimestamp(written - 10):%Y-%m-%d %H:%M:%S}"
+    assert said[1].endswith(f", free to be taken over since {over}")
+    assert not list(file.parent.glob("tmp*")), "looking leaves nothing there"
+
+
+def test_who_took_a_cell_over_says_from_whom(tmp_path: Path, cli: Cli) -> None:
+    file = claimed_elsewhere(tmp_path, seconds=0.0)
+    held = leases.Leases(tmp_path, "one", 100)
+    assert held.take(KEY) is None, "seen for the first time"
+    assert wait_for(lambda: held.take(KEY, "hot 4 a"))
+    assert file.exists()
+    (now,) = statuses.read(tmp_path).running
+    assert now.taken_over_from and now.taken_over_from.host == "far"
+    said = cli("study", "status", tmp_path).stdout.splitlines()
+    # The one that runs it is this process, which the program that looks can ask for.
+    assert f"process {os.getpid()}, since " in said[1] and said[1].endswith("taken over from far")
 
 
 def test_a_folder_without_a_campaign_has_no_status(cli: Cli, tmp_path: Path) -> None:
@@ -108,6 +167,24 @@ def test_an_array_of_simulations_leaves_machines_to_others(
     told = cli("study", "array", site_of_simulations.study, "--slurm", "--quick",
                **site_of_simulations.environment)  # fmt: skip
     assert "excl" not in told.stdout and " --quick --shard " in told.stdout
+
+
+def test_an_array_hands_on_every_flag_of_a_shard(cli: Cli, study: Path, tmp_path: Path) -> None:
+    names = tmp_path / "two names"
+    names.write_text("a\nb\n")
+    study.write_text(study.read_text() + '[keys]\nnames = "random:8"\n')
+    flags = ("--keys", f"names={names}", "--lease", "45.5", "--scale", "2", "--target", "native")
+    told = cli("study", "array", study, "--slurm", *flags)
+    assert told.returncode == 0, told.stderr
+    words = shlex.split(told.stdout.splitlines()[-1])
+    assert words[words.index("run") :] == [
+        "run", str(study), "--results", str(Path.cwd() / "results" / "small"), "--scale", "2",
+        "--target", "native", "--keys", f"names={names}", "--lease", "45.5", "--shard",
+        "$SLURM_ARRAY_TASK_ID/4",
+    ]  # fmt: skip
+    wrong = cli("study", "array", study, "--slurm", "--keys", "names=/nowhere")
+    assert wrong.returncode == 2 and "--keys names=/nowhere" in wrong.stderr
+    assert wrong.stdout == "" and wrong.stderr.count("\n") == 1
 
 
 @pytest.fixture

@@ -82,10 +82,10 @@ def probe(context: typer.Context) -> None:
             raise typer.Exit(child.exit_code(code, command, "perdure probe"))
         document = native.parse_json(Path(answers).read_text(encoding="utf-8"), "perdure probe")
     try:
-        figure = drawing.probe(document)
+        picture = drawing.probe_file(document)
     except ValueError as error:
         raise PerdureError(str(error), where=str(path), remedy="see --json") from error
-    outputs.write(path, figure.svg)
+    outputs.write(path, picture)
     if "--json" not in arguments:
         print(path)
 
@@ -232,8 +232,8 @@ def _drawing() -> ModuleType:
 
 def _draw(document: Json, drawing: ModuleType, folder: Path) -> None:
     for experiment in document["experiments"]:
-        for name, drawn in drawing.experiment(experiment):
-            outputs.write(folder / f"{name}.svg", drawn.svg)
+        for name, picture in drawing.experiment_files(experiment):
+            outputs.write(folder / f"{name}.svg", picture)
 
 
 def _names(text: str) -> list[str]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
-from perdure.cli.output import PASSING
+from perdure.cli.output import PASSING, print_json
+from perdure.errors import ExitCode, InputError
 from perdure.programs import child, native, profile
 from perdure.programs.target import check_target
+from perdure.results import explorations
+from perdure.study import exploring
+
+RESULTS = "--results"
+_CRASH_HELP = """Usage: perdure crash FLAGS [--results DIR] [--json]
+
+--results DIR keeps what was found in DIR/crash/, where the report of DIR shows it.
+Every other flag goes to the program, which says of them:
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,9 +46,30 @@ def bench(context: typer.Context) -> None:
 
 
 def crash(context: typer.Context) -> None:
-    """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME."""
-    command = [str(native.program("sim")), "crash", *context.args]
-    child.become(command, native.environment(), "perdure crash")
+    """Explore what a power cut may leave: --index NAME, --replay FILE, --mutate NAME; --results DIR
+    keeps the exploration for the report."""
+    arguments = list(context.args)
+    is_help = "--help" in arguments or "-h" in arguments
+    results = profile.value_of(arguments, RESULTS)
+    if is_help:
+        print(_CRASH_HELP)
+    if is_help or results is None:
+        command = [str(native.program("sim")), "crash", *arguments]
+        child.become(command, native.environment(), "perdure crash")
+    if not results or results.startswith("--"):
+        raise InputError("needs a folder", where=RESULTS, remedy=f"write {RESULTS} results/demo")
+    folder = explorations.folder_of(Path(results))
+    try:
+        document = exploring.explore(profile.without(arguments, RESULTS), folder)
+    except exploring.ProgramFailedError as failed:
+        raise typer.Exit(failed.code) from failed
+    if "--json" in arguments:
+        print_json(document)
+    else:
+        print(exploring.line(document))
+        if document["violation"]:
+            print(f"{document['violation']['text']}\nreplay: {exploring.replaying(document)}")
+    raise typer.Exit(ExitCode.VIOLATION if document["violation"] else ExitCode.OK)
 
 
 def _bench_help(target: str) -> None:

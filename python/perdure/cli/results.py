@@ -34,11 +34,14 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Default: report.html beside the results.")
     ] = None,
+    folder: Folder = baselines.FOLDER,
     quick: QuickOnes = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write one self-contained HTML file: figures, environment, and how to run each again."""
-    print(write_report(directory, output, printing.progress(quiet), quick=quick))
+    """Write one self-contained HTML file: figures, environment, and how to run each again.
+
+    Baselines of the same cells are its history."""
+    print(write_report(directory, output, printing.progress(quiet), quick=quick, folder=folder))
 
 
 def compare(
@@ -169,12 +172,19 @@ def export(
         print(file)
 
 
-def write_report(directory: Path, output: Path | None, progress: Progress, *, quick: bool) -> Path:
+def write_report(
+    directory: Path,
+    output: Path | None,
+    progress: Progress,
+    *,
+    quick: bool,
+    folder: Path = baselines.FOLDER,
+) -> Path:
     reporting = _report_module("perdure.report.page", "perdure report")
     runs = record.load(directory, quick=quick)
     path = report_place(directory, output, quick=any(run.quick for run in runs))
     progress.say("drawing the report ...")
-    reporting.write(directory, runs, path)
+    reporting.write(directory, runs, path, folder)
     return path
 
 

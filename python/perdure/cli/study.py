@@ -10,12 +10,12 @@ import typer
 from perdure.cli import memory, output, shards, tables
 from perdure.cli.output import AsJson, DryRun, Quiet, TinyCells, complain, print_json, print_table
 from perdure.cli.results import report_place, try_report
+from perdure.cli.study_flags import Keys, Lease, Scale, Target, pairs
 from perdure.errors import ExitCode, InputError
-from perdure.programs import crash as crashing
 from perdure.programs import native, outputs
 from perdure.progress import duration
-from perdure.results import record
-from perdure.study import claims, leases, memory_claims
+from perdure.results import explorations, record
+from perdure.study import claims, exploring, leases, memory_claims
 from perdure.study import reader as studies
 from perdure.study.campaign import Campaign, Outcome
 from perdure.study.dask_engine import Dask
@@ -46,15 +46,9 @@ def run(
         Path | None, typer.Option(help="Where results go; default results/<name>.")
     ] = None,
     quick: TinyCells = False,
-    scale: Annotated[
-        float, typer.Option(min=1e-6, help="Multiplies records and operations of every cell.")
-    ] = 1.0,
-    target: Annotated[
-        str, typer.Option(help="Instead of the study's: native (up to all cores), sim:PLATFORM.")
-    ] = "",
-    keys: Annotated[
-        list[str], typer.Option(help="NAME=FILE (a key a line) for a name in the study's [keys].")
-    ] = [],  # noqa: B006 (typer copies it)
+    scale: Scale = 1.0,
+    target: Target = "",
+    keys: Keys = [],  # noqa: B006 (typer copies it)
     with_report: Annotated[bool, typer.Option("--report", help="Then write the report.")] = False,
     shard: Annotated[
         str,
@@ -63,14 +57,7 @@ def run(
             help="Share --results with others: begin with part I of N, help with the rest.",
         ),
     ] = "",
-    lease: Annotated[
-        float,
-        typer.Option(
-            min=1.0,
-            help="With --shard or --dask: seconds without a sign of life until another machine's "
-            "cell is taken over.",
-        ),
-    ] = leases.SECONDS,
+    lease: Lease = leases.SECONDS,
     dask: Annotated[
         str,
         typer.Option(
@@ -84,7 +71,7 @@ def run(
 ) -> None:
     """Run a study's cells, one process each. Finished cells are not run again."""
     engine = _engine(shard, dask)
-    choices = Choices(quick, scale, target or None, _pairs(keys, "--keys"))
+    choices = Choices(quick, scale, target or None, pairs(keys, "--keys"))
     study = studies.load(file, choices, indexes=native.measurable)
     campaign = Campaign(study, results or Path("results") / study.name)
     progress = output.progress(quiet)
@@ -142,7 +129,9 @@ def demo(
         memory.compare_for_demo(results / "fidelity", progress, quick=quick)
     cut = None
     if len(campaigns) > 1:
-        cut = crashing.explore_for_demo(results / "crash", progress, quick=quick)
+        cut = exploring.explore_for_demo(
+            explorations.folder_of(results, quick=quick), progress, quick=quick
+        )
     if not as_json:
         for outcome, campaign in zip(outcomes, campaigns, strict=True):
             _print_outcome(outcome, campaign)
@@ -157,12 +146,12 @@ def demo(
         if page:
             print(f"report: {page}")
         if cut:
-            print(crashing.show(cut))
+            print(exploring.show(cut))
     if failure:
         raise failure
     for outcome, campaign in zip(outcomes, campaigns, strict=True):
         _exit_if_failed(outcome, campaign)
-    if cut and crashing.violations(cut):
+    if cut and exploring.violations(cut):
         raise typer.Exit(ExitCode.VIOLATION)
 
 
@@ -182,14 +171,6 @@ def _shard(text: str) -> Here:
             f"'{text}' is no part of a whole", where="--shard", remedy="write 1/4 to 4/4"
         )
     return Here(int(number) - 1, int(shards))
-
-
-def _pairs(arguments: list[str], flag: str) -> dict[str, str]:
-    pairs = dict(argument.partition("=")[::2] for argument in arguments)
-    for name, value in pairs.items():
-        if not name or not value:
-            raise InputError(f"'{name}' names no value", where=flag, remedy="write NAME=VALUE")
-    return pairs
 
 
 def _demo_file(name: str) -> Path:

@@ -14,6 +14,7 @@ from perdure.results.compare import Result
 from perdure.results.record import Run, group, samples_of
 from perdure.results.stats import Interval
 from perdure.results.verdicts import Verdict
+from perdure.study import claims
 from perdure.types import Json
 
 VERDICT_STYLE = {
@@ -90,13 +91,16 @@ def findings(found: Sequence[Json]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("finding")
     table.add_column("ours", justify="right")
-    table.add_column("published", justify="right")
+    kinds = list(dict.fromkeys(one["kind"] for one in found))
+    others = any(kind != claims.PUBLICATION for kind in kinds)
+    table.add_column(" or ".join(kinds) if others else "published", justify="right")
     table.add_column("verdict")
     for one in found:
         without = f" (without {', '.join(one['missing'])})" if one["missing"] else ""
         pair = f" ({one['pair']})" if one["pair"] else ""
         verdict = one["verdict"] or "-"  # a quick run has none
-        table.add_row(one["what"], one["ours_text"] + pair, one["published"], verdict + without)
+        beside = one["published"] + (f" ({one['kind']})" if len(kinds) > 1 else "")
+        table.add_row(one["what"], one["ours_text"] + pair, beside, verdict + without)
     return table
 
 

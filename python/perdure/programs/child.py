@@ -80,6 +80,16 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
     )
 
 
+def answer(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end and keeps its stdout; what it says on stderr is the user's."""
+    sys.stderr.flush()
+    return subprocess.run(
+        leashed(command), env=environment, stdout=subprocess.PIPE, check=False, **TEXT
+    )
+
+
 @contextmanager
 def signals_held() -> Iterator[None]:
     """Blocks the signals that `attend` waits for, so that threads which start meanwhile (libraries

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
+from urllib.parse import quote
 
+from perdure.report.pieces import KEY_LETTER, Piece, as_file, composed, heading
 from perdure.types import Json
 
 # A row of the data behind a drawing: column -> text or number.
 Row = Json
 Rows = list[Row]
 
+COLUMNS = 3  # of panels on a page that is wide enough
+
 
 @dataclass(frozen=True)
 class Drawing:
-    """An SVG for a wide page, and one for a telephone or a column of a paper."""
+    """Panels with their legend. `broad`: one that is wider than panels are, such as a flame
+    graph."""
 
-    svg: str
-    narrow: str
+    panels: Sequence[Piece]
+    keys: Sequence[Piece] = ()
+    broad: bool = False
+
+    def whole(self, columns: int = COLUMNS) -> Piece:
+        return composed([row for row in (self.keys, self.panels) if row], columns)
+
+
+def standalone(drawing: Drawing, *lines: str) -> str:
+    """A file that says above its drawing what it shows, and where the numbers are from."""
+    wide = drawing.whole().width
+    words = [part for line in lines for part in textwrap.wrap(line, int(wide / KEY_LETTER))]
+    rows = [[replace(heading(one), width=wide) for one in words], drawing.keys, drawing.panels]
+    about = f"<title>{escape(lines[0])}</title><desc>{escape('. '.join(lines[1:]))}</desc>"
+    return as_file(composed([row for row in rows if row], COLUMNS), about=about)
 
 
 @dataclass(frozen=True)
@@ -30,13 +49,20 @@ class Figure:
     identifier: str
     title: str
     caption: str
-    svg: str
-    narrow: str
+    drawing: Drawing
     columns: list[str]
     rows: list[list[str]]
     csv: str
-    csv_uri: str
-    svg_uri: str
+
+    @property
+    def svg(self) -> str:
+        """As a file of its own, in the colours of a light page; text follows `color`."""
+        return as_file(self.drawing.whole())
+
+    @property
+    def csv_uri(self) -> str:
+        """The only copy of the data in a page: its script makes the table of them."""
+        return "data:text/csv;charset=utf-8," + quote(self.csv, safe=",.:;/()*=@!-_~")
 
 
 def drawn(
@@ -55,13 +81,10 @@ def drawn(
         identifier=identifier,
         title=title,
         caption=caption,
-        svg=drawing.svg,
-        narrow=drawing.narrow,
+        drawing=drawing,
         columns=columns,
         rows=[[_text(row[name]) for name in columns] for row in rows],
         csv=text.getvalue(),
-        csv_uri=_data_uri("text/csv", text.getvalue()),
-        svg_uri=_data_uri("image/svg+xml", drawing.svg),
     )
 
 
@@ -69,7 +92,3 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
     return str(value)
-
-
-def _data_uri(kind: str, text: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"

@@ -14,15 +14,14 @@ import vl_convert
 from perdure.errors import InputError
 from perdure.programs import outputs
 from perdure.report import page
-from perdure.report.figure import Figure
+from perdure.report.figure import COLUMNS, Figure
+from perdure.report.pieces import as_file
 from perdure.results.record import QUICK_BANNER, Run
 
 MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
-COLUMN_MM = 130  # a figure that is not wider is drawn as for a column
+COLUMN_MM = 84  # of a paper: a figure has a column of panels for each
 LEAST_MM, MOST_MM = 20.0, 1000.0
 _WIDTH = re.compile(r"^(\d+(?:\.\d+)?)\s*(mm|cm|in|pt)$")
-_OPENING = re.compile(r"<svg\b[^>]*>")
-_VIEW_BOX = re.compile(r'viewBox="([-\d. ]+)"')
 
 
 def width_mm(text: str) -> float | None:
@@ -68,30 +67,29 @@ def write(
 def sized(figure: Figure, width: float | None, *, points: bool = False) -> str:
     """The drawing as a file of its own: black, with its title and caption inside. `points`: with a
     unit for each point of a PDF, which takes them as such."""
-    svg = figure.narrow if width is not None and width <= COLUMN_MM else figure.svg
-    opening = _OPENING.search(svg)
-    box = _VIEW_BOX.search(opening.group()) if opening else None
-    if opening is None or box is None:
-        return svg
-    across, down = (float(number) for number in box.group(1).split()[2:])
-    head = re.sub(r'\s(?:style|width|height)="[^"]*"', "", opening.group()[:-1])
-    if width is None:
-        size = f'width="{across:g}" height="{down:g}"'
-    else:
+    whole = figure.drawing.whole(
+        COLUMNS if width is None else min(COLUMNS, max(1, round(width / COLUMN_MM)))
+    )
+    size = ""
+    if width is not None:
         unit, scale = ("", 72 / 25.4) if points else ("mm", 1.0)
         wide = width * scale
-        size = f'width="{wide:.6g}{unit}" height="{wide * down / across:.4g}{unit}"'
+        size = f'width="{wide:.6g}{unit}" height="{wide * whole.height / whole.width:.4g}{unit}"'
     about = f"<title>{escape(figure.title)}</title><desc>{escape(figure.caption)}</desc>"
-    body = svg[opening.end() :].replace("currentColor", "#000000")
-    return f"{svg[: opening.start()]}{head} {size}>{about}{body}"
+    return as_file(whole, size, about).replace("currentColor", "#000000")
 
 
-def _figures(node: Any) -> Iterator[Figure]:
-    """All in the context of a page, each once."""
+def _figures(node: Any, origin: str = "measured, native") -> Iterator[Figure]:
+    """All in the context of a page, each once, with the origin of its numbers in the title."""
     if isinstance(node, Figure):
-        yield node
+        yield replace(node, title=f"{node.title} ({origin})")
     elif isinstance(node, dict):
-        yield from _figures(list(node.values()))
+        target = str(node.get("target", ""))
+        if target:
+            origin = f"simulated, {target}" if target.startswith("sim:") else "measured, native"
+        for name, inner in node.items():
+            beside = name == "fidelity"
+            yield from _figures(inner, "simulated beside measured by others" if beside else origin)
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for one in node:
-            yield from _figures(one)
+            yield from _figures(one, origin)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perdure.format import rate
-from perdure.report import plots
+from perdure.report import looks, plots, timelines
 from perdure.report.figure import Figure, Row, drawn
-from perdure.report.plots import Palette
+from perdure.report.looks import Palette
 from perdure.report.verdict_matrix import short
 from perdure.results import query, record, stats, verdicts
 from perdure.results.query import Cell, Results
@@ -24,18 +24,22 @@ KIND_TITLES = {
 def section(data: Results, *, quick: bool, with_figures: bool) -> Json:
     """The context of the section. `with_figures` is false for a study with figures of its
     own, which decide what belongs together."""
-    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
+    colours = looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in data.cells)))
     kinds = [kind for kind in KIND_TITLES if any(cell.key_kind == kind for cell in data.cells)]
     found = [] if quick else [one for kind in kinds for one in leaders(data, kind)]
     intervals = (a["interval_name"] for one in found for a in one["against"] if a)
-    drawn_kinds = kinds if with_figures else []
+    figures = {kind: _figures(data, kind, colours) if with_figures else [] for kind in kinds}
+    for kind in kinds:
+        runs = [run for run in data.runs if (run.record["key_kind"] or "queue") == kind]
+        over_time = timelines.figure(f"timeline-{kind}", runs, colours)
+        figures[kind] += [over_time] if over_time else []
     return {
         "overviews": [overview(data, kind, quick=quick) for kind in kinds],
         "leaders": found,
         "ratio_intervals": ", ".join(dict.fromkeys(intervals)),
         "intervals": stats.names(cell.throughput for cell in data.cells),
-        "sections": [(KIND_TITLES[kind], _figures(data, kind, colours)) for kind in drawn_kinds],
-        "memory": _memory_figure(data) if drawn_kinds else None,
+        "sections": [(KIND_TITLES[kind], found) for kind, found in figures.items() if found],
+        "memory": _memory_figure(data) if with_figures else None,
     }
 
 
@@ -176,7 +180,8 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure | 
         f"scaling-{kind}",
         "Scaling with threads",
         f"The same medians over the number of threads; bars are intervals "
-        f"({_interval_names(cells)}). A line twice as high at twice the threads scales perfectly.",
+        f"({_interval_names(cells)}). Both axes are logarithmic. A line twice as high at twice the "
+        "threads scales perfectly.",
         plots.scaling(rows, _workloads(cells), colours),
         rows,
     )

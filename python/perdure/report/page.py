@@ -7,12 +7,17 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
 from perdure import __version__
 from perdure.errors import InputError
 from perdure.format import rate
 from perdure.programs import outputs
 from perdure.report import (
+    counters_section,
+    crash_section,
+    history_section,
+    looks,
     measured_section,
     memories_section,
     quality,
@@ -26,11 +31,12 @@ from perdure.results.record import Run
 from perdure.types import Json
 
 
-def write(source: Path, runs: list[Run], path: Path) -> None:
-    """Draws the report of `runs`, which were read from the results directory or file `source`."""
+def write(source: Path, runs: list[Run], path: Path, baselines: Path | None = None) -> None:
+    """Draws the report of `runs`, which were read from the results directory or file `source`;
+    with the history of its cells in the folder `baselines`."""
     template = _environment().get_template("report.html.j2")
     try:
-        page = template.render(content(source, runs))
+        page = template.render(content(source, runs, baselines))
     except jinja2.UndefinedError as error:  # only documents without a schema raise it
         raise InputError(
             f"a document there is damaged, or of another version ({error})",
@@ -50,11 +56,12 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["rate"] = rate
+    environment.globals["dark_rules"] = Markup(looks.dark_rules())
     environment.filters["percent"] = lambda share: f"{share * 100:.1f} %"
     return environment
 
 
-def content(source: Path, runs: list[Run]) -> Json:
+def content(source: Path, runs: list[Run], baselines: Path | None = None) -> Json:
     """The context of the page. Measured and simulated figures never share a table or an axis."""
     measured = [run for run in runs if not run.simulated]
     simulated = [run for run in runs if run.simulated]
@@ -71,14 +78,19 @@ def content(source: Path, runs: list[Run]) -> Json:
         "verdicts": verdict_matrix.section([*measured, *simulated], quick=any_quick),
         "memories": memories_section.section(folder, manifest, [*measured, *simulated]),
         "study": study_section.section(manifest, [*measured, *simulated]),
+        "history": []
+        if any_quick or baselines is None
+        else history_section.section([*measured, *simulated], baselines),
         "simulated": simulated_section.section(source, simulated, quick=quick),
+        "crash": crash_section.section(source, quick=any_quick),
         "quick": record.QUICK_BANNER if any_quick else "",
     }
     study = parts["study"]
-    parts["answers"] = parts["verdicts"] or study and any(t["findings"] for t in study["targets"])
+    parts["flames"] = study["flames"] if study else {}
+    parts["answers"] = parts["verdicts"] or study and study["answered"]
     if measured:
         return _context(source, query.read(measured), quick) | parts
-    return _head(source, simulated, quick) | {"cells": []} | parts
+    return _head(source, simulated, quick) | {"cells": [], "numbers": {}} | parts
 
 
 def _head(source: Path, runs: list[Run], quick: bool) -> Json:
@@ -105,7 +117,9 @@ def _context(source: Path, data: Results, quick: bool) -> Json:
         **measured_section.section(data, quick=quick, with_figures=not own_figures),
         "environments": quality.environments(data),
         "cells": data.cells,
+        "numbers": {cell.variant: cell.number for cell in data.cells},
         "cell_rows": [quality.cell_row(cell) for cell in data.cells],
+        "counters": counters_section.section(data),
         "quality": quality.quality(source, data),
     }
 
@@ -124,6 +138,7 @@ GLOSSARY = [
     ("measured, native", "Timed on the machine named above, not simulated."),
     ("simulated, sim:…", "Counted in the virtual time of a model of that server."),
     ("measured by others", "Published figures of real servers; the source stands beside them."),
+    ("aim", "What an index should reach: a demand, which nobody has measured."),
     ("persistent", "An index that lives in a pool and recovers from it."),
     ("in memory", "A reference in DRAM. It keeps nothing over a restart."),
     ("on disk", "A storage engine with files of its own and durable commits."),
@@ -131,8 +146,16 @@ GLOSSARY = [
      "file is cached by the kernel: flushes reach memory and not the disk."),
     ("adr, eadr", "What survives a power cut: what was flushed (adr), or all that is visible "
      "(eadr)."),
+    ("crash point", "A moment before a fence that makes something durable, or at the return of an "
+     "operation: a power cut at any other leaves nothing else."),
+    ("state", "What a power cut may leave on the memory: of each cache line, an older content or "
+     "the newest."),
+    ("violation", "A state that recovery refuses, answers wrongly from, or loses room in; or a "
+     "run that is wrong by itself."),
     ("p50 … p99.99", "Half, …, 99.99 % of the operations were at most that slow. Measured ones "
      "rest on those that were timed, by default one in 256, drawn at random; what too few of them "
      "tell is left out."),
+    ("hardware counters", "Of the processor (perf_event_open): user mode of the worker threads, "
+     "without the making of operations. Threads of an index are not counted."),
     ("PM, DRAM", "Bytes in the pool, and bytes allocated beside it."),
 ]  # fmt: skip

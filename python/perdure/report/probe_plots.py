@@ -11,11 +11,23 @@ from typing import Any
 
 import altair as alt
 
-from perdure.report.figure import Drawing, Rows
-from perdure.report.plots import FAINT, INK, PERSISTENT, REFERENCE, drawing
+from perdure.report.figure import Drawing, Rows, standalone
+from perdure.report.looks import COLOURS, FAINT, INK, OUTLINES, PARTS, Look, Palette, palette
+from perdure.report.panels import (
+    MARGIN,
+    NUMBER,
+    dots,
+    names,
+    names_axis,
+    number_axis,
+    panel,
+    right_of,
+    room_of,
+    values,
+)
+from perdure.report.pieces import Piece, heading, key
 from perdure.types import Json
 
-SHADES = ("#8db4f0", "#2f7de1", "#12a150", "#c29a4b", "#e8662d", "#c2339a", "#7d4fc9", "#555b66")
 AXIS_TITLES = {
     "access_size": "bytes per access", "region": "bytes of the region",
     "threads": "threads", "hit_ratio": "LLC hit ratio", "stride": "stride in bytes",
@@ -28,6 +40,19 @@ UNIT_TITLES = {
 SIMULATED, MEASURED = "simulated", "measured"
 LINEAR = ("hit_ratio", "mix_reads")
 LEAST_RATIO, LARGEST_RATIO = 0.1, 10.0  # of the axis of `errors`
+COLD, HOT = "#4a8ae6", "#e2604c"  # of a heat map; numbers in black are read on both
+ROLES = {
+    "calibration": COLOURS[9],
+    "selection": COLOURS[5],
+    "prediction": COLOURS[0],
+    "unexplained": COLOURS[1],
+}
+BYTES_LABEL = (
+    "datum.value >= 1073741824 ? datum.value/1073741824 + 'G' : "
+    "datum.value >= 1048576 ? datum.value/1048576 + 'M' : "
+    "datum.value >= 1024 ? datum.value/1024 + 'K' : datum.value"
+)
+HEIGHT = 190
 
 
 def experiment(document: Json) -> Iterable[tuple[str, Drawing]]:
@@ -41,6 +66,22 @@ def experiment(document: Json) -> Iterable[tuple[str, Drawing]]:
             else (f"{document['name']}-{metric.replace('_', '-')}")
         )
         yield name, _curves(rows, metric, both=True)
+
+
+def experiment_files(document: Json) -> Iterable[tuple[str, str]]:
+    """(name, SVG) of each drawing, which says what was measured by whom and what is simulated."""
+    for name, drawing in experiment(document):
+        source = " ".join(filter(None, (document.get("paper", ""), document.get("figure", ""))))
+        platform = str(document.get("platform", "")).rsplit("/", 1)[-1]
+        lines = f"dots measured: {source or 'published'}; lines simulated: {platform}"
+        yield name, standalone(drawing, f"{name}: {document.get('title', '')}", lines)
+
+
+def probe_file(document: Json) -> str:
+    """An SVG of a probe's own answer, which says its target and whether it was simulated."""
+    target = str(document.get("target", "native"))
+    origin = f"{_origin(document)}, {target}" + (", a quick run" if document.get("quick") else "")
+    return standalone(probe(document), f"probe {document.get('probe', '')}".strip(), origin)
 
 
 def probe(document: Json) -> Drawing:
@@ -89,37 +130,37 @@ def heat_map(upper: Json, lower: Json, *, negative: str, positive: str) -> Drawi
                     "percent": round((1 - other[source] / value[source]) * 100, 1),
                 }
             )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("access_size:O", title="bytes per access", axis=alt.Axis(labelAngle=0)),
+    found = [
+        _heat_panel([row for row in rows if (row["pattern"], row["from"]) == one], ", ".join(one))
+        for one in dict.fromkeys((row["pattern"], row["from"]) for row in rows)
+    ]
+    keys = [
+        key(words, Look(colour, OUTLINES[1]), line=False)
+        for words, colour in ((negative, COLD), (positive, HOT))
+    ]
+    return Drawing(found, keys)
+
+
+def _heat_panel(rows: Rows, title: str) -> Piece:
+    angle = -35 if len({row["access_size"] for row in rows}) > 5 else 0
+    base = alt.Chart(values(rows)).encode(
+        x=alt.X("access_size:O", title="bytes per access", axis=alt.Axis(labelAngle=angle)),
         y=alt.Y("threads:O", title="threads", sort="descending"),
     )
-    colour = alt.Color(
-        "percent:Q",
-        title=f"percent: blue {negative}, red {positive}",
-        scale=alt.Scale(
-            domain=[-100, 0, 100],
-            range=["#2f7de1", "#f4f1ea", "#d9402b"],
-            interpolate="rgb",
-            clamp=True,
-        ),
-        legend=alt.Legend(gradientLength=220, direction="horizontal", titleLimit=500),
+    scale = alt.Scale(
+        domain=[-100, 0, 100], range=[COLD, "#f4f1ea", HOT], interpolate="rgb", clamp=True
     )
-    cells = base.mark_rect(stroke=FAINT).encode(color=colour)
-    numbers = base.mark_text(fontSize=10, color="#14181d").encode(
+    cells = base.mark_rect(stroke=FAINT).encode(
+        color=alt.Color("percent:Q", scale=scale, legend=None)
+    )
+    numbers = base.mark_text(fontSize=9, color="#14181d").encode(
         text=alt.Text("percent:Q", format=".0f")
     )
-    return drawing(
-        alt.layer(cells, numbers)
-        .properties(width=250, height=alt.Step(22))
-        .facet(
-            column=alt.Column("from:N", sort=[MEASURED, SIMULATED], title=None),
-            row=alt.Row("pattern:N", sort=["sequential", "random"], title=None),
-        )
-    )
+    return panel(cells + numbers, title, 22 * len({row["threads"] for row in rows}))
 
 
 def errors(document: Json) -> Drawing:
-    """Simulated over measured, a tick per point and a line per experiment, on one ratio axis."""
+    """Simulated over measured: a panel for each role, a row per experiment, a tick per point."""
     rows = [
         {
             "experiment": e["name"],
@@ -131,34 +172,28 @@ def errors(document: Json) -> Drawing:
         for v in e["values"]
         for ratio in [v["simulated"] / v["measured"]]
     ]
-    names = [e["name"] for e in document["experiments"] if e["values"]]
+    roles = dict.fromkeys([*ROLES, *(row["role"] for row in rows)])
+    by_role = {role: [row for row in rows if row["role"] == role] for role in roles}
+    return Drawing([_error_panel(here, role) for role, here in by_role.items() if here])
+
+
+def _error_panel(rows: Rows, role: str) -> Piece:
+    there = list(dict.fromkeys(str(row["experiment"]) for row in rows))
+    colour = ROLES.get(role, COLOURS[9])
     x = alt.X(
         "ratio:Q",
         title="simulated / measured (1: equal)",
         scale=alt.Scale(type="log", domain=[LEAST_RATIO, LARGEST_RATIO]),
-        axis=alt.Axis(values=[0.1, 0.2, 0.5, 1, 2, 5, 10], format="~g"),
+        axis=number_axis([0.1, 0.2, 0.5, 1, 2, 5, 10]),
     )
-    colours = {
-        "calibration": REFERENCE[0],
-        "selection": REFERENCE[1],
-        "prediction": PERSISTENT[0],
-        "unexplained": PERSISTENT[1],
-    }
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=x,
-        y=alt.Y("experiment:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
-        color=alt.Color(
-            "role:N",
-            title=None,
-            scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-            legend=alt.Legend(symbolOpacity=1, symbolType="square", symbolStrokeWidth=0),
-        ),
+    base = alt.Chart(values(rows)).encode(
+        x=x, y=alt.Y("experiment:N", sort=there, title=None, axis=names_axis(there))
     )
     within = base.transform_filter(alt.datum["beyond"] == "")
-    ticks = within.mark_tick(thickness=1.4, size=13, opacity=0.45)
+    ticks = within.mark_tick(thickness=1.4, size=13, opacity=0.45, color=colour)
     # Points beyond the axis stand at its end, as triangles that point outwards.
     outside = base.transform_filter(alt.datum["beyond"] != "").mark_point(
-        filled=True, size=55, opacity=0.8
+        filled=True, size=55, opacity=0.8, color=colour
     )
     outside = outside.encode(
         shape=alt.Shape(
@@ -167,69 +202,74 @@ def errors(document: Json) -> Drawing:
             legend=None,
         )
     )
-    one = alt.Chart(alt.InlineData(values=[{"ratio": 1}])).mark_rule(color=INK).encode(x="ratio:Q")
-    return drawing(alt.layer(ticks, outside, one).properties(width=620, height=alt.Step(19)))
+    one = alt.Chart(values([{"ratio": 1}])).mark_rule(color=INK).encode(x="ratio:Q")
+    return panel(alt.layer(ticks, outside, one), role, 19 * len(there), left=room_of(there))
 
 
 def _curves(rows: Rows, metric: str, *, both: bool) -> Drawing:
     axis, series = _axes(rows)
-    panels = list(dict.fromkeys(row["panel"] for row in rows))
-    shown = sorted({row[series] for row in rows}) if series else [""]
-    names = [f"{value:g}" if isinstance(value, float) else str(value) for value in shown]
+    lines = [_number(value) for value in sorted({row[series] for row in rows})] if series else [""]
     for row in rows:
-        row["series"] = (
-            f"{row[series]:g}"
-            if series and isinstance(row[series], float)
-            else str(row[series] if series else "")
-        )
-    shades = [SHADES[i % len(SHADES)] for i in range(len(names))]
-    linear = axis in LINEAR
-    base = alt.Chart().encode(
-        x=alt.X(
-            f"{axis}:Q",
-            title=AXIS_TITLES[axis],
-            scale=alt.Scale() if linear else alt.Scale(type="log", base=2, nice=False),
-            axis=alt.Axis(grid=False, labelOverlap=True)
-            if linear
-            else alt.Axis(
-                grid=False,
-                labelOverlap=True,
-                tickCount=6,
-                labelExpr="datum.value >= 1073741824 ? datum.value/1073741824 + 'G' : "
-                "datum.value >= 1048576 ? datum.value/1048576 + 'M' : "
-                "datum.value >= 1024 ? datum.value/1024 + 'K' : datum.value",
-            ),
-        ),
-        y=alt.Y("value:Q", title=UNIT_TITLES[metric], axis=alt.Axis(tickCount=5)),
-        color=alt.Color(
-            "series:N",
-            title=AXIS_TITLES.get(series or ""),
-            scale=alt.Scale(domain=names, range=shades),
-            legend=alt.Legend(symbolOpacity=1, symbolType="circle", symbolStrokeWidth=3)
-            if len(names) > 1
-            else None,
-        ),
-    )
-    line = base.mark_line(strokeWidth=1.7).transform_filter(alt.datum["from"] != MEASURED)
-    layers: list[Any] = [line]
+        row["index"] = _number(row[series]) if series else ""
+    looks = palette([(name, "measured" if both else "persistent") for name in lines])
+    found = [
+        _curve_panel([row for row in rows if row["panel"] == one], axis, metric, looks)
+        for one in dict.fromkeys(row["panel"] for row in rows)
+    ]
+    keys = list[Piece]()
+    if len(lines) > 1:
+        keys = [heading(AXIS_TITLES.get(series or "", ""))]
+        keys += [key(name, looks.looks[name], line=not both) for name in lines]
     if both:
-        kind = alt.Shape(
-            "from:N",
-            title=None,
-            scale=alt.Scale(domain=[MEASURED, SIMULATED], range=["circle", "stroke"]),
-            legend=alt.Legend(symbolFillColor="transparent", symbolStrokeColor=INK, offset=4),
-        )
-        dots = base.mark_point(size=34, filled=False, strokeWidth=1.6, opacity=1).encode(shape=kind)
-        layers.append(dots.transform_filter(alt.datum["from"] == MEASURED))
-    else:
-        layers.append(base.mark_circle(size=26, opacity=1))
-    return drawing(
-        alt.layer(*layers, data=alt.InlineData(values=rows))
-        .properties(width=240, height=190)
-        .facet(facet=alt.Facet("panel:N", sort=panels, title=None), columns=3)
-        .resolve_axis(x="independent", y="independent")
-        .resolve_scale(y="independent")
+        measured = Look("currentColor", OUTLINES[0], hollow=True)
+        keys.append(key(MEASURED, measured, line=False))
+        keys.append(key(SIMULATED, Look("currentColor", ""), point=False))
+    return Drawing(found, keys)
+
+
+def _curve_panel(rows: Rows, axis: str, metric: str, looks: Palette) -> Piece:
+    """Simulated values are lines; measured ones beside them are hollow dots, alone lines too."""
+    top = max(row["value"] for row in rows) * 1.06 or 1.0
+    x = alt.X(
+        f"{axis}:Q",
+        title=AXIS_TITLES[axis],
+        scale=alt.Scale() if axis in LINEAR else alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(
+            grid=False,
+            labelOverlap="greedy",
+            labelSeparation=6,
+            tickCount=5,
+            labelExpr=alt.Undefined if axis in LINEAR else BYTES_LABEL,
+        ),
     )
+    y = alt.Y(
+        "value:Q",
+        title=UNIT_TITLES[metric],
+        scale=alt.Scale(domain=[0, top], nice=False),
+        axis=number_axis(minExtent=NUMBER),
+    )
+    there = {row["index"] for row in rows}
+    colours = looks.colours(there)
+    drawn_as_lines = [row for row in rows if row["from"] != MEASURED]
+    drawn_as_dots = [row for row in rows if row["from"] == MEASURED] or rows
+    line, dot = (
+        alt.Chart(values(some)).encode(
+            x=x, y=y, stroke=alt.Stroke("index:N", scale=colours, legend=None)
+        )
+        for some in (drawn_as_lines, drawn_as_dots)
+    )
+    last = max(row[axis] for row in rows)
+    ends = {str(row["index"]): row for row in drawn_as_lines if row[axis] == last and row["index"]}
+    layers = [line.mark_line(strokeWidth=1.7), dots(dot, there, looks)]
+    if len({row[axis] for row in rows}) == 1:  # no line leads from a point to itself
+        layers[0] = line.mark_point(shape="stroke", size=400, strokeWidth=1.7, opacity=1)
+    named = names(ends, x, y, "value", colours, HEIGHT)
+    right = right_of(ends, 1.0) if named else MARGIN
+    return panel(alt.layer(*layers, *named), rows[0]["panel"], HEIGHT, right=right)
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _pair_rows(values: Sequence[Json]) -> Rows:
@@ -266,7 +306,7 @@ def _label(rows: Rows) -> None:
         text = " ".join(
             f"{n} {row[n]}" if n == "stride" else str(row[n])
             for n in names
-            if row.get(n) is not None
+            if row.get(n) is not None and row[n] != "stride"  # which is said with its length
         )
         row["panel"] = text or " ".join(str(row.get(n, "")) for n in ("op", "pattern")).strip()
 
@@ -283,38 +323,33 @@ def _cell(value: Json) -> tuple[Any, ...]:
 
 def time_split(rows: Rows, parts: list[str]) -> Drawing:
     """Stacked bars: a panel per workload, a bar per index and number of threads."""
-    workloads = list(dict.fromkeys(row["workload"] for row in rows))
-    bars = list(dict.fromkeys(row["bar"] for row in rows))
-    colours = [
-        "#b9c0cc",
-        "#cfe0fa",
-        "#9cc0f2",
-        "#5f9ae8",
-        "#e9c46a",
-        "#e8863d",
-        "#d9402b",
-        "#8a5fc2",
-        "#c2339a",
-    ]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(height=13)
-        .encode(
-            x=alt.X("sum(time_ns):Q", title="ns per operation", axis=alt.Axis(tickCount=5)),
-            y=alt.Y("bar:N", sort=bars, title=None, axis=alt.Axis(labelLimit=170)),
-            color=alt.Color(
-                "part:N",
-                title=None,
-                scale=alt.Scale(domain=parts, range=colours[: len(parts)]),
-                legend=alt.Legend(
-                    columns=min(3, len(workloads) + 1), columnPadding=40, labelLimit=240
+    colours = alt.Scale(domain=parts, range=list(PARTS[: len(parts)]))
+    found = []
+    for workload in dict.fromkeys(row["workload"] for row in rows):
+        here = [row for row in rows if row["workload"] == workload and row["time_ns"] > 0]
+        counts = {row["threads"] for row in here}
+        if len(counts) == 1:  # said once, because long names need the room
+            here = [row | {"bar": row["index"]} for row in here]
+            workload += f", {counts.pop()} thread" + "s"[: here[0]["threads"] != 1]
+        bars = list(dict.fromkeys(row["bar"] for row in here))
+        chart = (
+            alt.Chart(values(here))
+            .mark_bar(height=13)
+            .encode(
+                x=alt.X(
+                    "sum(time_ns):Q",
+                    title="ns per operation",
+                    axis=number_axis(),
                 ),
-            ),
-            order=alt.Order("position:Q"),
+                y=alt.Y("bar:N", sort=bars, title=None, axis=names_axis(bars)),
+                color=alt.Color("part:N", scale=colours, legend=None),
+                order=alt.Order("position:Q"),
+            )
         )
-        .properties(width=330, height=alt.Step(20))
-        .facet(facet=alt.Facet("workload:N", sort=workloads, title=None), columns=2)
-        .resolve_scale(x="independent", y="independent")
-        .resolve_axis(x="independent", y="independent")
-    )
-    return drawing(chart)
+        found.append(panel(chart, workload, 20 * len(bars), left=room_of(bars)))
+    square = OUTLINES[1]
+    keys = [
+        key(part, Look(colour, square), line=False)
+        for part, colour in zip(parts, PARTS, strict=False)
+    ]
+    return Drawing(found, keys)

@@ -23,6 +23,7 @@ LEAST_INTERFERENCE = 0.05  # cores, on average over the repetitions
 def cell_row(cell: Cell) -> Json:
     return {
         "number": cell.number,
+        "variant": cell.variant,
         "labels": [cell.name, cell.key_kind, cell.workload, str(cell.threads)],
         "rate": rate(cell.throughput.value),
         "low": rate(cell.throughput.low),

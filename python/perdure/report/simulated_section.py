@@ -12,7 +12,7 @@ from pathlib import Path
 from perdure.format import rate
 from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
-from perdure.report import plots, probe_plots, study_section
+from perdure.report import looks, plots, probe_plots, study_section, timelines
 from perdure.report.figure import Figure, Rows, drawn
 from perdure.results import query, record, schemas, verdicts
 from perdure.results.query import Cell
@@ -87,6 +87,7 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
     figures = [] if own_figures else [_scaling(cells, identifier)]
     if any(details.values()) and not own_figures:
         figures += _why(cells, details, identifier)
+    figures.append(timelines.figure(f"simulated-timeline-{identifier}", runs, _colours(cells)))
     return {
         "target": target,
         "title": platform.get("title", name),
@@ -98,6 +99,7 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
         "cells": [
             {
                 "name": c.name,
+                "variant": c.variant,
                 "workload": c.workload,
                 "threads": c.threads,
                 "rate": rate(c.throughput.value),
@@ -129,6 +131,10 @@ def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
     return None
 
 
+def _colours(cells: list[Cell]) -> looks.Palette:
+    return looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+
+
 def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
     """Lines over threads; None where nothing ran with several numbers of them."""
     counts: dict[tuple[str, str], set[int]] = {}
@@ -150,7 +156,7 @@ def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
         }
         for c in cells
     ]
-    colours = plots.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
+    colours = _colours(cells)
     workloads = list(dict.fromkeys(c.workload for c in cells))
     return drawn(
         f"simulated-scaling-{identifier}",
@@ -234,7 +240,7 @@ def _fidelity(document: Json) -> Json:
                 "fidelity-errors",
                 "Every point: simulated over measured",
                 "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
-                "beyond it. Colours say what was fitted: "
+                "beyond it. Panels say what was fitted: "
                 "calibration tables were, predictions were not; selection and unexplained ones "
                 "were in view when mechanisms were chosen.",
                 probe_plots.errors(document),
@@ -256,8 +262,7 @@ def _fidelity(document: Json) -> Json:
             svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
             caption = (
                 "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
-                f"access; left as published ({second['paper']}, {second['figure']}), right as "
-                "simulated."
+                f"access; measured: as published ({second['paper']}, {second['figure']})."
             )
             figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
     for name in DRAWN:
@@ -265,8 +270,18 @@ def _fidelity(document: Json) -> Json:
             one = by_name[name]
             for label, svg in probe_plots.experiment(one):
                 caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
+                what = label.removeprefix(name).strip("-").replace("-", " ")
+                title = (
+                    f"{one['title']}: {probe_plots.UNIT_TITLES.get(what.replace(' ', '_'), what)}"
+                )
                 figures.append(
-                    drawn(f"fidelity-{label}", one["title"], caption, svg, _value_rows(one))
+                    drawn(
+                        f"fidelity-{label}",
+                        title.removesuffix(": "),
+                        caption,
+                        svg,
+                        _value_rows(one),
+                    )
                 )
     return {
         "experiments": [_line(e) for e in document["experiments"]],

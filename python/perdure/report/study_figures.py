@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from perdure.programs import flame_graph
-from perdure.report import plots
+from perdure.report import looks, plots
 from perdure.report.figure import Drawing, Rows, drawn
 from perdure.report.figure import Figure as Drawn
+from perdure.report.pieces import inside
 from perdure.results import metrics, query, record
 from perdure.results.record import Run
 from perdure.study import claims
@@ -17,7 +19,7 @@ from perdure.types import Json
 Cells = list[list[Run]]  # the runs of each
 
 CAPTIONS = {
-    "threads": "Medians of the repetitions over the number of threads; the axis is logarithmic.",
+    "threads": "Medians of the repetitions over the number of threads; both axes are logarithmic.",
     "workloads": "Medians of the repetitions over the workloads.",
     "percentiles": "Latency by percentile. The steeper to the right, the worse the tail.",
     metrics.STORE_SIZES: "Of the bytes stored into a part, the share of stores of a size; a copy "
@@ -30,7 +32,7 @@ INDEX, PLACEMENT = "index", "placement"
 COLUMNS = ("index", "workload", "keys", "threads", "medium", "target")
 
 
-def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]:
+def draw(figure: Figure, runs: list[Run], colours: looks.Palette) -> list[Drawn]:
     """One target's drawings: one, or for flame graphs one per cell; none where nothing was
     measured."""
     if figure.cells is None:
@@ -44,7 +46,7 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]
         return []
     if _series(cells) != INDEX or kind == metrics.STORE_SIZES:
         names = dict.fromkeys(str(row["index"]) for row in rows)
-        colours = plots.palette([(name, "persistent") for name in names])
+        colours = looks.palette([(name, "persistent") for name in names])
     title = metrics.title(figure.metric, figure.subject)
     if kind == metrics.STORE_SIZES:
         title = "share of the bytes stored"
@@ -63,9 +65,12 @@ def draw(figure: Figure, runs: list[Run], colours: plots.Palette) -> list[Drawn]
         times = metrics.is_latency(figure.metric)
         by_panel = [{**row, "workload": _panel(row)} for row in rows]
         svg = plots.bars(by_panel, title, colours, times=times)
-    origin = "simulated" if cells[0][0].simulated else "native"
     caption = f"{title[:1].upper()}{title[1:]}. " if kind in ("none", "workloads") else ""
-    return [drawn(f"{figure.name}-{origin}", figure.title, caption + CAPTIONS[kind], svg, rows)]
+    return [
+        drawn(
+            f"{figure.name}-{_origin(runs[0])}", figure.title, caption + CAPTIONS[kind], svg, rows
+        )
+    ]
 
 
 def _flame(figure: Figure, run: Run, number: int) -> Drawn:
@@ -81,12 +86,20 @@ def _flame(figure: Figure, run: Run, number: int) -> Drawn:
     caption += "tip of a box names the function. The data have frames from 1 %."
     svg = flame_graph.render(run.profile, run.record["index"], unit=unit)
     return drawn(
-        f"{figure.name}-{number}-{'simulated' if run.simulated else 'native'}",
+        f"{figure.name}-{number}-{_origin(run)}",
         f"{figure.title}: {what}",
         caption,
-        Drawing(svg, svg),
+        Drawing([inside(svg)], broad=True),
         rows,
     )
+
+
+def _origin(run: Run) -> str:
+    """What tells the drawings of one figure apart: a study may have several servers."""
+    if not run.simulated:
+        return "native"
+    name = Path(run.record["target"].removeprefix("sim:")).stem
+    return "simulated-" + "".join(c if c.isalnum() else "-" for c in name)
 
 
 def _in_order(figure: Figure, cells: Cells) -> Cells:

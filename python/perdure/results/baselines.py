@@ -89,6 +89,22 @@ def every(folder: Path) -> list[Baseline]:
     return [_described(file, record.load(file)) for file in files]
 
 
+def with_runs(folder: Path) -> list[tuple[Baseline, list[Run]]]:
+    """All baselines in a folder with what they hold, the oldest measurements first: a clone of a
+    repository gives its files the time of the clone. Errors: InputError."""
+    files = [_file(name, folder) for name in _names(folder)]
+    found = [(file, record.load(file)) for file in files]
+    return sorted(
+        ((_described(file, runs), runs) for file, runs in found),
+        key=lambda one: (measured_unix(one[1]) or one[0].saved_unix, one[0].name),
+    )
+
+
+def measured_unix(runs: Iterable[Run]) -> float:
+    """When the last of the runs began; 0 where none says it."""
+    return max((run.started_unix for run in runs), default=0.0)
+
+
 def _names(folder: Path) -> list[str]:
     return sorted(file.name.removesuffix(SUFFIX) for file in folder.glob(f"*{SUFFIX}"))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.errors import InputError
-from perdure.results import verdicts
+from perdure.results import stats, verdicts
 from perdure.results.record import Run, group
 from perdure.results.stats import Interval
 from perdure.results.verdicts import Side, Verdict
@@ -82,13 +82,20 @@ def compare(
         )
     compared_a, compared_b = {a for a, _ in pairs}, {b for _, b in pairs}
     return Result(
-        [_judge(cells_a[a], cells_b[b], threshold, confidence) for a, b in pairs],
+        [judge(cells_a[a], cells_b[b], threshold, confidence) for a, b in pairs],
         [dict(labels) for labels in cells_a if labels not in compared_a],
         [dict(labels) for labels in cells_b if labels not in compared_b],
     )
 
 
-def _judge(a: list[Run], b: list[Run], threshold: float, confidence: float) -> Comparison:
+def judge(
+    a: list[Run],
+    b: list[Run],
+    threshold: float = verdicts.MARGIN,
+    confidence: float = stats.CONFIDENCE,
+) -> Comparison:
+    """Compares the runs of one cell with those of another. Errors: InputError where one is
+    simulated and the other measured."""
     simulated = {run.simulated for run in (*a, *b)}
     if simulated == {True, False}:
         raise InputError(

@@ -118,7 +118,7 @@ def read(runs: list[Run]) -> Results:
     database = duckdb.connect()
     database.execute("CREATE TABLE input (position INTEGER, variant VARCHAR, document JSON)")
     runs = sorted(runs, key=lambda run: CLASSES.index(run.record["index_class"]))
-    rows = [[i, _variant(run), json.dumps(_document(run))] for i, run in enumerate(runs)]
+    rows = [[i, variant(run), json.dumps(_document(run))] for i, run in enumerate(runs)]
     database.executemany("INSERT INTO input VALUES (?, ?, ?)", rows)
     for statement in (_CELL, _REPETITION, _OPERATION):
         database.execute(statement)
@@ -208,7 +208,8 @@ def _cells(results: Results) -> Iterable[Cell]:
         )
 
 
-def _variant(run: Run) -> str:
+def variant(run: Run) -> str:
+    """What a run's cell is known by."""
     return json.dumps(run.labels, sort_keys=True)
 
 

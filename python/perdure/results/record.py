@@ -56,6 +56,7 @@ class Run:
     key: str = ""
     quick: bool = False  # of a run with --quick, which decides nothing
     profile: str = ""  # folded stacks: virtual picoseconds of a simulation, else samples
+    started_unix: float = 0.0  # 0: unknown
     samples: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -222,7 +223,12 @@ def _run(document: Json, source: Path, quick: bool) -> Run:
         raise InputError(f"not a whole run record: {found}", where=str(source), remedy=GIVE)
     if not is_cell:
         return Run(labels_of(record), record, quick=quick)
-    profile = document.get("profile", "")
     return Run(
-        dict(document["labels"]), record, document["command"], document["key"], quick, profile
+        dict(document["labels"]),
+        record,
+        document["command"],
+        document["key"],
+        quick,
+        document.get("profile", ""),
+        document.get("started_unix", 0.0),
     )

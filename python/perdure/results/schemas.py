@@ -29,6 +29,7 @@ KINDS = {
     "cell": ("results.schema.json", "cell"),
     "failed cell": ("results.schema.json", "failure"),
     "manifest": ("results.schema.json", "manifest"),
+    "crash exploration": ("crash.schema.json", ""),
 }
 LONGEST = 120  # characters of a reason; a validator quotes what it finds, whole
 WHOLE_DIGITS = 20  # of 2**64

@@ -7,6 +7,7 @@ A results directory holds
     memories.json        what these say of each memory; fidelity.json: beside measurements of others
     cells/<key>.json     finished cells, one line each: never run again
     failed/<key>.json    failed cells with the command and stderr: run again next time
+    crash/               explorations of power cuts, beside the study (results/explorations.py)
     claims/              who runs what, while a campaign runs (leases.py)
     pools/               scratch for the medium "file"
     lock                 held by the campaign's processes and all that they start (sharing.py)

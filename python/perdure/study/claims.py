@@ -12,6 +12,9 @@ part      with a metric of parts, as "part_ewr": whose traffic, "record-store" o
 value     what was published for the number; within = 1.25 says how far ours may be off, as a factor
 direction "above" or "below" in place of a value, where the publication gives none: of 1, or of the
           factor in `than`
+kind      what the number or the side is: "publication" (what others found and published, if nothing
+          is said), "measurement" (found without a publication), or "aim" (what an index should
+          reach, measured by nobody)
 note, source, figure   a remark; section and figure there; the [[figure]] here to stand beside
 differs   why ours is another, for the report to say where it is
 
@@ -33,6 +36,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar
 
+from perdure.errors import one_of
 from perdure.results import metrics, stats, verdicts
 from perdure.results.record import Run, group
 from perdure.results.stats import Interval
@@ -43,6 +47,7 @@ from perdure.types import Json
 
 WITHIN = 1.25
 DIRECTIONS = ("above", "below")
+KINDS = PUBLICATION, MEASUREMENT, AIM = ("publication", "measurement", "aim")
 AGREES, IN_PART, NO_DIFFERENCE, INCONCLUSIVE, SIZE_DIFFERS, DIFFERS, NOT_MEASURED = VERDICTS = (
     "agrees", "agrees in part", "no difference", "inconclusive", "same side, size differs",
     "differs", "not measured",
@@ -81,6 +86,7 @@ class Claim:
     within: float = WITHIN
     direction: str = ""
     than: float = 1
+    kind: str = PUBLICATION
     source: str
     differs: str = ""
 
@@ -139,6 +145,7 @@ class Finding:
         return {
             "what": claim.what,
             "figure": claim.figure,
+            "kind": claim.kind,
             "published": claim.published(),
             "ours": self.ours if self.ours is not None and math.isfinite(self.ours) else None,
             "ours_text": self.text(),
@@ -167,6 +174,8 @@ def check(claim: Json) -> Problem | None:
     for key in ("what", "source"):
         if not isinstance(claim.get(key), str):
             return Problem(f"does not say its {key}", f'add {key} = "..."')
+    if claim.get("kind", PUBLICATION) not in KINDS:
+        return Problem(f"unknown kind '{claim['kind']}'", one_of(KINDS))
     if not isinstance(claim.get("differs", ""), str):
         return Problem("`differs` is a text", 'write differs = "..."')
     if _is_ratio(claim.get("value")) == (claim.get("direction") in DIRECTIONS):

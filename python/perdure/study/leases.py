@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -261,6 +262,30 @@ def all_of(results: Path) -> Iterator[tuple[str, Claim]]:
         claim = read(results / FOLDER / f"{key}.{generation}")
         if claim is not None:
             yield key, claim
+
+
+def taken_over_from(results: Path, key: str, claim: Claim) -> Owner | None:
+    """Who had the key before and neither ended nor gave it up; None where nobody did."""
+    former = read(results / FOLDER / f"{key}.{claim.generation - 1}") if claim.generation else None
+    return former.owner if former is not None and former.state == RUNNING else None
+
+
+def written_unix(results: Path, key: str, claim: Claim) -> float | None:
+    """When a claim last changed, by the clock of the file system; None where it is gone."""
+    try:
+        return (results / FOLDER / f"{key}.{claim.generation}").stat().st_mtime
+    except OSError:
+        return None
+
+
+def now_unix(results: Path) -> float:
+    """The clock that `written_unix` is by, which over NFS is the server's: the time of a file made
+    there, or this machine's where none can be made."""
+    try:
+        with tempfile.TemporaryFile(dir=results / FOLDER) as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return time.time()
 
 
 def tidy(results: Path) -> None:

@@ -4,6 +4,10 @@ A cell first gets LEAST processes, the fewest of which a 95 % interval can be ma
 more at a time, until the interval of its median throughput is at most `interval_width` of the
 median wide, or `most_repetitions` have run. A simulated cell is exact and runs once. A cell of
 which a run failed gets no more.
+
+Stopping because the interval is narrow picks samples that happen to lie close together, so that the
+interval holds the true median less often than it says; bench/repetitions_coverage.py counts how
+much less.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from perdure.results import stats
 from perdure.results.record import Run, samples_of
+from perdure.results.stats import Interval
 from perdure.study.flags import Problem
 from perdure.types import Json
 
@@ -45,14 +50,18 @@ class Auto:
             )
         return None
 
+    def is_narrow(self, interval: Interval) -> bool:
+        """Whether the interval of a median is one at all, and as narrow as wanted."""
+        is_known = not interval.is_range and interval.value > 0
+        return is_known and interval.relative_width <= self.interval_width
+
     def end(self, runs: Sequence[Run], started: int) -> str:
         """Why a cell of these runs, of `started` ones, gets no more; UNDECIDED if it does."""
         if len(runs) < started:
             return FAILED
         if runs[0].simulated:
             return EXACT
-        found = stats.median_interval(samples_of(runs))
-        if not found.is_range and found.value > 0 and found.relative_width <= self.interval_width:
+        if self.is_narrow(stats.median_interval(samples_of(runs))):
             return NARROW
         return BUDGET if started >= self.most_repetitions else UNDECIDED
 

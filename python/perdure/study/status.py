@@ -1,16 +1,19 @@
 """What a campaign has done, does and has yet to do, read from its results folder.
 
-Nothing is locked: what is read may be a moment old. A lease of another machine counts as running,
-because only time shows that its owner is dead.
+Nothing is locked: what is read may be a moment old. A lease of another machine is lost when its
+file was not written for as long as it says (`leases.now_unix`); a shard that watches it takes its
+work over then.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError
+from perdure.programs import host
 from perdure.results import record, schemas
 from perdure.study import leases
 from perdure.study.leases import Owner
@@ -28,19 +31,48 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What somebody runs, or ran when the last sign of life came."""
+
+    key: str
+    owner: Owner
+    silent_since_unix: float | None = None  # lost; None: running
+    taken_over_from: Owner | None = None
+
+    @property
+    def free_since_unix(self) -> float | None:
+        """When whoever watched took it over, or could have."""
+        since = self.silent_since_unix
+        return None if since is None else since + self.owner.seconds
+
+    def document(self) -> Json:
+        owner, former = self.owner, self.taken_over_from
+        found = {"key": self.key, "what": owner.what, "host": owner.host, "pid": owner.pid}
+        found |= {"since_unix": owner.since_unix}
+        if self.silent_since_unix is None:
+            return found | {"taken_over_from": former.host if former else None}
+        return found | {
+            "silent_since_unix": self.silent_since_unix,
+            "free_since_unix": self.free_since_unix,
+        }
+
+
+@dataclass(frozen=True)
 class Status:
     study: str
     results: Path
     quick: bool
     done: int
-    running: list[tuple[str, Owner]]  # with the key
+    running: list[Work]
+    lost: list[Work]
     failed: list[Failure]
     waiting: int
     seconds_left: float | None  # None: nobody works on it, or nothing is finished yet
 
     @property
     def total(self) -> int:
-        cells = [key for key, _ in self.running if not key.startswith(leases.PREPARE)]
+        claimed = [*self.running, *self.lost]
+        cells = [one for one in claimed if not one.key.startswith(leases.PREPARE)]
         return self.done + len(cells) + len(self.failed) + self.waiting
 
     def document(self) -> Json:
@@ -50,16 +82,8 @@ class Status:
             "quick": self.quick,
             "total": self.total,
             "done": self.done,
-            "running": [
-                {
-                    "key": key,
-                    "what": owner.what,
-                    "host": owner.host,
-                    "pid": owner.pid,
-                    "since_unix": owner.since_unix,
-                }
-                for key, owner in self.running
-            ],
+            "running": [one.document() for one in self.running],
+            "lost": [one.document() for one in self.lost],
             "failed": [vars(one) for one in self.failed],
             "waiting": self.waiting,
             "seconds_left": self.seconds_left,
@@ -69,12 +93,8 @@ class Status:
 def read(results: Path, *, quick: bool = False) -> Status:
     """The status of the latest campaign in a results folder. Errors: InputError."""
     manifest = record.read_manifest(results, quick=quick)
-    running = [
-        (key, claim.owner)
-        for key, claim in leases.all_of(results)
-        if claim.state == leases.RUNNING and claim.owner and not claim.owner.is_gone()
-    ]
-    if not manifest and not running:
+    claimed = list(_claimed(results))
+    if not manifest and not claimed:
         raise InputError(
             "holds no campaign", where=str(results), remedy="give the --results of a study run"
         )
@@ -82,20 +102,38 @@ def read(results: Path, *, quick: bool = False) -> Status:
     seconds = {key: _seconds(results / "cells" / f"{key}.json") for key in keys}
     finished = [spent for spent in seconds.values() if spent is not None]
     # A cell may be finished after its lease was read.
-    running = [(key, owner) for key, owner in running if seconds.get(key) is None]
-    open_keys = [k for k in keys if seconds[k] is None and k not in dict(running)]
+    claimed = [one for one in claimed if seconds.get(one.key) is None]
+    held = {one.key for one in claimed}
+    open_keys = [k for k in keys if seconds[k] is None and k not in held]
     failed = [one for one in (_failure(results, key) for key in open_keys) if one]
     waiting = len(open_keys) - len(failed)
+    running = [one for one in claimed if one.silent_since_unix is None]
+    lost = [one for one in claimed if one.silent_since_unix is not None]
     return Status(
         manifest.get("study", ""),
         results,
         manifest.get("quick", quick),
         len(finished),
         running,
+        lost,
         failed,
         waiting,
-        _left(finished, len(running), waiting),
+        _left(finished, len(running), waiting + len(lost)),
     )
+
+
+def _claimed(results: Path) -> Iterator[Work]:
+    """What runs or is lost. Of this machine, what is lost is known at once and waits again."""
+    now: float | None = None
+    for key, claim in leases.all_of(results):
+        owner = claim.owner
+        if claim.state != leases.RUNNING or owner is None or owner.is_gone():
+            continue
+        written, silent = leases.written_unix(results, key, claim), None
+        if owner.token != host.token() and written is not None:
+            now = leases.now_unix(results) if now is None else now
+            silent = written if now - written > owner.seconds else None
+        yield Work(key, owner, silent, leases.taken_over_from(results, key, claim))
 
 
 def _left(finished: list[float], running: int, waiting: int) -> float | None:
