@@ -94,16 +94,17 @@ def test_what_cannot_be_kept_is_one_line(
 def test_the_report_tells_coverage_by_index_domain_and_threads(tmp_path: Path) -> None:
     put(tmp_path, "b")
     put(tmp_path, "a", index="toy:torn", violation=VIOLATION)
-    put(tmp_path, "c", domain="eadr", thread_counts=[2])
+    put(tmp_path, "c", domain="eadr", thread_counts=[2], key_kind="bytes", transactions=True)
     text = written(tmp_path)
     assert '<a href="#crash">Crash coverage</a>' in text
     section = text.split('<section id="crash">')[1].split("</section>")[0]
     rows = re.findall(r"<tr[^>]*>(<td>.*?)</tr>", section)
-    cells = [re.sub(r"<[^>]+>", "|", row).split("||") for row in rows]
+    cells = [re.sub(r"<[^>]+>", "|", row.replace("<br>", "")).split("||") for row in rows]
     assert [[part.strip("|") for part in row] for row in cells] == [
         ["fptree", "adr", "1, 2, 6", "34,567", "89", "1,200", "50", "0", "10.0"],
-        ["fptree", "eadr", "2", "34,567", "89", "1,200", "50", "0", "10.0"],
-        ["toy:torn |planted defect", "adr",
+        ["fptree|bytes keys, transactions", "eadr",
+         "2", "34,567", "89", "1,200", "50", "0", "10.0"],
+        ["toy:torn|planted defect", "adr",
          "1, 2, 6", "34,567", "89", "1,200", "50", "✗ 1", "10.0"],
     ]  # fmt: skip
     assert "A power cut may damage" not in text, "a planted defect is none of an index"

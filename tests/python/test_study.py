@@ -299,7 +299,9 @@ def test_a_native_run_on_one_numa_node_leaves_out_the_cells_that_need_two(
     study = studies.load(path, Choices(target="native"), indexes=listing("stdmap"))
     assert len(study.cells) == (1 if nodes == 1 else 4)
     assert nodes == 2 or study.cells[0].labels["parallel"] == "single"
-    said = [f"{flag} (this machine has one NUMA node)" for flag in ("--parallel numa", "--placement")]
+    said = [
+        f"{flag} (this machine has one NUMA node)" for flag in ("--parallel numa", "--placement")
+    ]
     assert study.left_out == (said if nodes == 1 else [])
     assert len(studies.load(path).cells) == 4
 

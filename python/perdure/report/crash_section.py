@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.results import explorations
@@ -20,8 +19,6 @@ def section(folder: Path, *, quick: bool) -> Json | None:
     own = [one for one in documents if not explorations.is_planted(one)]
     return {
         "lines": [_line(one) for one in documents],
-        "kinds": _several(documents, "key_kind"),
-        "heaps": _several(documents, "heap") or any(one["transactions"] for one in documents),
         "findings": [_finding(one) for one in documents if one["violation"]],
         "violated": list(dict.fromkeys(one["index"] for one in own if one["violation"])),
         "builds": len({one["build_id"] for one in documents if "build_id" in one}),
@@ -34,8 +31,7 @@ def _line(one: Json) -> Json:
         "index": one["index"],
         "planted": explorations.is_planted(one),
         "domain": one["domain"],
-        "kind": one["key_kind"] or "queue",
-        "heap": one["heap"] + (", transactions" if one["transactions"] else ""),
+        "more": _more(one),
         "threads": ", ".join(map(str, threads)),
         "points": f"{coverage['crash_points']:,}",
         "not_exhausted": f"{coverage['crash_points'] - coverage['exhausted_points']:,}",
@@ -46,6 +42,19 @@ def _line(one: Json) -> Json:
         "seconds": f"{one['seconds']:,.1f}",
         "command": one.get("command", ""),
     }
+
+
+def _more(one: Json) -> str:
+    """What is not as usual: `bytes keys, pmdk heap`."""
+    kind = one["key_kind"]
+    told = {
+        "planted defect": explorations.is_planted(one),
+        "queue": kind is None,
+        f"{kind} keys": kind not in (None, "integer"),
+        f"{one['heap']} heap": one["heap"] != "slab",
+        "transactions": one["transactions"],
+    }
+    return ", ".join(word for word, is_so in told.items() if is_so)
 
 
 def _finding(one: Json) -> Json:
@@ -60,7 +69,3 @@ def _finding(one: Json) -> Json:
         "file": found["replay"],
         "replay": exploring.replaying(one) if found["replay"] else "",
     }
-
-
-def _several(documents: Sequence[Json], name: str) -> bool:
-    return len({one[name] for one in documents}) > 1
