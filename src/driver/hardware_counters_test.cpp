@@ -35,15 +35,15 @@ TEST(HardwareCounters, CountTheirThreadBetweenResumeAndPause) {
   touch(50);
   counters.resume();
   touch(100);
-  std::thread(touch, 1000).join();
+  std::thread(touch, 5000).join();
   counters.pause();
-  touch(500);
+  touch(5000);
   counters.resume();
   touch(10);
   counters.pause();
   const std::uint64_t seen = *counters.read().values[page_faults];
   EXPECT_GE(seen, 110U);
-  EXPECT_LT(seen, 160U);
+  EXPECT_LT(seen, 2000U) << "a sanitizer's own pages among them";
 }
 
 TEST(HardwareCounters, WhatIsAbsentHasAReason) {
