@@ -18,8 +18,8 @@ constexpr std::size_t page_faults = 5;
 /// Touches so many pages for the first time.
 void touch(std::size_t pages) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* const at = mmap(nullptr, pages * page, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const at =
+      mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(at, MAP_FAILED);
   ASSERT_EQ(madvise(at, pages * page, MADV_NOHUGEPAGE), 0);
   for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(at)[i * page] = 1;
