@@ -43,8 +43,8 @@ File open(const Event& event) noexcept {
   wanted.disabled = 1;
   wanted.exclude_kernel = 1;
   wanted.exclude_hv = 1;
-  return File(static_cast<int>(
-      syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
+  return File(
+      static_cast<int>(syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
 }
 
 /// C3. Empty when the counter never ran.

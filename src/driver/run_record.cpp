@@ -95,15 +95,14 @@ Json repetition_record(const BenchConfig& config, const RepetitionResult& repeti
   Json timeline = Json::array();
   for (const TimelinePoint& point : repetition.timeline)
     timeline.push_back({{"second", point.second}, {"operations", point.operations}});
-  Json record = {
-      {"seconds", repetition.seconds},
-      {"throughput_ops_s", rate(attempted - failed, repetition.seconds)},
-      {"attempted_ops_s", rate(attempted, repetition.seconds)},
-      {"failed_ops_s", rate(failed, repetition.seconds)},
-      {"operations", operations_record(config, repetition.tally, repetition.seconds)},
-      {"timeline", std::move(timeline)},
-      {"simulation",
-       simulation_record(config, repetition.simulated, attempted, repetition.seconds)}};
+  Json record = {{"seconds", repetition.seconds},
+                 {"throughput_ops_s", rate(attempted - failed, repetition.seconds)},
+                 {"attempted_ops_s", rate(attempted, repetition.seconds)},
+                 {"failed_ops_s", rate(failed, repetition.seconds)},
+                 {"operations", operations_record(config, repetition.tally, repetition.seconds)},
+                 {"timeline", std::move(timeline)},
+                 {"simulation",
+                  simulation_record(config, repetition.simulated, attempted, repetition.seconds)}};
   // Absent in a simulated record, which so stays what it was.
   if (repetition.hardware) record["hardware"] = record_of(*repetition.hardware);
   return record;
