@@ -237,7 +237,8 @@ def test_a_cell_that_was_finished_meanwhile_is_not_run(
     assert cli(*whole, **site.environment).returncode == 0
     for name, value in site.environment.items():
         monkeypatch.setenv(name, value)
-    for cached in (native.program, native.build_id, native.indexes, native.host_fingerprint):
+    known = (native.program, native.build_id, native.indexes, native.host_fingerprint, host.token)
+    for cached in known:
         cached.cache_clear()
     run = campaign.Campaign(studies.load(site.study), site.results)
     ran = len(site.log())
@@ -245,7 +246,7 @@ def test_a_cell_that_was_finished_meanwhile_is_not_run(
     monkeypatch.setattr(run, "pending", lambda: run.tasks)
     outcome = run.run(Progress(Console(stderr=True), quiet=True))
     assert outcome.elsewhere == len(run.tasks) and len(site.log()) == ran
-    for cached in (native.program, native.build_id, native.indexes, native.host_fingerprint):
+    for cached in known:
         cached.cache_clear()
 
 
