@@ -89,6 +89,7 @@ def test_a_flame_graph_is_linked_from_its_cell(tmp_path: Path, target: str) -> N
         drawn = text.split(f'<figure id="{place}">')[1].split("</figure>")[0]
         assert f"Time: of functions: {key[:-1]}, 5 %, adr" in drawn
     assert "<code>lbtree50</code></td>" in text, "it was not profiled"
+    assert ">Figures</h2>" in text and "Beside publication" not in text, "there are no findings"
 
 
 def test_sizes_of_stores_have_a_line_for_each_part_and_shares_of_one() -> None:

@@ -144,6 +144,8 @@ def _whose(findings: Sequence[Json]) -> str:
 def _title(targets: Sequence[Json]) -> str:
     """The heading of the section with the figures."""
     kinds = {one["kind"] for target in targets for one in target["findings"]}
+    if not kinds:
+        return "Figures"
     return "Figures and aims" if kinds == {claims.AIM} else "Beside publication"
 
 
