@@ -6,9 +6,12 @@ namespace perdure {
 
 Reservation Heap::reserve_volatile(std::size_t bytes) {
   const pm::LockGuard hold(volatile_lock_);
-  volatile_.reserve(volatile_.size() + 1);  // first: a block must not be lost to a failing vector
+  volatile_.emplace_back();  // first: a block must not be lost to a failing vector
   Reservation block = reserve(bytes);
-  if (block) volatile_.push_back({block.offset, block_bytes(bytes)});
+  if (block)
+    volatile_.back() = {block.offset, block_bytes(bytes)};
+  else
+    volatile_.pop_back();
   return block;
 }
 

@@ -331,7 +331,8 @@ class Writer(threading.Thread):
 
 
 def test_sigkill_loses_nothing_that_was_acknowledged(folder: Path) -> None:
-    for _ in range(3 * int(os.environ.get("PERDURE_TEST_FACTOR", "1"))):  # kills in a row
+    kills = max(1, round(3 * float(os.environ.get("PERDURE_TEST_FACTOR", "1"))))
+    for _ in range(kills):
         with served(folder / "pool", *ANY_PORT) as server:
             writers = [Writer(server, number) for number in range(4)]
             for writer in writers:

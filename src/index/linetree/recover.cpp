@@ -13,6 +13,7 @@ namespace perdure::linetree {
 namespace {
 
 constexpr std::size_t prefetch_distance = 8;  // leaves
+/// The slab heap cuts leaves from chunks of so many bytes, which hold nothing else.
 constexpr std::uint64_t together = std::uint64_t{64} << 10;
 
 /// What the walk along the chain needs of each leaf. A leaf is known only when the one before it
