@@ -228,6 +228,16 @@ TEST_F(FindingTest, AReplayFileShowsTheSameViolation) {
   EXPECT_EQ(again.violation->what, verdict_.violation->what);
 }
 
+TEST_F(FindingTest, AReplayFileHasEveryKindOfKey) {
+  ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
+  for (const KeyKind kind : {KeyKind::integer, KeyKind::bytes, KeyKind::slots}) {
+    small_.program.key_kind = kind;
+    const auto replay = read_replay(write_replay(small_, verdict_).dump(), "test");
+    ASSERT_TRUE(replay.ok()) << replay.error().line();
+    EXPECT_EQ(replay->what.program.key_kind, kind);
+  }
+}
+
 TEST_F(FindingTest, DamagedReplayFilesAreRefused) {
   ASSERT_NO_FATAL_FAILURE(find(Defect::missing_flush));
   const auto whole = write_replay(small_, verdict_);
@@ -433,6 +443,51 @@ TEST(CutRunTest, ARunBehindACutIsTheSameAgain) {
     digests.insert(verdict.trace_digest);
   }
   EXPECT_GT(digests.size(), 5U) << "cuts differ";
+}
+
+/// One thread inserts and removes a key, then another one inserts it: the first one's intents are
+/// both still there, and its word is not flushed.
+TEST(EngineTest, AnOldIntentTakesNothingFromWhoHasTheKeySince) {
+  Case what;
+  what.subject.info = *IndexRegistry::find("engine");
+  what.subject.options = small_options(*what.subject.info);
+  what.program = {.key_kind = KeyKind::bytes,
+                  .threads = 2,
+                  .keys = 4,
+                  .preload = {},
+                  .operations = {{.action = Action::insert, .thread = 1, .stamp = 1},
+                                 {.action = Action::remove, .thread = 1, .stamp = 2},
+                                 {.action = Action::insert, .thread = 0, .stamp = 3},
+                                 {.action = Action::lookup, .thread = 0}}};
+  what.schedule = {.first = 1, .order = {1, 0}};
+  Workspace workspace(std::size_t{1} << 20);
+  for (what.domain = Domain::adr;; what.domain = Domain::eadr) {
+    const Verdict verdict = explore(what, workspace, [] { return false; });
+    EXPECT_FALSE(verdict.violation.has_value()) << verdict.violation->what;
+    EXPECT_GE(verdict.coverage.states, 100U);
+    if (what.domain == Domain::eadr) break;
+  }
+}
+
+/// Where the first cut is depends on all of the case: also on which points are explored.
+TEST(CutRunTest, AReplayFileCutsInTheSamePlaces) {
+  Case what;
+  what.subject.info = *IndexRegistry::find("roart");
+  what.subject.options = small_options(*what.subject.info);
+  what.program = generate(program_plan(plan_for(*what.subject.info, 2, 1), 4));
+  ASSERT_EQ(what.program.preload.front().action, Action::load);
+  Workspace workspace(std::size_t{1} << 20);
+  unsigned elsewhere = 0;
+  for (what.cut = 2; what.cut < 12; ++what.cut) {
+    what.only_threads = true;
+    const Verdict verdict = record(what, workspace);
+    const auto replay = read_replay(write_replay(what, verdict).dump(), "test");
+    ASSERT_TRUE(replay.ok()) << replay.error().line();
+    EXPECT_EQ(record(replay->what, workspace).trace_digest, verdict.trace_digest);
+    what.only_threads = false;
+    elsewhere += record(what, workspace).trace_digest != verdict.trace_digest ? 1U : 0U;
+  }
+  EXPECT_GT(elsewhere, 0U);
 }
 
 /// What a recovery flushes, only a cut behind it asks for: that the pool is in use again.

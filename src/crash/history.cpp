@@ -195,11 +195,13 @@ bool History::close_on(std::uint16_t key, std::uint32_t operation) {
 bool History::is_refusal(std::uint32_t operation) const {
   const Answer& answer = answers_[operation];
   return answer.returned &&
-         (answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found);
+         (answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found ||
+          answer.outcome == Outcome::out_of_space);
 }
 
 // A power cut ends an operation before it answers, so it may have done what it came too late for in
-// the run: a removal that is logged, say, while another thread's is still to come.
+// the run: a removal that is logged, say, while another thread's is still to come; or a write that
+// is logged, for whose index entry there is room only once recovery has swept.
 void History::add_unanswered(Key& of, std::uint16_t key, const State& state) const {
   for (const std::uint32_t open : of.open) {
     if (std::ranges::binary_search(state.done, open)) continue;

@@ -66,7 +66,7 @@ class History final : public Specification {
                                  const std::vector<std::uint32_t>& done) const;
   [[nodiscard]] bool effect(std::uint32_t operation, std::uint16_t key, std::uint64_t& value) const;
   void settle(std::uint16_t key);
-  /// It answered that it had nothing to do.
+  /// It answered that it had nothing to do, or no room.
   [[nodiscard]] bool is_refusal(std::uint32_t operation) const;
   void add_unanswered(Key& of, std::uint16_t key, const State& state) const;
   [[nodiscard]] bool take_effect_unanswered(std::uint32_t operation, std::uint16_t key,

@@ -72,6 +72,15 @@ TEST_F(HistoryTest, WhatIsRefusedLaterMayHaveTakenEffectAtACut) {
   EXPECT_THAT(history.allowed(0), ElementsAre(5, 9, absent));
 }
 
+TEST_F(HistoryTest, WhatFindsNoRoomMayHaveTakenEffectAtACutUntilItAnswers) {
+  const auto insert = add(Action::insert, 5, Outcome::out_of_space);
+  History history(operations_, answers_, 1);
+  history.call(insert);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+  EXPECT_EQ(history.ret(insert), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(absent));
+}
+
 TEST_F(HistoryTest, ARefusalThatIsAnsweredMustHaveAReason) {
   const auto insert = add(Action::insert, 5);
   const auto late = add(Action::remove, 0, Outcome::not_found);

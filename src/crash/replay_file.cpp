@@ -100,12 +100,14 @@ Operation read_operation(const Json& from, std::uint64_t version, const Program&
 
 void read_case(Reader& reader, std::uint64_t version, Case& what, std::string& wrong) {
   Program& program = what.program;
-  constexpr const char* kinds[] = {"integer", "bytes"};
+  constexpr const char* kinds[] = {"integer", "bytes", "slots"};
+  static_assert(static_cast<std::size_t>(KeyKind::slots) == 2);
   constexpr const char* domains[] = {"adr", "eadr"};
   constexpr const char* heaps[] = {"pmdk", "slab"};
   static_assert(static_cast<std::size_t>(HeapKind::slab) == 1);
   if (version >= 3) what.transactions = reader.number("transactions", 0, 1) != 0;
   if (version >= 4) what.cut = reader.number("first_cut", 0, ~std::uint64_t{0});
+  if (version >= 7) what.only_threads = reader.number("only_threads", 0, 1) != 0;
   if (version >= 3) what.subject.heap = static_cast<HeapKind>(reader.one_of("heap", heaps));
   if (what.cut != 0 && what.subject.heap == HeapKind::pmdk && wrong.empty())
     wrong = "field 'first_cut' needs heap slab";
@@ -169,6 +171,7 @@ Json write_replay(const Case& what, const Verdict& verdict) {
           {"reorder", what.bounds.reorder ? 1 : 0},
           {"transactions", what.transactions ? 1 : 0},
           {"first_cut", what.cut},
+          {"only_threads", what.only_threads ? 1 : 0},
           {"threads", program.threads},
           {"keys", program.keys},
           {"universe", program.universe},

@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 // Replay files: a case and the cut of its violation.
 
-inline constexpr unsigned replay_version = 6;
+inline constexpr unsigned replay_version = 7;
 
 struct Replay {
   Case what;

@@ -26,7 +26,9 @@ Result<void> DocumentStore::Recovery::find_records() {
   return store_.segments_.recover();
 }
 
-// In the order of versions, so that the newest of one id is set last.
+// In the order of versions, so that the newest of one id is set last. Who has gone on with an id
+// had come to the end of what he did with it before, index and all, and another id may have the key
+// since: done again, the earlier write would take the entry away from that.
 void DocumentStore::Recovery::read_intents() {
   for (const IntentPair& pair : store_.head_.intents)
     for (const Intent& intent : pair)
@@ -35,6 +37,9 @@ void DocumentStore::Recovery::read_intents() {
           writes_.push_back({operation, intent.terms(), {}});
   std::ranges::sort(writes_, {}, [](const Write& write) { return write.terms.version; });
   std::erase_if(writes_, [&](Write& write) { return !believe(write); });
+  std::erase_if(writes_, [&](const Write& write) { return is_overtaken(write); });
+  for (Write& write : writes_)
+    if (write.old_document) keep_old(write);
   pm::fence();
 }
 
@@ -49,10 +54,8 @@ bool DocumentStore::Recovery::believe(Write& write) {
   if (version > terms.version) return false;
   std::string old_key;
   std::string old_document;
-  if (copy_if(terms.old, terms.id, terms.version - 1, old_key, old_document)) {
+  if (copy_if(terms.old, terms.id, terms.version - 1, old_key, old_document))
     write.old_document = std::move(old_document);
-    keep_old(write);
-  }
   if (!is_write) write.key = old_key;
   if (version < terms.version) {
     word.store(is_write ? terms.record : RecordTable::removed | terms.version,
@@ -61,6 +64,11 @@ bool DocumentStore::Recovery::believe(Write& write) {
   }
   // A removal whose record is gone has come to its end, or blocks of it could not have been reused.
   return is_write || write.old_document.has_value();
+}
+
+bool DocumentStore::Recovery::is_overtaken(const Write& write) const {
+  const std::uint64_t now = store_.table_.word(write.terms.id).load(std::memory_order_relaxed);
+  return store_.reader_.version_of(now) != write.terms.version;
 }
 
 // So that the write can be taken back.

@@ -41,8 +41,9 @@ class DocumentStore::Recovery {
   };
 
   void read_intents();
-  /// True: it is committed and nothing has overtaken it; the word is set.
+  /// True: it is committed, and no older than what the word leads to; the word is set.
   [[nodiscard]] bool believe(Write& write);
+  [[nodiscard]] bool is_overtaken(const Write& write) const;
   void keep_old(Write& write);
   [[nodiscard]] bool copy_if(std::uint64_t offset, std::uint64_t id, std::uint64_t version,
                              std::string& key, std::string& document) const;
