@@ -77,6 +77,9 @@ void declare_setting(FlagTable& table, Settings& settings) {
             "DIMMs per socket that memory is interleaved over (simulated)");
   table.add("--prefetch", one_of<bool>({{"on", true}, {"off", false}}), settings.prefetch,
             "on or off: hardware prefetchers (off: simulated)");
+  using pm::Durability;
+  table.add("--durability", one_of(std::array{Durability::adr, Durability::eadr, Durability::none}),
+            settings.durability, "adr, eadr (nothing is flushed) or none; default: the target's");
   table.add("--variant", named(probe::variants), settings.variant,
             "I1: as_published, corrected or dependent");
   table.add_switch("--full", settings.full, "I1, I4, I5: every point of the publication");

@@ -233,8 +233,8 @@ Result<void> NativeRig::prepare(const Point& point) {
   const bool is_far = has_far_ && !is_pm && point.node == probe::Node::remote;
   current_ = is_pm ? &pm_ : is_far ? &far_ : &dram_;
   if (auto grown = grow(*current_, is_pm, point.region_bytes); !grown) return grown;
-  if (auto set =
-          pm::configure(pm::Durability::adr, point.flush.value_or(pm::detect_flush_instruction()));
+  if (auto set = pm::configure(point.durability.value_or(pm::Durability::adr),
+                               point.flush.value_or(pm::detect_flush_instruction()));
       !set)
     return set;
   threads_ = point.threads;

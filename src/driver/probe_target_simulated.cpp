@@ -21,6 +21,7 @@
 #include "core/units.h"
 #include "driver/probe_target.h"
 #include "platform/description/description.h"
+#include "platform/description/placement.h"
 #include "platform/runtime/simulation.h"
 #include "pm/pm.h"
 #include "probe/document.h"
@@ -41,37 +42,6 @@ __attribute__((no_sanitize("thread"))) std::uint64_t clock_now() noexcept {
 }
 __attribute__((no_sanitize("thread"))) void spend(std::uint64_t ps) noexcept {
   Simulation::current()->compute(ps);
-}
-
-struct AblationName {
-  const char* name;
-  bool platform::Ablation::*member;
-};
-constexpr AblationName ablation_names[] = {
-    {"in-order-arrival", &platform::Ablation::in_order_arrival},
-    {"lru-write-buffer", &platform::Ablation::lru_write_buffer},
-    {"no-directory", &platform::Ablation::no_directory},
-    {"no-prefetchers", &platform::Ablation::no_prefetchers},
-    {"no-dependence-window", &platform::Ablation::no_dependence_window},
-    {"no-read-modify-write", &platform::Ablation::no_read_modify_write},
-    {"no-address-cache", &platform::Ablation::no_address_cache},
-    {"no-wear-levelling", &platform::Ablation::no_wear_levelling}};
-
-Result<platform::Ablation> ablation_of(const std::vector<std::string>& names) {
-  platform::Ablation ablation;
-  for (const std::string& given : names) {
-    const auto found = std::ranges::find_if(
-        ablation_names, [&](const AblationName& one) { return given == one.name; });
-    if (found == std::end(ablation_names)) {
-      std::string all;
-      for (const AblationName& one : ablation_names)
-        all += (all.empty() ? "" : ", ") + std::string(one.name);
-      return Error{ErrorCode::usage, "'" + given + "' is not known", "--ablate",
-                   "give some of " + all};
-    }
-    ablation.*(found->member) = true;
-  }
-  return ablation;
 }
 
 probe::CounterValues values_of(const platform::Counters& all, probe::Memory memory) {
@@ -138,6 +108,12 @@ class SimulatedRig final : public probe::Rig {
 
  private:
   const ProbeOptions& options_;
+  /// Where caches are durable a program flushes nothing.
+  [[nodiscard]] pm::Durability own_durability() const noexcept {
+    return platform_.domain == platform::PersistenceDomain::eadr ? pm::Durability::eadr
+                                                                 : pm::Durability::adr;
+  }
+
   platform::Platform platform_;
   platform::Ablation ablation_;
   Simulation* simulation_ = nullptr;
@@ -180,8 +156,8 @@ Result<void> SimulatedRig::prepare(const Point& point) {
   simulation_ = *started;
   threads_ = point.threads;
   memory_ = point.memory;
-  if (auto set =
-          pm::configure(pm::Durability::adr, point.flush.value_or(pm::detect_flush_instruction()));
+  if (auto set = pm::configure(point.durability.value_or(own_durability()),
+                               point.flush.value_or(pm::detect_flush_instruction()));
       !set)
     return set;
   pm::configure_simd(pm::detect_simd_level());
@@ -372,7 +348,7 @@ Result<std::unique_ptr<ProbeTarget>> open_probe_target(const ProbeOptions& optio
                  "--target " + options.target, "start perdure-native, or `perdure probe`"};
   auto description = platform::load_platform(options.target.substr(4));
   if (!description) return description.error();
-  auto ablation = ablation_of(options.ablate);
+  auto ablation = platform::parse_ablations(options.ablate);
   if (!ablation) return ablation.error();
   return std::unique_ptr<ProbeTarget>(
       std::make_unique<SimulatedTarget>(options, std::move(description).value(), *ablation));

@@ -42,6 +42,7 @@ Point point_of(const char* experiment, Kind kind, const Settings& s) {
   point.node = s.node.value_or(Node::local);
   point.dimms = s.dimms;
   point.prefetch = s.prefetch;
+  point.durability = s.durability;
   point.operations = s.operations.value_or(0);
   point.stride_bytes = s.stride_bytes.value_or(0);
   return point;
@@ -245,14 +246,15 @@ std::vector<Point> loaded_latency(const Settings& s) {
   const unsigned threads = std::max(std::min(16U, s.most_threads), 2U);
   std::vector<double> waits_ns = {10000, 3000, 1000, 500, 300, 200, 100, 50, 0};
   if (s.op_cost_ns) waits_ns = {*s.op_cost_ns};
+  std::vector<Op> writes = either(s.ops, {Op::ntstore});
+  std::erase(writes, Op::load);
   for (const double share : either(s.mix_reads, {1.0, 0.67, 0.5, 0.0}))
     for (const double wait_ns : waits_ns) {
       Point base = point_of("loaded-latency", Kind::loaded_latency, s);
       base.op_cost_ns = wait_ns;
       base.mix_reads = share < 1 ? share : 0;
-      const Op op = share < 1 ? Op::ntstore : Op::load;
       sweep(points, base,
-            {either(s.memories, {Memory::pm}), either(s.ops, {op}),
+            {either(s.memories, {Memory::pm}), share < 1 ? writes : std::vector{Op::load},
              either(s.patterns, {Pattern::rand}), either(s.sizes, {std::uint64_t{64}}),
              either(s.threads, {threads})});
     }

@@ -36,6 +36,7 @@ struct Settings {
   std::optional<Node> node;
   std::optional<unsigned> dimms;
   std::optional<bool> prefetch;
+  std::optional<pm::Durability> durability;
   std::optional<Variant> variant;
   std::optional<std::uint64_t> operations;
   bool full = false;  ///< I4 and I5 on the whole published grid

@@ -54,6 +54,7 @@ Json json_of(const Point& point) {
   json["hit_ratio"] = or_null(point.hit_ratio);
   json["variant"] =
       point.variant == Variant::none ? Json(nullptr) : Json(text_of(variants, point.variant));
+  json["durability"] = point.durability ? Json(pm::name_of(*point.durability)) : Json(nullptr);
   json["flush"] = point.flush ? Json(pm::name_of(*point.flush)) : Json(nullptr);
   return json;
 }

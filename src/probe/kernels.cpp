@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "pm/pm.h"
+#include "pm/write_back.h"
 #include "probe/addresses.h"
 
 namespace perdure::probe {
@@ -188,7 +189,7 @@ std::uint64_t chase_loads(const Chain& chain, std::uint64_t passes, std::uint64_
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     if (flush_first) {
       for (std::uint64_t i = 0; i < links_per_pass; ++i) {
-        pm::flush(base + order(flush_at) * block_bytes, block_bytes);
+        pm::write_back(base + order(flush_at) * block_bytes, block_bytes);
         if (++flush_at == chain.links) flush_at = 0;
       }
       pm::fence();
@@ -293,7 +294,7 @@ std::uint64_t prime(const std::byte* base, std::uint64_t lines) noexcept {
 }
 
 void flush_region(const std::byte* base, std::uint64_t bytes) noexcept {
-  pm::flush(base, bytes);
+  pm::write_back(base, bytes);
   pm::fence();
 }
 

@@ -137,6 +137,21 @@ TEST(Measure, ThreadsThatNeverMeetSaySoInPlaceOfAFigure) {
   }
 }
 
+TEST(Measure, LatencyUnderLoadHasReadOnlyLoadWhateverTheOthersWriteWith) {
+  Settings settings;
+  settings.mix_reads = {1.0, 0.5, 0.0};
+  settings.op_cost_ns = 0;
+  settings.ops = {Op::store_flush};
+  const std::vector<Point> points = points_of("loaded-latency", settings);
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points[0].op, Op::load);
+  EXPECT_EQ(points[0].mix_reads, 0);
+  EXPECT_EQ(points[1].op, Op::store_flush);
+  EXPECT_EQ(points[1].mix_reads, 0.5);
+  EXPECT_EQ(points[2].op, Op::store_flush);
+  EXPECT_EQ(points[2].mix_reads, 0);
+}
+
 TEST(Measure, EveryKindWorksOnTheSmallestRegion) {
   for (const Probe& probe : probes()) {
     Settings settings;

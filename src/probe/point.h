@@ -54,6 +54,8 @@ struct Point {
   std::optional<bool> prefetch;     ///< hardware prefetchers of the cores
   std::optional<double> hit_ratio;  ///< Kind::cached
   Variant variant = Variant::none;
+  /// What the program believes: under eadr it flushes nothing. Nothing: what the target is.
+  std::optional<pm::Durability> durability{};
   std::optional<pm::FlushInstruction> flush;  ///< nothing: the best there is
   std::uint64_t operations = 0;               ///< over all threads; 0: chosen by the target
 

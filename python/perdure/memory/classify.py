@@ -36,6 +36,10 @@ ABLATIONS = {
     "no-read-modify-write": "partial lines are written without reading them first",
     "no-address-cache": "every address is known to the device",
     "no-wear-levelling": "no pauses to move worn lines",
+    "no-flush-gap": "flushed lines leave a core as soon as they can",
+    "no-buffer-sets": "a line may lie anywhere in the internal buffer",
+    "no-write-hindrance": "reads wait for nothing that is being written",
+    "no-early-lines": "all parts of a media line wait until it has been read whole",
 }
 
 

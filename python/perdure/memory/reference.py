@@ -58,6 +58,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "pattern": ("seq", "rand", "stride", "same"),
     "node": ("local", "remote"),
     "prefetch": ("on", "off"),
+    "durability": ("adr", "eadr", "none"),
     "op_cost": ("waits", "overlaps"),
     "variant": ("as_published", "corrected", "dependent"),
 }
@@ -67,7 +68,7 @@ DEFAULTS: dict[str, Value | None] = {
     "probe": "bandwidth", "memory": "pm", "op": "load", "pattern": "seq", "access_size": 64,
     "threads": 1, "stride": None, "region": None, "dimms": None, "node": "local",
     "prefetch": "on", "fence": "none", "mix_reads": None, "op_cost_ns": None, "op_cost": None,
-    "hit_ratio": None, "variant": None,
+    "hit_ratio": None, "variant": None, "durability": None,
 }  # fmt: skip
 DESCRIPTION = (
     "title", "paper", "figure", "platform", "role", "set", "measured", "goal_median", "goal_p90",

@@ -43,15 +43,16 @@ FLAG: dict[str, str] = {
     "stride": "--stride", "access_size": "--sizes", "threads": "--threads",
     "region": "--region", "dimms": "--dimms", "node": "--node", "prefetch": "--prefetch",
     "fence": "--fence", "mix_reads": "--mix-reads", "op_cost_ns": "--op-cost-ns",
-    "op_cost": "--op-cost",
+    "op_cost": "--op-cost", "durability": "--durability",
 }  # fmt: skip
 FLAGS_OF = {
     "bandwidth": ("memory", "op", "pattern", "stride", "threads", "region", "dimms", "node",
-                  "prefetch", "fence", "mix_reads", "op_cost_ns", "op_cost"),
-    "latency": ("memory", "op", "pattern", "threads", "region", "dimms", "node", "prefetch"),
+                  "prefetch", "fence", "mix_reads", "op_cost_ns", "op_cost", "durability"),
+    "latency": ("memory", "op", "pattern", "threads", "region", "dimms", "node", "prefetch",
+                "durability"),
     "chase": ("memory", "op", "access_size", "dimms", "node", "prefetch"),
     "write-buffer": ("dimms",),
-    "I1": ("memory", "op", "variant", "threads", "op_cost_ns"),
+    "I1": ("memory", "op", "variant", "threads", "op_cost_ns", "durability"),
     "I7": ("memory",),
 }  # fmt: skip
 TIMEOUT_SECONDS = 900.0

@@ -14,7 +14,7 @@ struct Switch {
   const char* name;
   bool Ablation::*member;
 };
-constexpr std::array<Switch, 8> switches = {
+constexpr std::array<Switch, 12> switches = {
     {{"in-order-arrival", &Ablation::in_order_arrival},
      {"lru-write-buffer", &Ablation::lru_write_buffer},
      {"no-directory", &Ablation::no_directory},
@@ -22,7 +22,11 @@ constexpr std::array<Switch, 8> switches = {
      {"no-dependence-window", &Ablation::no_dependence_window},
      {"no-read-modify-write", &Ablation::no_read_modify_write},
      {"no-address-cache", &Ablation::no_address_cache},
-     {"no-wear-levelling", &Ablation::no_wear_levelling}}};
+     {"no-wear-levelling", &Ablation::no_wear_levelling},
+     {"no-flush-gap", &Ablation::no_flush_gap},
+     {"no-buffer-sets", &Ablation::no_buffer_sets},
+     {"no-write-hindrance", &Ablation::no_write_hindrance},
+     {"no-early-lines", &Ablation::no_early_lines}}};
 static_assert(sizeof(Ablation) == switches.size() * sizeof(bool), "name the new mechanism here");
 
 std::vector<std::string_view> split(std::string_view text) {

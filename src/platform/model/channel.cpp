@@ -36,13 +36,14 @@ void LaterWrites::push(LineAddress line, Time at) {
   writes_.insert(writes_.begin() + static_cast<std::ptrdiff_t>(place), {line, at});
 }
 
-DramChannel::DramChannel(const DramParameters& parameters)
+DramChannel::DramChannel(const DramParameters& parameters, const Ablation& ablation)
     : parameters_(parameters),
       banks_(parameters.banks),
       drained_(parameters.write_queue_lines),
       line_read_(from_ns(parameters.line_read_ns)),
       line_write_(from_ns(parameters.line_write_ns)),
       turnaround_(from_ns(parameters.turnaround_ns)),
+      burst_(ablation.no_write_hindrance ? 0 : from_ns(parameters.write_burst_ns)),
       row_miss_(from_ns(parameters.row_miss_ns)),
       latency_(from_ns(parameters.read_latency_ns)),
       row_cycle_(from_ns(parameters.row_cycle_ns)),
@@ -70,6 +71,7 @@ ChannelWrite DramChannel::write(LineAddress line, Time at) {
   const Time ready = place_of(line).bank.writes.reserve(accepted, row_cycle_ + write_recovery_);
   const Time drained = writes_.reserve(ready, line_write_) + line_write_;
   drained_.push(drained);
+  last_drained_ = std::max(last_drained_, drained);
   pending = {line, drained};
   return {accepted, drained};
 }
@@ -87,8 +89,11 @@ ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   place.bank.read_row = place.row;
   const Time ready = place.bank.reads.reserve(at, row_cycle_);
   place.bank.writes.delay(ready, row_cycle_);
-  const Time start = reads_.reserve(ready, line_read_);
-  const bool among_writes = writes_.free_from(at) != at;
+  const bool among_writes = last_drained_ > at;
+  // Bursts follow one another while there are writes; which part of one is left is as good as
+  // drawn.
+  const Time rest = among_writes && burst_ != 0 ? burst_ - at % burst_ : 0;
+  const Time start = reads_.reserve(std::max(ready, at + rest), line_read_);
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));
   return {latency_ + (missed ? row_miss_ : 0), start - at, hold_};
 }
@@ -124,9 +129,9 @@ ChannelWrite PmChannel::write(LineAddress line, Time at) {
   const Time entered = std::max({at, drained_.oldest(), last_entered_});
   last_entered_ = entered;
   const std::size_t waiting =
-      entered > at
-          ? std::min<std::size_t>(waiting_writes_.at(at) + 1, parameters_.competing_write_lines)
-          : 0;
+      entered > at ? static_cast<std::size_t>(static_cast<double>(waiting_writes_.at(at) + 1) *
+                                              parameters_.competing_write_share)
+                   : 0;
   if (entered > at) waiting_writes_.push(entered);
   competing_writes_.push_back(line);
   Time drained = std::max(entered, last_drained_);
@@ -161,7 +166,10 @@ ChannelRead PmChannel::read(LineAddress line, Time at, bool demand) {
   write_due_directories(at);
   const std::size_t under_way = outstanding_reads_.at(at);
   const std::size_t waiting =
-      under_way >= parameters_.read_queue_lines ? under_way + 1 - parameters_.read_queue_lines : 0;
+      under_way >= parameters_.read_queue_lines
+          ? std::min<std::size_t>(under_way + 1 - parameters_.read_queue_lines,
+                                  parameters_.competing_read_lines)
+          : 0;
   if (!demand) return note_read(read_dimm(line, at), at, false);
   competing_reads_.push_back(line);
   ChannelRead answer{hit_latency_, 0};

@@ -103,7 +103,7 @@ class Channel {
 
 class DramChannel final : public Channel {
  public:
-  explicit DramChannel(const DramParameters& parameters);
+  DramChannel(const DramParameters& parameters, const Ablation& ablation);
   ChannelWrite write(LineAddress line, Time at) override;
   void write_directory(LineAddress line, Time at) override;
   ChannelRead read(LineAddress line, Time at, bool demand) override;
@@ -126,14 +126,15 @@ class DramChannel final : public Channel {
   Server reads_, writes_;  ///< of the bus, likewise
   std::vector<Bank> banks_;
   TimeRing drained_;
+  Time last_drained_ = 0;
   /// Lines that wait to be written, by address: a store to one of them joins it.
   struct Pending {
     LineAddress line = ~LineAddress{0};
     Time until = 0;
   };
   std::array<Pending, 64> pending_;
-  Time line_read_, line_write_, turnaround_, row_miss_, latency_, row_cycle_, write_recovery_,
-      hold_;
+  Time line_read_, line_write_, turnaround_, burst_, row_miss_, latency_, row_cycle_,
+      write_recovery_, hold_;
   Divisor interleave_, channels_, lines_of_row_, bank_count_;
 };
 

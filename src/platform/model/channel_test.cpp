@@ -25,13 +25,26 @@ TEST(Divisor, DividesAsTheMachineDoes) {
 
 TEST(DramChannelTest, AWriteJoinsOneOfItsLineThatWaitsForTheBank) {
   DramParameters parameters;
-  DramChannel channel(parameters);
+  DramChannel channel(parameters, Ablation{});
   channel.write(0, 0);
   channel.write(0, 1 * ns);
   EXPECT_EQ(channel.counters.controller_write_bytes, 128U);
   EXPECT_EQ(channel.counters.media_write_bytes, 64U);
   channel.write(0, 1 * us);
   EXPECT_EQ(channel.counters.media_write_bytes, 128U);
+}
+
+TEST(DramChannelTest, AReadWaitsForABurstOfWritesWhereThereAreAny) {
+  DramParameters parameters;
+  parameters.write_burst_ns = 100;
+  const auto waited = [&](unsigned writes, const Ablation& ablation) {
+    DramChannel channel(parameters, ablation);
+    for (unsigned i = 0; i < writes; ++i) channel.write(i, 0);
+    return channel.read(1000, 30 * ns, true).waited;
+  };
+  EXPECT_EQ(waited(0, {}), 0U);
+  EXPECT_EQ(waited(40, {}), 70 * ns);
+  EXPECT_LT(waited(40, {.no_write_hindrance = true}), 10 * ns);
 }
 
 TEST(OutstandingTest, CountsRequestsWhoseEndsComeInNoOrder) {

@@ -164,6 +164,7 @@ struct alignas(64) CoreState {
   TimeRing store_buffer;
   TimeRing store_misses;  ///< ends of the last ones
   TimeRing write_backs;   ///< when the last lines sent left their write queue
+  Time next_flush = 0;    ///< when the next flushed line can leave
   Time accepted = 0;      ///< when all lines sent so far are accepted
   /// Flushed lines that are still being fetched, in order of time. They are sent when the clock
   /// gets there, because a line sent ahead of time would delay those of other cores.

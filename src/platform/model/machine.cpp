@@ -143,7 +143,7 @@ void Machine::State::wait_for_streamed(unsigned core, LineAddress line) {
   for (unsigned since = 1; since < count; ++since) {
     const StreamedLine& earlier = c.streamed[(c.last_streamed + count + 1 - since) % count];
     if (earlier.line != line) continue;
-    advance(core, earlier.at + std::min(since * stream_again, uncore.write_hold(line)),
+    advance(core, earlier.at + std::min(since * stream_again, stream_hold),
             &TimeSplit::memory_queueing);
     break;
   }
@@ -193,8 +193,9 @@ void Machine::store_fence(unsigned core) {
   s.send_later_flushes(core, ~Time{0});
   s.spend(core, s.fence_cost, &TimeSplit::flush_fence);
   const Time from = now(core);
-  const Time durable = s.platform.domain == PersistenceDomain::eadr ? 0 : c.accepted;
-  s.advance(core, std::max(c.committed, durable), &TimeSplit::flush_fence);
+  // Whatever the domain: under eADR programs have nothing to flush, but what they do flush or
+  // stream is waited for. Write-combining buffers are outside every domain.
+  s.advance(core, std::max(c.committed, c.accepted), &TimeSplit::flush_fence);
   if (now(core) == from) return;
   c.shadow = now(core) - from;
   c.shadow_end = c.position + s.window_positions;

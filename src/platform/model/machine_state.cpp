@@ -35,6 +35,9 @@ Machine::State::State(const Platform& with, std::span<const unsigned> cpus, cons
   l2_latency = cycles(cpu.l2.latency_cycles);
   stream_extra = from_ns(cpu.stream_extra_ns);
   stream_again = from_ns(cpu.stream_again_ns);
+  stream_hold = from_ns(cpu.stream_hold_ns);
+  flush_hold = from_ns(cpu.flush_hold_ns);
+  flush_gap = without.no_flush_gap ? 0 : from_ns(cpu.flush_gap_ns);
   second_tlb_cost = cycles(cpu.second_tlb_cycles);
   walk_cost = cycles(cpu.page_walk_cycles);
   prefetch_patience = from_ns(cpu.prefetch_patience_ns);
@@ -295,9 +298,14 @@ void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool st
   // The buffer that brought the line in also takes it out.
   unsigned slot = 0;
   while (slot < c.fills.size() && c.fills[slot].line != line) ++slot;
-  const Time start =
+  Time start =
       slot < c.fills.size() ? std::max(at, c.fills[slot].end) : take_fill_buffer(core, at, slot);
-  const Time gone = start + uncore.write_hold(line);
+  if (!streamed) {
+    start = std::max(start, c.next_flush);
+    c.next_flush = start + flush_gap;
+  }
+  const Time gone =
+      start + (streamed ? stream_hold : flush_hold) + uncore.distance_hold(c.socket, line);
   c.fills.set(slot, {~LineAddress{0}, gone, gone});
   if (!streamed && start > clocks[core]) {
     if (c.later_flush_count == c.later_flushes.size())

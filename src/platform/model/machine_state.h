@@ -127,6 +127,7 @@ struct Machine::State {
   Counters counters;
 
   Time access_cost, l1_latency, l2_latency, stream_extra, stream_again, second_tlb_cost, walk_cost;
+  Time stream_hold, flush_hold, flush_gap;
   Time prefetch_patience;
   Time flush_cost, stream_cost, fence_cost, atomic_cost, pause_cost;
   std::uint64_t window_positions, compute_positions;  ///< the latter per 2^16 ps

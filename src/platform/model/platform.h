@@ -33,6 +33,9 @@ struct CoreParameters {
   unsigned store_buffer_entries = 56;
   unsigned outstanding_write_backs = 18;  ///< flushed or streamed lines not yet accepted, per core
   double access_cycles = 0.5;             ///< issue of one load or store that hits L1
+  double stream_hold_ns = 160;  ///< a streamed line holds its line-fill buffer until it is gone
+  double flush_hold_ns = 62;    ///< the same of a flushed line
+  double flush_gap_ns = 52;     ///< the flushed lines of a core leave one after the other
   double stream_extra_ns = 28;  ///< write-combining buffer to the mesh, beyond a flushed line
   double stream_again_ns = 30;  ///< a line that is being written delays its next version
   double snoop_ns = 25;         ///< asking another core of the socket, beyond the LLC
@@ -59,7 +62,8 @@ struct CoreParameters {
 
 struct LinkParameters {
   double latency_ns = 60;      ///< added to a remote access, both ways together
-  double bandwidth_gb_s = 62;  ///< per direction, all links
+  double bandwidth_gb_s = 45;  ///< per direction, all links, of messages
+  double hold_ns = 180;        ///< longer is a line-fill buffer held by what is written across
   double message_bytes = 16;   ///< a request or an answer without data
   double data_message_bytes = 80;
 };
@@ -75,11 +79,11 @@ struct DramParameters {
   std::uint64_t row_bytes = 8192;
   double line_read_ns = 3.4;  ///< channel occupancy of 64 B
   double line_write_ns = 4.64;
-  double turnaround_ns = 2.2;   ///< of the bus, for a read among writes
+  double turnaround_ns = 0;     ///< of the bus, for a read among writes
+  double write_burst_ns = 70;   ///< writes go in bursts, which a read waits for
   double write_accept_ns = 57;  ///< flushed line to the acceptance by the controller
   unsigned write_queue_lines = 48;
-  double write_hold_ns = 160;  ///< a line that is being written holds its line-fill buffer
-  double read_hold_ns = 0;     ///< line-fill buffer held by a line that is there already
+  double read_hold_ns = 0;  ///< line-fill buffer held by a line that is there already
 };
 
 /// One persistent-memory DIMM (or CXL device, or battery-backed DIMM: see `behaves_as_dram`).
@@ -95,18 +99,22 @@ struct PmParameters {
   double line_write_ns = 4.5;
   double write_accept_ns = 62;          ///< flushed line until the controller has it
   unsigned write_queue_lines = 36;      ///< kept in order before arrivals compete for room
-  unsigned competing_write_lines = 64;  ///< of those that wait for room; the rest keep order
+  double competing_write_share = 0.65;  ///< of those that wait for room; the rest keep order
   unsigned durable_queue_lines = 8;     ///< of them, at the controller: what ADR saves (WPQ)
-  unsigned read_queue_lines = 56;
-  double write_hold_ns = 318;     ///< a line that is being written holds its line-fill buffer
+  unsigned read_queue_lines = 56;       ///< reads kept in order before they compete
+  unsigned competing_read_lines = 64;   ///< of those beyond; the rest keep order
+  double hold_ns = 0;  ///< longer is a line-fill buffer held by what is written: beyond a link
+  double piece_read_ns = 62;      ///< an XPLine under way: until its other lines are announced
   double media_read_ns = 36.6;    ///< between two XPLine reads
   double media_write_ns = 105.5;  ///< between two XPLine writes
+  unsigned partitions = 4;        ///< a read waits for what is being written in its own
   double partition_read_ns = 23;  ///< of the time that reads and writes share
   double partition_write_ns = 105.5;
   double read_modify_write_ns = 0;  ///< beyond the write, when the line is not whole
   unsigned writes_per_table_write = 57;
-  unsigned write_buffer_xplines = 68;
-  unsigned victim_chances = 2;  ///< draws at eviction; a line not yet whole is passed over
+  unsigned write_buffer_xplines = 64;
+  unsigned write_buffer_ways = 16;  ///< an XPLine goes into one set of so many entries
+  unsigned victim_chances = 2;      ///< draws at eviction; a line not yet whole is passed over
   unsigned read_buffer_xplines = 64;
   bool fetches_on_open = true;  ///< the first piece of an XPLine makes the DIMM read it
   bool directory = true;        ///< remote reads write directory bits

@@ -19,6 +19,12 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       rng_(seed, 1),
       tags_(parameters.write_buffer_xplines, no_line),
       entries_(parameters.write_buffer_xplines),
+      ways_(ablation.no_buffer_sets
+                ? parameters.write_buffer_xplines
+                : std::min(parameters.write_buffer_ways, parameters.write_buffer_xplines)),
+      sets_(parameters.write_buffer_xplines / ways_),
+      partition_count_(parameters.partitions),
+      used_(parameters.write_buffer_xplines / ways_, 0),
       read_tags_(parameters.read_buffer_xplines, no_line),
       read_ready_(parameters.read_buffer_xplines, 0),
       addresses_(std::max<std::uint64_t>(parameters.address_cache_bytes / 4096, 16), 16, true),
@@ -26,31 +32,52 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       media_read_(from_ns(parameters.media_read_ns)),
       media_write_(from_ns(parameters.media_write_ns)),
       shared_read_(from_ns(parameters.partition_read_ns)),
-      shared_write_(from_ns(parameters.partition_write_ns)) {}
+      shared_write_(from_ns(parameters.partition_write_ns)),
+      write_under_way_(from_ns(parameters.media_write_ns * parameters.partitions)) {}
 
-std::size_t PmDimm::find(XpLine line) const noexcept {
-  for (std::size_t i = 0; i < used_; ++i)
+PmDimm::Set PmDimm::set_of(XpLine line) noexcept {
+  // Neighbours of a page are in different sets, but the same lines of different pages are not.
+  const std::uint64_t set = sets_.remainder(line ^ sets_.quotient(line));
+  return {set * ways_, used_[set]};
+}
+
+std::size_t PmDimm::find(XpLine line) noexcept {
+  const Set set = set_of(line);
+  for (std::size_t i = set.at; i < set.at + set.used; ++i)
     if (tags_[i] == line) return i;
   return absent;
 }
 
-std::size_t PmDimm::choose_victim() noexcept {
+std::size_t PmDimm::choose_victim(Set set) noexcept {
+  const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(set.at);
   if (ablation_.lru_write_buffer)
     return static_cast<std::size_t>(
-        std::min_element(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(used_),
+        std::min_element(first, first + set.used,
                          [](const Entry& a, const Entry& b) { return a.order < b.order; }) -
         entries_.begin());
-  std::size_t at = static_cast<std::size_t>(rng_.below(used_));
+  std::size_t at = set.at + static_cast<std::size_t>(rng_.below(set.used));
   for (unsigned chance = 1; chance < parameters_.victim_chances && !complete(entries_[at]);
        ++chance)
-    at = static_cast<std::size_t>(rng_.below(used_));
+    at = set.at + static_cast<std::size_t>(rng_.below(set.used));
   return at;
 }
 
 void PmDimm::free_entry(std::size_t at) noexcept {
-  --used_;
-  tags_[at] = tags_[used_];
-  entries_[at] = entries_[used_];
+  const Set set = set_of(tags_[at]);
+  const std::size_t last = set.at + --set.used;
+  tags_[at] = tags_[last];
+  entries_[at] = entries_[last];
+}
+
+Time PmDimm::end_of_write_beside(XpLine line, Time at) const noexcept {
+  if (ablation_.no_write_hindrance) return at;
+  const std::uint64_t partition = partition_count_.remainder(mix64(line));
+  Time end = at;
+  for (const Written& written : written_)
+    if (written.line != no_line && partition_count_.remainder(mix64(written.line)) == partition &&
+        written.end - media_write_ <= at)
+      end = std::max(end, written.end - media_write_ + write_under_way_);
+  return end;
 }
 
 Time PmDimm::stall_of_wear(XpLine line, ChannelCounters& counters) {
@@ -134,12 +161,13 @@ Time PmDimm::write_piece(LineAddress line, Time at, ChannelCounters& counters, b
   }
   if (at_entry == absent) {
     counters.add(line, &MemoryCounters::buffer_write_misses, 1);
-    if (used_ == tags_.size()) taken = std::max(taken, write_out(choose_victim(), at, counters));
+    const Set set = set_of(xpline);
+    if (set.used == ways_) taken = std::max(taken, write_out(choose_victim(set), at, counters));
     // What was read is now put together here, and out of date there.
     const bool known = take_from_read_buffer(xpline) || is_being_written(xpline, at);
     const bool fetched = parameters_.fetches_on_open && !ablation_.no_read_modify_write && !known;
     if (fetched) counters.add(line, &MemoryCounters::media_read_bytes, xpline_bytes);
-    at_entry = used_++;
+    at_entry = set.at + set.used++;
     tags_[at_entry] = xpline;
     entries_[at_entry] = {};
     entries_[at_entry].known = known || fetched;
@@ -220,7 +248,7 @@ PmDimm::Read PmDimm::read_media(LineAddress line, Time at, ChannelCounters& coun
     result.address_hit = addresses_.touch(region, 0) != CacheTags::absent;
     if (!result.address_hit) addresses_.insert(region, 0);
   }
-  const Time start = reads_.reserve(at, media_read_);
+  const Time start = reads_.reserve(end_of_write_beside(xpline, at), media_read_);
   partitions_.delay(at, shared_read_);
   result.waited = start - at;
   const auto same = std::find(read_tags_.begin(), read_tags_.end(), xpline);
@@ -228,9 +256,11 @@ PmDimm::Read PmDimm::read_media(LineAddress line, Time at, ChannelCounters& coun
                                ? static_cast<std::size_t>(same - read_tags_.begin())
                                : static_cast<std::size_t>(rng_.below(read_tags_.size()));
   read_tags_[slot] = xpline;
+  const double until_all = ablation_.no_early_lines
+                               ? parameters_.read_miss_latency_ns - parameters_.read_hit_latency_ns
+                               : parameters_.piece_read_ns;
   read_ready_[slot] =
-      start + from_ns(parameters_.read_miss_latency_ns - parameters_.read_hit_latency_ns +
-                      (result.address_hit ? 0 : parameters_.address_miss_ns));
+      start + from_ns(until_all + (result.address_hit ? 0 : parameters_.address_miss_ns));
   return result;
 }
 
@@ -240,8 +270,9 @@ bool PmDimm::conserves() const noexcept {
 
 std::uint64_t PmDimm::dirty_bytes() const noexcept {
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < used_; ++i)
-    bytes += 64 * static_cast<std::uint64_t>(std::popcount(entries_[i].pieces));
+  for (std::size_t set = 0; set < used_.size(); ++set)
+    for (std::size_t i = 0; i < used_[set]; ++i)
+      bytes += 64 * static_cast<std::uint64_t>(std::popcount(entries_[set * ways_ + i].pieces));
   return bytes;
 }
 

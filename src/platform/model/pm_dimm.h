@@ -15,6 +15,7 @@
 #include "core/rng.h"
 #include "platform/model/cache_tags.h"
 #include "platform/model/counters.h"
+#include "platform/model/divisor.h"
 #include "platform/model/machine.h"
 #include "platform/model/server.h"
 
@@ -65,11 +66,19 @@ class PmDimm {
     std::uint64_t writes;
   };
 
-  [[nodiscard]] std::size_t find(XpLine line) const noexcept;
-  [[nodiscard]] std::size_t choose_victim() noexcept;
+  /// The entries that a line may be in: [at, at + used).
+  struct Set {
+    std::size_t at;
+    std::uint32_t& used;
+  };
+  [[nodiscard]] Set set_of(XpLine line) noexcept;
+  [[nodiscard]] std::size_t find(XpLine line) noexcept;
+  [[nodiscard]] std::size_t choose_victim(Set set) noexcept;
   /// Writes entry `at` to the media; returns when the media starts on it.
   Time write_out(std::size_t at, Time from, ChannelCounters& counters);
   void free_entry(std::size_t at) noexcept;
+  /// When the partition of a line has finished what is being written there.
+  [[nodiscard]] Time end_of_write_beside(XpLine line, Time at) const noexcept;
   /// Idle media write whole lines out, the oldest first, up to `now`.
   void note_completion(XpLine line, Time at);
   void write_out_complete(Time now, ChannelCounters& counters);
@@ -86,11 +95,13 @@ class PmDimm {
   [[nodiscard]] static bool complete(const Entry& entry) noexcept {
     return entry.pieces == whole && entry.directory == 0;
   }
-  // Write buffer: [0, used_) in no order. Tags lie apart, because they are searched at every
-  // access.
+  // Write buffer: sets of `ways_` entries, the used ones first, in no order. Tags lie apart,
+  // because they are searched at every access.
   std::vector<XpLine> tags_;
   std::vector<Entry> entries_;
-  std::size_t used_ = 0;
+  unsigned ways_;
+  Divisor sets_, partition_count_;
+  std::vector<std::uint32_t> used_;  ///< of each set
   struct Completion {
     XpLine line;
     Time at;
@@ -112,7 +123,7 @@ class PmDimm {
   std::uint64_t media_writes_ = 0;
   std::uint64_t pieces_in_ = 0, pieces_out_ = 0, pieces_overwritten_ = 0;
   Server reads_, writes_, partitions_;
-  Time media_read_, media_write_, shared_read_, shared_write_;
+  Time media_read_, media_write_, shared_read_, shared_write_, write_under_way_;
 };
 
 }  // namespace perdure::platform

@@ -154,9 +154,43 @@ TEST_F(PmDimmTest, MakesReadsOfOneXpLineWaitForItsMediaRead) {
   PmDimm dimm(parameters, ablation, 1);
   dimm.read(40, 0, counters);
   const PmDimm::Read second = dimm.read(41, 0, counters);
-  const double first_misses_hits =
-      parameters.read_miss_latency_ns - parameters.read_hit_latency_ns + parameters.address_miss_ns;
-  EXPECT_EQ(second.waited, from_ns(first_misses_hits));
+  EXPECT_EQ(second.waited, from_ns(parameters.piece_read_ns + parameters.address_miss_ns));
+  ablation.no_early_lines = true;
+  PmDimm whole(parameters, ablation, 1);
+  whole.read(40, 0, counters);
+  EXPECT_EQ(whole.read(41, 0, counters).waited,
+            from_ns(parameters.read_miss_latency_ns - parameters.read_hit_latency_ns +
+                    parameters.address_miss_ns));
+}
+
+TEST_F(PmDimmTest, AReadWaitsForTheWriteInItsPartition) {
+  parameters.partitions = 1;
+  for (const bool ablated : {false, true}) {
+    ablation.no_write_hindrance = ablated;
+    PmDimm dimm(parameters, ablation, 1);
+    for (LineAddress line = 0; line < 4; ++line) dimm.write(line, 0, counters);
+    dimm.write(400, 10 * ns, counters);  // by then the media have begun with the whole line
+    const PmDimm::Read read = dimm.read(800, 20 * ns, counters);
+    EXPECT_EQ(read.waited, ablated ? 0U : from_ns(parameters.media_write_ns) - 20 * ns);
+  }
+}
+
+TEST_F(PmDimmTest, NeighboursLieInDifferentSetsAndTheSameLinesOfPagesInOne) {
+  parameters.write_buffer_xplines = 16;
+  parameters.write_buffer_ways = 4;
+  const auto evicted_by = [&](LineAddress apart) {
+    counters = {};
+    PmDimm dimm(parameters, ablation, 1);
+    for (unsigned i = 0; i < 16; ++i) dimm.write(i * apart, 0, counters);
+    EXPECT_TRUE(dimm.conserves());
+    return counters.media_write_bytes / 256;
+  };
+  EXPECT_EQ(evicted_by(4), 0U);         // 16 XPLines side by side
+  EXPECT_EQ(evicted_by(8), 0U);         // every other one
+  EXPECT_EQ(evicted_by(16), 0U);        // a step of 1 KiB
+  EXPECT_EQ(evicted_by(64), 16U - 4U);  // a step of 4 KiB: one set
+  ablation.no_buffer_sets = true;
+  EXPECT_EQ(evicted_by(64), 0U);
 }
 
 TEST_F(PmDimmTest, SpacesMediaReads) {

@@ -64,10 +64,10 @@ Uncore::Uncore(const Platform& platform, const Ablation& ablation, std::size_t p
     llc_.emplace_back(cpu.llc_per_core.bytes * cpu.cores_per_socket / 64, cpu.llc_per_core.ways,
                       true);
     for (unsigned i = 0; i < platform.dram.channels; ++i)
-      dram_.push_back(std::make_unique<DramChannel>(platform.dram));
+      dram_.push_back(std::make_unique<DramChannel>(platform.dram, ablation));
     for (unsigned i = 0; i < platform.pm.dimms; ++i)
       if (platform.pm.behaves_as_dram)
-        pm_.push_back(std::make_unique<DramChannel>(dram_like(platform)));
+        pm_.push_back(std::make_unique<DramChannel>(dram_like(platform), ablation));
       else
         pm_.push_back(
             std::make_unique<PmChannel>(platform.pm, ablation, socket * platform.pm.dimms + i));
@@ -284,9 +284,10 @@ ChannelWrite Uncore::write_back(unsigned socket, LineAddress line, Time at, Time
   return channel_of(page.home, line).write(line, arrival);
 }
 
-Time Uncore::write_hold(LineAddress line) {
-  return from_ns(is_pm(pages.of_line(line).home) ? platform_.pm.write_hold_ns
-                                                 : platform_.dram.write_hold_ns);
+Time Uncore::distance_hold(unsigned socket, LineAddress line) {
+  const PageHome home = pages.of_line(line).home;
+  const bool across = home.node != socket && home.node < platform_.cpu.sockets;
+  return from_ns((is_pm(home) ? platform_.pm.hold_ns : 0) + (across ? platform_.link.hold_ns : 0));
 }
 
 ChannelWrite Uncore::write_partial(unsigned socket, LineAddress line, Time at, Time extra) {

@@ -74,8 +74,9 @@ class Uncore {
   [[nodiscard]] Time claim(unsigned socket, LineAddress line, Time at);
   /// A line goes from a socket to its memory; returns what became of it.
   ChannelWrite write_back(unsigned socket, LineAddress line, Time at, Time extra);
-  /// How long a line that is written to memory holds its line-fill buffer.
-  [[nodiscard]] Time write_hold(LineAddress line);
+  /// How much longer than by its instruction a line that a socket writes to memory holds its
+  /// line-fill buffer, because of where that memory is.
+  [[nodiscard]] Time distance_hold(unsigned socket, LineAddress line);
   /// Bytes of a partly filled write-combining buffer: the controller must read the rest.
   ChannelWrite write_partial(unsigned socket, LineAddress line, Time at, Time extra);
   /// A victim of an L2 goes to the LLC; returns the dirty line that this pushed out, if any.
