@@ -6,7 +6,7 @@ the figures of fidelity, where a legend distinguishes their marks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perdure.format import rate
@@ -233,56 +233,8 @@ def _number(value: float | None) -> str:
 
 def _fidelity(document: Json) -> Json:
     by_name = {e["name"]: e for e in document["experiments"] if e["values"]}
-    figures = []
-    if by_name:
-        figures.append(
-            drawn(
-                "fidelity-errors",
-                "Every point: simulated over measured",
-                "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
-                "beyond it. Panels say what was fitted: "
-                "calibration tables were, predictions were not; selection and unexplained ones "
-                "were in view when mechanisms were chosen.",
-                probe_plots.errors(document),
-                [
-                    {
-                        "experiment": e["name"],
-                        "role": e["role"],
-                        "points": e["points"],
-                        "median_error": e["median_error"],
-                        "p90_error": e["p90_error"],
-                    }
-                    for e in by_name.values()
-                ],
-            )
-        )
-    for upper, lower, cold, hot, title in HEAT_MAPS:
-        if upper in by_name and lower in by_name:
-            first, second = by_name[upper], by_name[lower]
-            svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
-            caption = (
-                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
-                f"access; measured: as published ({second['paper']}, {second['figure']})."
-            )
-            figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
-    for name in DRAWN:
-        if name in by_name:
-            one = by_name[name]
-            for label, svg in probe_plots.experiment(one):
-                caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
-                what = label.removeprefix(name).strip("-").replace("-", " ")
-                title = (
-                    f"{one['title']}: {probe_plots.UNIT_TITLES.get(what.replace(' ', '_'), what)}"
-                )
-                figures.append(
-                    drawn(
-                        f"fidelity-{label}",
-                        title.removesuffix(": "),
-                        caption,
-                        svg,
-                        _value_rows(one),
-                    )
-                )
+    figures = [*_errors(document, by_name), *_heat_maps(by_name)]
+    figures += [one for name in DRAWN if name in by_name for one in _beside(by_name[name])]
     return {
         "experiments": [_line(e) for e in document["experiments"]],
         "sets": [_line(s) for s in document["summary"]["sets"]],
@@ -291,6 +243,52 @@ def _fidelity(document: Json) -> Json:
         "figures": figures,
         "notes": list(memory_tables.fidelity_notes(document)),
     }
+
+
+def _errors(document: Json, by_name: Mapping[str, Json]) -> Iterator[Figure]:
+    """Every point of every experiment; none where no experiment has one."""
+    columns = ("name", "role", "points", "median_error", "p90_error")
+    rows = [{column: e[column] for column in columns} for e in by_name.values()]
+    if rows:
+        yield drawn(
+            "fidelity-errors",
+            "Every point: simulated over measured",
+            "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
+            "beyond it. Panels say what was fitted: "
+            "calibration tables were, predictions were not; selection and unexplained ones "
+            "were in view when mechanisms were chosen.",
+            probe_plots.errors(document),
+            [{"experiment": row.pop("name"), **row} for row in rows],
+        )
+
+
+def _heat_maps(by_name: Mapping[str, Json]) -> Iterator[Figure]:
+    """Of pairs of experiments that are both there."""
+    for upper, lower, cold, hot, title in HEAT_MAPS:
+        if upper in by_name and lower in by_name:
+            first, second = by_name[upper], by_name[lower]
+            yield drawn(
+                f"fidelity-{lower}",
+                title,
+                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
+                f"access; measured: as published ({second['paper']}, {second['figure']}).",
+                probe_plots.heat_map(first, second, negative=cold, positive=hot),
+                _value_rows(second),
+            )
+
+
+def _beside(experiment: Json) -> Iterator[Figure]:
+    """One experiment's curves beside the published dots, a figure for each metric."""
+    for label, drawing in probe_plots.experiment(experiment):
+        metric = label.removeprefix(experiment["name"]).strip("-").replace("-", " ")
+        unit = probe_plots.UNIT_TITLES.get(metric.replace(" ", "_"), metric)
+        yield drawn(
+            f"fidelity-{label}",
+            f"{experiment['title']}: {unit}".removesuffix(": "),
+            f"Dots: {experiment['paper']}, {experiment['figure']}. Lines: simulated.",
+            drawing,
+            _value_rows(experiment),
+        )
 
 
 def _line(one: Json) -> Json:
