@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.results import verdicts
+from perdure.results import naming, verdicts
 from perdure.results.record import Run, group
 from perdure.results.verdicts import Judgement, Side, Verdict
 from perdure.types import Json
@@ -39,16 +39,14 @@ def section(runs: Sequence[Run], *, quick: bool) -> list[Json]:
 
 def _part(cells: Cells) -> Json:
     cells = [runs for runs in cells if runs[0].record["index_class"] != "harness"]
-    places = [one for one in map(_matrix, _places(cells)) if one]
+    common = naming.common_medium([runs[0].labels for runs in cells])
+    places = [one for own in _places(cells) if (one := _matrix(own, common))]
     for position, one in enumerate(places):
         one["open"] = position < OPEN and len(one["names"]) <= LARGEST_OPEN
     first = cells[0][0] if cells else None
-    simulated = bool(first and first.simulated)
     return {
-        "simulated": simulated,
-        "tag": f"simulated, {first.record['target']}"
-        if first and simulated
-        else "measured, native",
+        "simulated": bool(first and first.simulated),
+        "tag": naming.origin([first.record["target"]] if first else []),
         "places": places,
     }
 
@@ -82,14 +80,14 @@ def _threads(runs: list[Run]) -> int:
     return int(runs[0].record["threads"])
 
 
-def _matrix(cells: Cells) -> Json | None:
+def _matrix(cells: Cells, common: str) -> Json | None:
     """The fastest first; None for less than two."""
     if len(cells) < 2:
         return None
     sides = [Side.of(runs) for runs in cells]
     ranked = verdicts.ranks(sides)
     ordered = [position for position, _ in ranked]
-    names = [_name(cells[position][0].labels, cells) for position in ordered]
+    names = [_name(cells[position][0].labels, cells, common) for position in ordered]
     judged = verdicts.matrix([sides[position] for position in ordered])
     first = [
         name for name, (position, rank) in zip(names, ranked, strict=True)
@@ -108,21 +106,17 @@ def _matrix(cells: Cells) -> Json | None:
     }
 
 
-def _name(labels: Mapping[str, str], cells: Cells) -> str:
-    axes = _competitor(cells)
-    values = [labels.get(axis, "none") for axis in axes]
-    return " · ".join(value for value in values if value != "none")
+def _name(labels: Mapping[str, str], cells: Cells, common: str) -> str:
+    """`common`: the only medium of the part."""
+    series = _competitor(cells)[0]
+    return naming.with_medium(labels.get(series, ""), labels.get("medium", "none"), common)
 
 
 def _title(labels: Mapping[str, str], cells: Cells) -> str:
     """`lookup`, and whatever else was chosen there."""
     left_out = (*_competitor(cells), "threads", "target", "workload")
-    more = [
-        value if value.isalpha() else f"{axis.replace('_', ' ')} {value}"
-        for axis, value in labels.items()
-        if axis not in left_out and value != "none"
-    ]
-    return ", ".join([labels.get("workload", "throughput"), *more])
+    more = naming.words(labels, [axis for axis in labels if axis not in left_out])
+    return ", ".join(filter(None, (labels.get("workload", "throughput"), more)))
 
 
 def _cell(judged: Judgement | None) -> Json | None:
