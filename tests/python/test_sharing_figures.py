@@ -92,7 +92,22 @@ def test_servers_stand_side_by_side_with_the_same_axis(study: Path) -> None:
         assert max(heights) - min(heights) <= 1
     dashed = re.findall(r'stroke-dasharray="7,3"', rows[0][0].body)
     assert dashed and [k for k in scaling.drawing.keys if "value bytes 256" in k.body]
-    assert "Panels of one row have the same axis" in scaling.caption
+    assert "Panels of the same workload have one axis" in scaling.caption
+
+
+def test_panels_of_two_facets_stand_in_rows_that_differ_in_one(study: Path) -> None:
+    found = figures_of(study)
+    bars = found.get("misses-simulated") or found["simulated-time"]
+    titles = [
+        tuple(" ".join(re.findall(r">([^<>]+)<", panel.body.split("bold")[1])) for panel in row)
+        for row in bars.drawing.rows
+    ]
+    ending = ", 12 threads" if "misses-simulated" in found else ""
+    assert titles == [
+        tuple(f"{workload}, {server[4:]}, value bytes {size}{ending}" for server in SERVERS)
+        for workload in ("lookup", "insert")
+        for size in SIZES
+    ]
 
 
 def test_the_page_says_all_of_it_once(study: Path) -> None:

@@ -20,6 +20,7 @@ class Facets:
 
     panels: tuple[str, ...] = ()
     dashed: str = ""
+    across: str = ""  # of `panels`, that with most values: in it alone panels side by side differ
 
     @classmethod
     def of(
@@ -30,18 +31,23 @@ class Facets:
         told = [axis for axis in naming.differing(cells) if axis != series and axis not in apart]
         choices = [axis for axis in told if dashes and _fits(cells, axis, series)]
         dashed = min(choices, key=lambda axis: len(naming.values(cells, axis)), default="")
-        return cls(tuple(axis for axis in told if axis != dashed), dashed)
+        panels = tuple(axis for axis in told if axis != dashed)
+        across = max(panels, key=lambda axis: len(naming.values(cells, axis)), default="")
+        return cls(panels, dashed, across)
 
     @property
     def axes(self) -> tuple[str, ...]:
         return (*self.panels, self.dashed) if self.dashed else self.panels
 
     def row(self, labels: Labels, workload: str, series: str) -> dict[str, str]:
-        """What a row of a drawing needs: its panel, whose vertical axis is that of all panels of
-        the `workload`; the dash of its line; the name of that, which begins with `series`."""
+        """What a row of a drawing needs: its panel, whose axis of numbers is that of all panels of
+        the `workload`; with which others it stands side by side; the dash of its line; the name of
+        that, which begins with `series`."""
         dash = naming.words(labels, [self.dashed])
+        others = [axis for axis in self.panels if axis != self.across]
         return {
             "axis": workload,
+            "beside": ", ".join(filter(None, (workload, naming.words(labels, others)))),
             "panel": ", ".join(filter(None, (workload, naming.words(labels, self.panels)))),
             "dash": dash,
             "name": f"{series} · {dash}" if dash else series,

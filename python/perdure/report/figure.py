@@ -19,9 +19,9 @@ Row = Json
 Rows = list[Row]
 
 COLUMNS = 3  # of panels on a page that is wide enough
-SHARED = " Panels of one row have the same axis, except where some would be flat on it."
+SHARED = " Panels of the same workload have one axis, except where some would be flat on it."
 # Columns of a row that its drawing needs, and that others tell as well.
-DRAWN_ONLY = ("name", "axis", "dash")
+DRAWN_ONLY = ("name", "axis", "beside", "dash")
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,7 @@ def number_axis(marks: Sequence[float] = (), *, times: bool = False, **more: Any
 class Lines:
     """A chart of lines: a panel for each `panel` of the rows, and a line for each name, which
     stands at its end where there is room. `columns` are those of x and y. Rows may also have
-    `axis`: panels in which it is the same have one vertical axis; and `dash`, which a line's dash
-    stands for."""
+    `axis` and `beside` (see `arranged`), and `dash`, which a line's dash stands for."""
 
     x: alt.X
     columns: tuple[str, str]
@@ -145,7 +144,7 @@ class Lines:
     def drawing(self, rows: Rows) -> Drawing:
         rows = [{"name": row["index"], "dash": "", "axis": row["panel"], **row} for row in rows]
         dashes = list(dict.fromkeys(str(row["dash"]) for row in rows))
-        groups = [by(one, "panel") for one in by(rows, "axis").values()]
+        groups, sizes = arranged(rows)
         column = self.low_high[1] if self.low_high else self.columns[1]
         found, unnamed = list[Piece](), set[str]()
         lines = lines_of(one for panels in groups for one in panels)
@@ -158,7 +157,7 @@ class Lines:
                 chart = alt.layer(*self._lines(own, dashes, y), *named)
                 found.append(panel(chart, title, self.height, right=right, title_lines=lines))
         keys = self._keys([row for row in rows if row["name"] in unnamed], dashes)
-        return Drawing(found, keys, groups=[len(panels) for panels in groups])
+        return Drawing(found, keys, groups=sizes)
 
     def _keys(self, rows: Rows, dashes: list[str]) -> list[Piece]:
         indexes = dict.fromkeys(str(row["index"]) for row in rows)
@@ -297,6 +296,18 @@ def by(rows: Rows, column: str) -> dict[str, Rows]:
     for row in rows:
         found.setdefault(str(row[column]), []).append(row)
     return found
+
+
+def arranged(rows: Rows) -> tuple[list[dict[str, Rows]], list[int]]:
+    """The panels of each "axis" with their rows, and how many of them stand side by side at a time
+    because they are "beside" each other (as one axis says, if nothing is said)."""
+    groups, sizes = [], []
+    for own in by(rows, "axis").values():
+        lines = by([{"beside": "", **row} for row in own], "beside").values()
+        panels = [by(line, "panel") for line in lines]
+        groups.append({title: there for line in panels for title, there in line.items()})
+        sizes += [len(line) for line in panels]
+    return groups, sizes
 
 
 def sharing(panels: Mapping[str, Rows], column: str, *, logarithmic: bool) -> dict[str, Rows]:

@@ -10,7 +10,7 @@ from perdure.report.figure import Drawing, Rows
 from perdure.report.looks import COLOURS, INK, OUTLINES, SHADES, Look, Palette
 from perdure.report.panels import (
     Lines,
-    by,
+    arranged,
     dots,
     lines_of,
     logarithmic,
@@ -156,7 +156,7 @@ def latency(rows: Rows, percentiles: list[str], colours: Palette) -> Drawing:
 def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> Drawing:
     """One number per index as bars from 0: a panel per "panel"; those of an "axis" share it.
     `times`: the numbers are ns."""
-    groups = [by(one, "panel") for one in by(rows, "axis").values()]
+    groups, sizes = arranged(rows)
     lines = lines_of(one for panels in groups for one in panels)
     found = []
     for panels in groups:
@@ -180,7 +180,7 @@ def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> Dr
             )
             left, height = room_of(names), len(names) * ROW
             found.append(panel(chart, one, height, left=left, title_lines=lines))
-    return Drawing(found, groups=[len(panels) for panels in groups])
+    return Drawing(found, groups=sizes)
 
 
 def memory(rows: Rows, names: list[str]) -> Drawing:

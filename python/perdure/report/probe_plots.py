@@ -16,6 +16,7 @@ from perdure.report.looks import COLOURS, FAINT, INK, OUTLINES, PARTS, Look, Pal
 from perdure.report.panels import (
     MARGIN,
     NUMBER,
+    arranged,
     by,
     dots,
     lines_of,
@@ -327,7 +328,8 @@ def _cell(value: Json) -> tuple[Any, ...]:
 def time_split(rows: Rows, parts: list[str]) -> Drawing:
     """Stacked bars: a panel per "panel", a bar per index and number of threads; panels of an "axis"
     share it."""
-    groups = [_titled(by(one, "panel")) for one in by(rows, "axis").values()]
+    groups, sizes = arranged(rows)
+    groups = [_titled(panels) for panels in groups]
     lines = lines_of(one for panels in groups for one in panels)
     found = []
     for panels in groups:
@@ -343,7 +345,7 @@ def time_split(rows: Rows, parts: list[str]) -> Drawing:
         key(part, Look(colour, square), line=False)
         for part, colour in zip(parts, PARTS, strict=False)
     ]
-    return Drawing(found, keys, groups=[len(panels) for panels in groups])
+    return Drawing(found, keys, groups=sizes)
 
 
 def _totals(rows: Rows) -> Rows:

@@ -147,8 +147,8 @@ def _rows_over_threads(figure: Figure, cells: Cells, facets: Facets) -> Rows:
 def _bar_rows(figure: Figure, cells: Cells, facets: Facets) -> Rows:
     rows = _rows(figure, cells, facets)
     for row in rows:
-        row["axis"] = f"{row['axis']}, {_threads(row)}"
-        row["panel"] = f"{row['panel']}, {_threads(row)}"
+        for place in ("axis", "beside", "panel"):
+            row[place] = f"{row[place]}, {_threads(row)}"
     return rows
 
 
