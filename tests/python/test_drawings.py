@@ -47,7 +47,7 @@ def test_names_stand_at_the_ends_of_lines_instead_of_a_legend() -> None:
     ("names", "last"),
     [
         (["short", "a-name-that-leaves-no-room"], 3),
-        ([f"index{n}" for n in range(30)], 3),
+        ([f"an-index-{n:07}" for n in range(12)], 3),
     ],
 )
 def test_without_room_there_is_a_legend(names: list[str], last: int) -> None:
@@ -118,6 +118,29 @@ def test_what_has_no_room_is_all_that_the_legend_tells() -> None:
     (key,) = body.keys
     assert ">early</text>" in key.body and ">early</text>" not in body.panels[0].body
     assert ">above</text>" in body.panels[0].body
+
+
+def test_more_lines_than_can_be_told_apart_stand_in_panels_with_one_axis() -> None:
+    names = [f"index{n}" for n in range(panels.MOST_LINES + 3)]
+    palette = looks.palette([(name, "persistent") for name in names])
+    drawing = plots.latency(rows(names), PERCENTILES, palette)
+    assert drawing.groups == [2] and not drawing.keys
+    first, second = (set(re.findall(r">(index\d+)<", one.body)) for one in drawing.panels)
+    assert first | second == set(names) and not first & second
+    assert abs(len(first) - len(second)) <= 1
+    ticks = [re.findall(r">([\d.]+ (?:µs|ns))<", one.body) for one in drawing.panels]
+    assert ticks[0] == ticks[1] and len(ticks[0]) > 1
+    assert ">insert (1 of 2)</text>" in drawing.panels[0].body
+    beside = [
+        {**row, "axis": "insert", "beside": "insert", "panel": f"insert, {server}"}
+        for server in ("one", "other")
+        for row in rows(names)
+    ]
+    titles = [
+        re.findall(r">(insert, [^<]*)<", one.body)
+        for one in plots.latency(beside, PERCENTILES, palette).panels
+    ]
+    assert titles == [[f"insert, {s} ({n} of 2)"] for n in (1, 2) for s in ("one", "other")]
 
 
 def test_names_are_moved_no_farther_than_needed() -> None:

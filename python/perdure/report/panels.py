@@ -21,6 +21,7 @@ LABELS = 150  # pixels, the most that names on a vertical axis take
 NUMBER, NUMBERS = 46, 72  # numbers take, without and with the title of their axis
 MARGIN = 18  # right of a plot, for half of the last number below it
 POINT_SIZE = 38
+MOST_LINES = 12  # of a panel
 FLAT = 0.1  # of an axis from 0: what has only such a share of it is hard to read
 
 
@@ -143,6 +144,7 @@ class Lines:
 
     def drawing(self, rows: Rows) -> Drawing:
         rows = [{"name": row["index"], "dash": "", "axis": row["panel"], **row} for row in rows]
+        rows = split(rows)
         dashes = list(dict.fromkeys(str(row["dash"]) for row in rows))
         groups, sizes = arranged(rows)
         column = self.low_high[1] if self.low_high else self.columns[1]
@@ -295,6 +297,22 @@ def by(rows: Rows, column: str) -> dict[str, Rows]:
     found: dict[str, Rows] = {}
     for row in rows:
         found.setdefault(str(row[column]), []).append(row)
+    return found
+
+
+def split(rows: Rows) -> Rows:
+    """What has more lines in a panel than can be told apart, in several with the same axis."""
+    found: Rows = []
+    for title, own in by(rows, "panel").items():
+        names = list(by(own, "name"))
+        parts = math.ceil(len(names) / MOST_LINES)
+        size = math.ceil(len(names) / parts)
+        for row in own:
+            part = names.index(row["name"]) // size + 1
+            if parts > 1:
+                row = row | {"panel": f"{title} ({part} of {parts})"}
+                row |= {"beside": f"{row['beside']} {part}"} if "beside" in row else {}
+            found.append(row)
     return found
 
 
