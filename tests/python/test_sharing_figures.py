@@ -116,6 +116,8 @@ def test_the_page_says_all_of_it_once(study: Path) -> None:
     assert text.count("The simulated servers</h2>") == 1
     identifiers = re.findall(r'<figure id="([^"]+)"', text)
     assert len(identifiers) == len(set(identifiers)) in (2, 4)
+    shown = [body.count('<div class="panels">') for body in text.split("<figure ")[1:]]
+    assert shown == [len(one.drawing.rows) for one in figures_of(study).values()]
     for server in SERVERS:
         assert f"simulated, {server}" in text, "its cells and verdicts"
 
@@ -166,6 +168,18 @@ def test_a_panel_that_would_be_flat_has_an_axis_of_its_own() -> None:
     assert one == other
     one, other = drawn(2)
     assert one != other
+
+
+def test_where_rows_differ_much_each_has_an_axis() -> None:
+    rows: Rows = [
+        {"index": "a", "axis": "", "beside": row, "panel": f"{row} {panel}", "throughput": most}
+        for row, numbers in (("small", (1.0, 0.8)), ("large", (100.0, 80.0)))
+        for panel, most in zip("xy", numbers, strict=True)
+    ]
+    drawing = plots.bars(rows, "t", looking.palette([("a", "persistent")]))
+    assert [len(row) for row in drawing.rows] == [2, 2]
+    axes = [re.findall(r">([\d.]+)<", one.body) for one in drawing.panels]
+    assert axes[0] == axes[1] != axes[2] == axes[3]
 
 
 def test_words_speak_for_themselves_and_numbers_do_not() -> None:

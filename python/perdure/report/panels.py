@@ -329,11 +329,17 @@ def arranged(rows: Rows) -> tuple[list[dict[str, Rows]], list[int]]:
 
 
 def sharing(panels: Mapping[str, Rows], column: str, *, logarithmic: bool) -> dict[str, Rows]:
-    """Of each panel, the rows that its axis of numbers has to show: those of all panels, unless
-    some would be flat on it."""
+    """Of each panel, the rows that its axis of numbers has to show: those of all panels, or where
+    some would be flat on it, those that stand beside it, or its own."""
     most = [max(abs(float(row[column])) for row in rows) for rows in panels.values()]
     if not logarithmic and min(most) < FLAT * max(most):
-        return dict(panels)
+        lines: dict[str, dict[str, Rows]] = {}
+        for title, rows in panels.items():
+            lines.setdefault(rows[0]["beside"], {})[title] = rows
+        if len(lines) == 1:
+            return dict(panels)
+        found = (sharing(line, column, logarithmic=False) for line in lines.values())
+        return {title: rows for line in found for title, rows in line.items()}
     everything = [row for rows in panels.values() for row in rows]
     return dict.fromkeys(panels, everything)
 

@@ -349,7 +349,10 @@ def time_split(rows: Rows, parts: list[str]) -> Drawing:
 
 
 def _totals(rows: Rows) -> Rows:
-    return [{"time_ns": sum(row["time_ns"] for row in bar)} for bar in by(rows, "bar").values()]
+    return [
+        {"time_ns": sum(row["time_ns"] for row in bar), "beside": bar[0]["beside"]}
+        for bar in by(rows, "bar").values()
+    ]
 
 
 def _titled(panels: Mapping[str, Rows]) -> dict[str, Rows]:
