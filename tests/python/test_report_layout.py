@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import test_explorations
+import test_sharing_figures
 from conftest import ROOT
 from perdure.report import page
 from perdure.results import record
@@ -108,14 +109,21 @@ def drawings(folder: Path) -> None:
     fill(folder, runs, figures=figures)
 
 
-@pytest.fixture(scope="module", params=["measured", "simulated", "findings", "drawings"])
+SOURCES = ("measured", "simulated", "findings", "drawings", "servers")
+
+
+@pytest.fixture(scope="module", params=SOURCES)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of kept results, of findings with their reasons, or of all kinds of drawings."""
+    """A report of kept results, of findings with their reasons, of all kinds of drawings, or of
+    several servers and sizes of values."""
     folder = tmp_path_factory.mktemp("report")
     source = ROOT / "docs" / "results" / f"{request.param}.jsonl"
     if request.param == "drawings":
         source = folder / "results"
         drawings(source)
+    if request.param == "servers":
+        source = folder / "results"
+        fill(source, test_sharing_figures.cells(), figures=test_sharing_figures.FIGURES)
     if request.param == "findings":
         source = folder / "results"
         reason = "the caches of this server hold a larger part of it than those of the other; " * 3
