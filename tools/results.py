@@ -214,9 +214,7 @@ def drawing(file: Path) -> str:
     rows = [
         {
             "index": run.labels["index"],
-            "name": run.labels["index"],
-            "medium": "none",
-            "workload": run.labels["workload"],
+            "panel": run.labels["workload"],
             "threads": int(run.labels["threads"]),
             "throughput": run.samples[0],
             "low": run.samples[0],
@@ -225,7 +223,7 @@ def drawing(file: Path) -> str:
         for run in runs
     ]
     colours = palette([(name, "persistent") for name in values(runs, "index")])
-    chart = scaling(rows, values(runs, "workload"), colours, "operations per second, simulated")
+    chart = scaling(rows, colours, "operations per second, simulated")
     svg = as_file(chart.whole(), about=f"<style>{dark_rules()}</style>")
     # Inside a page's <img> there is no colour to follow: this grey is readable on light and dark.
     return f"{mark_of(file)}\n{svg.replace('currentColor', '#777')}\n"

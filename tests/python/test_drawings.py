@@ -18,7 +18,7 @@ PERCENTILES = ["p50", "p90", "p99"]
 def rows(names: list[str], last: int = 3) -> Rows:
     """Latencies of lines that end close together, the first one at the `last` percentile."""
     return [
-        {"index": name, "operation": "insert", "percentile": label, "latency_ns": 1e3 + 10 * i + n}
+        {"index": name, "panel": "insert", "percentile": label, "latency_ns": 1e3 + 10 * i + n}
         for n, name in enumerate(names)
         for i, label in enumerate(PERCENTILES[: last if n == 0 else 3])
     ]  # fmt: skip
@@ -27,7 +27,7 @@ def rows(names: list[str], last: int = 3) -> Rows:
 def drawn(names: list[str], last: int = 3) -> tuple[dict[str, float], int]:
     """Where the names stand, from the top, and how many keys there are."""
     palette = looks.palette([(name, "persistent") for name in names])
-    drawing = plots.latency(rows(names, last), PERCENTILES, ["insert"], palette)
+    drawing = plots.latency(rows(names, last), PERCENTILES, palette)
     assert {one.width for one in drawing.panels} == {pieces.PANEL}
     found = re.findall(r'y="([\d.]+)"[^>]*>(\w[^<]*)</text>', drawing.panels[0].body)
     return {name: float(y) for y, name in found if name in names}, len(drawing.keys)
@@ -47,13 +47,100 @@ def test_names_stand_at_the_ends_of_lines_instead_of_a_legend() -> None:
     ("names", "last"),
     [
         (["short", "a-name-that-leaves-no-room"], 3),
-        ([f"index{n}" for n in range(30)], 3),
-        (["ends-early", "lasts"], 2),
+        ([f"an-index-{n:07}" for n in range(12)], 3),
     ],
 )
 def test_without_room_there_is_a_legend(names: list[str], last: int) -> None:
     places, keys = drawn(names, last)
     assert places == {} and keys == len(names)
+
+
+def test_a_line_that_ends_early_has_its_name_in_the_plot() -> None:
+    places, keys = drawn(["early", "lasts"], 2)
+    assert set(places) == {"early", "lasts"} and keys == 0
+    # `early` ends below the line that lasts, so that its name stands below its end.
+    assert places["early"] > places["lasts"]
+
+
+SIZE = (230.0, 220.0)  # pixels of a plot
+LASTS = [(0.0, 100.0), (230.0, 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("others", "place"),
+    [
+        ([LASTS], labels.Place(labels.BESIDE, 0, "left")),
+        ([[(80, 0), (80, 49)]], labels.Place(labels.BESIDE, labels.ABOVE, "left")),
+        ([[(60, 0), (60, 220)]], labels.Place(-labels.BESIDE, -labels.PAST, "right")),
+        ([[(60, 0), (60, 220)], [(45, 0), (45, 220)]], None),  # on both sides
+        ([[(0, 45), (230, 45)], [(0, 55), (230, 55)]], None),  # above and below
+    ],
+)
+def test_no_line_crosses_a_name_or_parts_it_from_its_end(
+    others: list[list[labels.Point]], place: labels.Place | None
+) -> None:
+    lines = {"early": [(0.0, 50.0), (50.0, 50.0)]}
+    if place and place.align == "right":  # its own line comes from below
+        lines = {"early": [(0.0, 150.0), (50.0, 50.0)]}
+    lines |= {f"other{n}": line for n, line in enumerate(others)}
+    found = labels.inside(["early"], lines, *SIZE)
+    assert found == ({"early": place} if place else {})
+
+
+def test_names_in_a_plot_stand_apart_from_each_other_and_inside() -> None:
+    lines: dict[str, list[labels.Point]] = {
+        f"index{n}": [(0.0, 100.0 + 4 * n), (100.0, 100.0 + 4 * n)] for n in range(3)
+    }
+    found = labels.inside(lines, lines, *SIZE)
+    boxes = [place.box(lines[name][-1], name) for name, place in found.items()]
+    assert len(boxes) >= 2
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    at_the_end = {"early": [(0.0, 5.0), (225.0, 5.0)]}
+    (place,) = labels.inside(["early"], at_the_end, *SIZE).values()
+    assert place.box((225.0, 5.0), "early").is_within(*SIZE)
+
+
+def test_what_has_no_room_is_all_that_the_legend_tells() -> None:
+    palette = looks.palette([(name, "persistent") for name in ("above", "early", "below", "far")])
+    ends = {"above": (1060, 3), "early": (1030, 2), "below": (1000, 3)}
+    found: Rows = [
+        {"index": name, "panel": "insert", "percentile": label, "latency_ns": rate + i}
+        for name, (rate, last) in ends.items()
+        for i, label in enumerate(PERCENTILES[:last])
+    ]
+    body = plots.latency(found, PERCENTILES, palette)
+    close = [row | {"latency_ns": 1000.0 + row["latency_ns"] / 1e6} for row in found]
+    far: Rows = [
+        row | {"index": "far", "latency_ns": 1e7} for row in close if row["index"] == "above"
+    ]
+    assert not body.keys and ">early</text>" in body.panels[0].body
+    body = plots.latency([*close, *far], PERCENTILES, palette)
+    (key,) = body.keys
+    assert ">early</text>" in key.body and ">early</text>" not in body.panels[0].body
+    assert ">above</text>" in body.panels[0].body
+
+
+def test_more_lines_than_can_be_told_apart_stand_in_panels_with_one_axis() -> None:
+    names = [f"index{n}" for n in range(panels.MOST_LINES + 3)]
+    palette = looks.palette([(name, "persistent") for name in names])
+    drawing = plots.latency(rows(names), PERCENTILES, palette)
+    assert drawing.groups == [2] and not drawing.keys
+    first, second = (set(re.findall(r">(index\d+)<", one.body)) for one in drawing.panels)
+    assert first | second == set(names) and not first & second
+    assert abs(len(first) - len(second)) <= 1
+    ticks = [re.findall(r">([\d.]+ (?:µs|ns))<", one.body) for one in drawing.panels]
+    assert ticks[0] == ticks[1] and len(ticks[0]) > 1
+    assert ">insert (1 of 2)</text>" in drawing.panels[0].body
+    beside = [
+        {**row, "axis": "insert", "beside": "insert", "panel": f"insert, {server}"}
+        for server in ("one", "other")
+        for row in rows(names)
+    ]
+    titles = [
+        re.findall(r">(insert, [^<]*)<", one.body)
+        for one in plots.latency(beside, PERCENTILES, palette).panels
+    ]
+    assert titles == [[f"insert, {s} ({n} of 2)"] for n in (1, 2) for s in ("one", "other")]
 
 
 def test_names_are_moved_no_farther_than_needed() -> None:
@@ -78,11 +165,11 @@ def test_a_logarithmic_axis_has_two_ticks_and_all_numbers(numbers: tuple[float, 
 
 def test_an_interval_from_0_ends_where_a_logarithmic_axis_does() -> None:
     ends: Rows = [
-        {"index": "a", "name": "a", "medium": "none", "workload": "w", "threads": threads,
+        {"index": "a", "panel": "w", "threads": threads,
          "throughput": threads * 1e6, "low": 0.0, "high": threads * 2e6}
         for threads in (1, 2, 4)
     ]  # fmt: skip
-    (panel,) = plots.scaling(ends, ["w"], looks.palette([("a", "persistent")])).panels
+    (panel,) = plots.scaling(ends, looks.palette([("a", "persistent")])).panels
     found = re.findall(
         r'<line transform="translate\([\d.]+,([\d.]+)\)" y2="-[\d.]+" op', panel.body
     )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 
+import pytest
+
+from perdure.programs import host
 from perdure.study.engines import HERE, Here
 from perdure.study.model import Cell
 from perdure.study.tasks import Task
@@ -31,3 +35,14 @@ def test_a_helper_and_whom_it_helps_meet_at_their_last_task() -> None:
     for mine, theirs in itertools.permutations(two):
         helping = mine[len(TASKS) // 2 :]
         assert helping == theirs[: len(TASKS) // 2][::-1]
+
+
+@pytest.mark.parametrize("variable", ["SLURM_CPUS_ON_NODE", "NCPUS"])
+def test_a_batch_systems_grant_bounds_what_runs_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert host.granted_cores() == 8
+    for said, granted in (("2", 2), ("64", 8), ("0", 1), ("many", 8), ("", 8)):
+        monkeypatch.setenv(variable, said)
+        assert host.granted_cores() == granted, said

@@ -205,7 +205,8 @@ def test_bad_input_is_one_line_and_exit_2(sim_cli: Cli, arguments: list[str], wh
 
 def test_an_unknown_platform_is_one_line(tmp_path: Path, sim_cli: Cli) -> None:
     head = TABLE.replace("optane100-8260-2s", "nowhere")
-    done = sim_cli("fidelity", "--reference", table(tmp_path, "seq,64,1,ewr,ratio,1\n", head))
+    file = table(tmp_path, "seq,64,1,ewr,ratio,1\n", head)
+    done = sim_cli("fidelity", "--reference", file, "--results", tmp_path / "r")
     assert done.returncode == 2
     assert "unknown platform" in done.stderr and done.stderr.count("\n") == 1
 

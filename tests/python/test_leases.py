@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -214,6 +215,45 @@ def test_a_full_disk_takes_nothing_and_leaves_nothing(
             held.take(KEY)
     assert not list((tmp_path / leases.FOLDER).iterdir())
     assert held.take(KEY)
+
+
+@pytest.mark.parametrize("number", [errno.EEXIST, errno.EIO, errno.ETIMEDOUT])
+def test_a_link_whose_answer_is_lost_is_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    link = os.link
+
+    def lose(source: Path, target: Path) -> None:
+        link(source, target)
+        raise OSError(number, os.strerror(number))
+
+    one, other = folder(tmp_path), folder(tmp_path)
+    monkeypatch.setattr(os, "link", lose)
+    lease = one.take(KEY)
+    assert lease is not None and lease.is_ours()
+    assert other.take(KEY) is None
+    monkeypatch.setattr(os, "link", link)
+    lease.end(GIVEN_UP)
+    assert other.take(KEY) is not None
+
+
+def test_a_link_that_fails_is_an_error_and_no_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    one = folder(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(PerdureError, match="cannot be claimed"):
+        patched.setattr(os, "link", fail)
+        one.take(KEY)
+    assert list((tmp_path / leases.FOLDER).iterdir()) == []
+    # Somebody else has it: the failed link says nothing about that.
+    assert folder(tmp_path).take(KEY) is not None
+    monkeypatch.setattr(one, "newest", lambda _: None)
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(PerdureError, match="cannot be claimed"):
+        one.take(KEY)
 
 
 def test_without_hard_links_one_has_it_as_well(

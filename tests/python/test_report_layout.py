@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import test_explorations
+import test_sharing_figures
 from conftest import ROOT
 from perdure.report import page
 from perdure.results import record
@@ -61,6 +62,14 @@ for (const svg of document.querySelectorAll(".drawing svg")) {
   const box = svg.getBoundingClientRect(), drawn = svg.viewBox.baseVal;
   if (box.width && drawn.width && box.width < 0.6 * drawn.width) say("too small to read", svg, box);
 }
+for (const box of document.querySelectorAll(".scroll")) {
+  const wide = box.scrollWidth > box.clientWidth + 1;
+  const hint = getComputedStyle(box, "::before").content.includes("scroll sideways");
+  const matrix = innerWidth >= 1280 && box.querySelector(".verdicts");
+  const here = box.getBoundingClientRect();
+  if (wide !== hint || wide && box.tabIndex !== 0) say("scrolls without a hint", box, here);
+  if (wide && matrix) say("a matrix scrolls", box, here);
+}
 const scroll = document.documentElement.scrollWidth;
 parent.postMessage(JSON.stringify({width: innerWidth, scroll, found}), "*");
 </script></body>"""
@@ -100,14 +109,21 @@ def drawings(folder: Path) -> None:
     fill(folder, runs, figures=figures)
 
 
-@pytest.fixture(scope="module", params=["measured", "simulated", "findings", "drawings"])
+SOURCES = ("measured", "simulated", "findings", "drawings", "servers")
+
+
+@pytest.fixture(scope="module", params=SOURCES)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of kept results, of findings with their reasons, or of all kinds of drawings."""
+    """A report of kept results, of findings with their reasons, of all kinds of drawings, or of
+    several servers and sizes of values."""
     folder = tmp_path_factory.mktemp("report")
     source = ROOT / "docs" / "results" / f"{request.param}.jsonl"
     if request.param == "drawings":
         source = folder / "results"
         drawings(source)
+    if request.param == "servers":
+        source = folder / "results"
+        fill(source, test_sharing_figures.cells(), figures=test_sharing_figures.FIGURES)
     if request.param == "findings":
         source = folder / "results"
         reason = "the caches of this server hold a larger part of it than those of the other; " * 3
@@ -149,6 +165,22 @@ def test_nothing_is_wider_than_the_page(report: Path, width: int, tmp_path: Path
     assert look["width"] == width
     assert look["found"] == []
     assert look["scroll"] <= look["width"]
+
+
+@pytest.mark.parametrize("count", [6, 8, 11, 14])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_matrix_of_many_indexes_fits_a_desktop(width: int, count: int, tmp_path: Path) -> None:
+    runs = []
+    for number in range(count):
+        made = run("fptree", 4, 1e6 * (1 + number / 3))
+        made["labels"]["index"] = f"{NAMES[number % 10]}:pmem-{number:02}"
+        made["key"] += str(number)
+        runs.append(made)
+    fill(tmp_path / "r", runs)
+    page.write(tmp_path / "r", record.load(tmp_path / "r"), tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert text.count('<th scope="row">') == count
+    assert seen(text, width, tmp_path)["found"] == []
 
 
 # What the page's script makes of a figure: its table and its file.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import threading
 from pathlib import Path
 
@@ -94,3 +96,17 @@ def test_one_that_is_just_leaving_keeps_nobody_out(
         with sharing.shared(tmp_path, "plan") as one:
             assert one.first and one.campaign != "other"
         timer.join()
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    said = f"{tmp_path / 'lock'}: cannot be locked: No locks available; use a folder with flock"
+    with pytest.raises(InputError, match=said), sharing.alone(tmp_path):
+        pass
+    with pytest.raises(InputError, match=said), sharing.shared(tmp_path, "plan"):
+        pass

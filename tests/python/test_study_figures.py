@@ -35,12 +35,12 @@ def figure(**more: str) -> Figure:
     return Figure(name="f", title="Title", cells={"index": ["fptree", "lbtree"]}, **more)
 
 
-def test_workloads_are_an_axis_and_other_labels_panels() -> None:
+def test_workloads_are_an_axis_and_another_label_the_dash_of_lines() -> None:
     (drawing,) = study_figures.draw(figure(drawing="workloads"), RUNS, COLOURS)
-    for word in (">5 %<", ">50 %<", ">1024 keys<", ">adr<", ">eadr<"):
+    for word in (">5 %<", ">50 %<", ">1024 keys<", ">fptree · adr<", ">lbtree · eadr<"):
         assert word in drawing.svg, word
     assert ">1024 keys, 5 %<" not in drawing.svg
-    assert len(drawing.rows) == 8 and "panel" in drawing.columns
+    assert len(drawing.rows) == 8 and "durability" in drawing.columns
 
 
 def test_workloads_stand_in_the_order_of_the_figure() -> None:
@@ -51,10 +51,15 @@ def test_workloads_stand_in_the_order_of_the_figure() -> None:
     assert list(dict.fromkeys(row[column] for row in drawing.rows)) == workloads
 
 
-@pytest.mark.parametrize("drawing", ["none", "percentiles"])
-def test_panels_name_what_tells_cells_apart(drawing: str) -> None:
-    (drawn,) = study_figures.draw(figure(drawing=drawing), RUNS, COLOURS)
+def test_panels_of_bars_name_what_tells_cells_apart() -> None:
+    (drawn,) = study_figures.draw(figure(drawing="none"), RUNS, COLOURS)
     assert "1024 keys, 5 %, eadr" in drawn.svg
+
+
+def test_latencies_of_one_workload_share_a_panel() -> None:
+    (drawn,) = study_figures.draw(figure(drawing="percentiles"), RUNS, COLOURS)
+    assert len(drawn.drawing.panels) == 2 and ">1024 keys, 5 %, 1 thread</text>" in drawn.svg
+    assert ">lbtree · eadr</text>" in drawn.svg
 
 
 def test_a_flame_graph_needs_a_profile() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -90,6 +91,7 @@ def array(
             shards=shards,
             folder=Path.cwd(),
             native=any(native.kind_of(cell.target) == "native" for cell in study.cells),
+            environment=os.environ,
         ),
         end="",
     )

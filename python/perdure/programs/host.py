@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+# Where a batch system says how many cores of the machine a job has; many bind it to none.
+_GRANTED = ("SLURM_CPUS_ON_NODE", "NCPUS")
 _GONE = ("Z", "X")  # dead, and only not yet waited for
 
 
@@ -37,6 +40,16 @@ def boot_id() -> str:
     """Changes with every start of the machine; times of its monotonic clock compare within it."""
     file = Path("/proc/sys/kernel/random/boot_id")
     return file.read_text(encoding="ascii").strip() if file.is_file() else ""
+
+
+def granted_cores() -> int:
+    """How many processes may run here side by side: as many as there are cores that this process
+    may run on, or fewer where a batch system granted the job fewer."""
+    cores = len(os.sched_getaffinity(0))
+    for variable in _GRANTED:
+        with suppress(ValueError):
+            cores = min(cores, max(1, int(os.environ.get(variable, ""))))
+    return cores
 
 
 def process_start(number: int) -> str:

@@ -164,9 +164,16 @@ def _open(path: Path) -> int:
 
 
 def locked(descriptor: int, kind: int) -> bool:
-    """Whether the lock of an open file is ours now: fcntl.LOCK_EX or LOCK_SH. Does not wait."""
+    """Whether the lock of an open file is ours now: fcntl.LOCK_EX or LOCK_SH. Does not wait.
+    Errors: InputError where the file system has no locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise InputError(
+            f"cannot be locked: {error.strerror}",
+            where=str(Path(f"/proc/self/fd/{descriptor}").readlink()),
+            remedy="use a folder with flock; over NFS 3 it needs rpc.statd on both machines",
+        ) from error
     return True

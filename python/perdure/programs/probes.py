@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import PerdureError
-from perdure.programs import native, outputs
+from perdure.programs import host, native, outputs
 from perdure.programs import target as targets
 from perdure.programs.processes import Children
 from perdure.progress import Progress
@@ -165,7 +164,7 @@ def run(tasks: Iterable[Task], cache: Path, progress: Progress, jobs: int = 0) -
         else:
             answers.documents[one.key] = kept
     simulated = all(one.target.startswith("sim:") for one in pending)
-    workers = (jobs or len(os.sched_getaffinity(0))) if simulated else 1
+    workers = (jobs or host.granted_cores()) if simulated else 1
     with Children() as children, progress.cells(len(pending), len(answers.documents)) as advance:
 
         def finish(one: Task, outcome: tuple[Json | None, str]) -> None:

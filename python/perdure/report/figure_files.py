@@ -84,9 +84,7 @@ def _figures(node: Any, origin: str = "measured, native") -> Iterator[Figure]:
     if isinstance(node, Figure):
         yield replace(node, title=f"{node.title} ({origin})")
     elif isinstance(node, dict):
-        target = str(node.get("target", ""))
-        if target:
-            origin = f"simulated, {target}" if target.startswith("sim:") else "measured, native"
+        origin = str(node.get("tag", origin))
         for name, inner in node.items():
             beside = name == "fidelity"
             yield from _figures(inner, "simulated beside measured by others" if beside else origin)

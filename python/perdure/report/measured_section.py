@@ -9,7 +9,7 @@ from perdure.report import looks, plots, timelines
 from perdure.report.figure import Figure, Row, drawn
 from perdure.report.looks import Palette
 from perdure.report.verdict_matrix import short
-from perdure.results import query, record, stats, verdicts
+from perdure.results import naming, query, record, stats, verdicts
 from perdure.results.query import Cell, Results
 from perdure.types import Json
 
@@ -175,14 +175,20 @@ def _scaling_figure(kind: str, cells: list[Cell], colours: Palette) -> Figure | 
         return None
     if len(threads) == 2:
         return _speedup_figure(kind, cells, threads[0], threads[1], colours)
-    rows = [_row(cell) for cell in cells]
+    media = len({c.medium for c in cells if c.name != c.index}) > 1
+    rows = [
+        _row(cell)
+        | {"panel": cell.workload, "axis": cell.labels.get("workload", "")}
+        | {"dash": cell.medium if media else ""}
+        for cell in cells
+    ]
     return drawn(
         f"scaling-{kind}",
         "Scaling with threads",
         f"The same medians over the number of threads; bars are intervals "
         f"({_interval_names(cells)}). Both axes are logarithmic. A line twice as high at twice the "
         "threads scales perfectly.",
-        plots.scaling(rows, _workloads(cells), colours),
+        plots.scaling(rows, colours),
         rows,
     )
 
@@ -234,20 +240,23 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
         if cell.threads == threads and cell.medium in ("none", *media[:1])
     }
     parts = {(row["variant"], row["operation"]): row["succeeded"] for row in query.operations(data)}
-    found: dict[tuple[str, str], Json] = {}
+    found: dict[tuple[str, str, str], Json] = {}
     for row in query.latencies(data):
         cell = by_variant.get(row["variant"])
         if cell is None or row["p50"] is None:
             continue
-        key = (cell.name, row["operation"])
+        key = (cell.name, row["operation"], cell.told)
         share = parts[row["variant"], row["operation"]] / max(
             1, sum(n for (variant, _), n in parts.items() if variant == row["variant"])
         )
         if key not in found or share > found[key]["share"]:
             found[key] = {**row, "cell": cell, "share": share}
+    known = (*record.OPERATIONS, *record.QUEUE_OPERATIONS)
     rows = [
         {
             "index": f["cell"].index,
+            "axis": f["operation"],
+            "panel": ", ".join(filter(None, (f["operation"], f["cell"].told))),
             "operation": f["operation"],
             "percentile": label,
             "latency_ns": f[p],
@@ -256,36 +265,37 @@ def _latency_figure(data: Results, kind: str, cells: list[Cell], colours: Palett
             "threads": threads,
             "cell": f["cell"].number,
         }
-        for f in found.values()
+        for f in sorted(found.values(), key=lambda f: known.index(f["operation"]))
         for p, label in query.PERCENTILES.items()
         if f[p]
     ]
     if not rows:
         return None
-    known = (*record.OPERATIONS, *record.QUEUE_OPERATIONS)
-    order = [op for op in known if any(row["operation"] == op for row in rows)]
     medium = f", pools on {media[0]}" if media else ""
     return drawn(
         f"latency-{kind}",
         f"Latency by percentile, {threads} thread{'' if threads == 1 else 's'}{medium}",
         "Per operation, from the workload in which it has the largest part; medians over the "
         "repetitions. The steeper to the right, the worse the tail.",
-        plots.latency(rows, list(query.PERCENTILES.values()), order, colours),
+        plots.latency(rows, list(query.PERCENTILES.values()), colours),
         rows,
     )
 
 
 def _memory_figure(data: Results) -> Figure | None:
+    common = naming.common_medium([run.labels for run in data.runs])
     rows = []
-    for row in query.memory(data):
+    for row in query.memory(data):  # of value sizes, say, each has a panel
         if row["class"] not in ("persistent", "in_memory") or row["key_kind"] == "queue":
             continue
-        name = row["index"] if row["medium"] == "none" else f"{row['index']} · {row['medium']}"
+        name = naming.with_medium(row["index"], row["medium"], common)
         for where, column in (("PM", "pm"), ("DRAM", "dram")):
             rows.append(
                 {
                     "name": name,
-                    "key_kind": KIND_TITLES[row["key_kind"]],
+                    "key_kind": ", ".join(
+                        filter(None, (KIND_TITLES[row["key_kind"]], row["told"]))
+                    ),
                     "where": where,
                     "bytes": row[column] or 0.0,
                     "records": row["records"],

@@ -25,7 +25,7 @@ from perdure.report import (
     study_section,
     verdict_matrix,
 )
-from perdure.results import query, record
+from perdure.results import naming, query, record
 from perdure.results.query import Results
 from perdure.results.record import Run
 from perdure.types import Json
@@ -103,6 +103,7 @@ def _head(source: Path, runs: list[Run], quick: bool) -> Json:
         "targets": sorted({run.record["target"] for run in runs}),
         "process_count": len(runs),
         "cell_count": len({json.dumps(run.labels, sort_keys=True) for run in runs}),
+        "medium": naming.common_medium([run.labels for run in runs]),
         "record_counts": [f"{n:,}" for n in sorted({int(r.record["records"]) for r in runs})],
         "environments": [],
         "memory": None,

@@ -160,8 +160,9 @@ def heading(text: str) -> Piece:
 
 def composed(rows: Sequence[Sequence[Piece]], columns: int) -> Piece:
     """The pieces of each of `rows` from left to right, in as many lines as they need."""
-    panels = rows[-1] if rows else ()
-    width = max(columns_width(min(columns, len(panels))), *(one.width for one in panels), 1.0)
+    panels = max((sum(one.width >= PANEL for one in row) for row in rows), default=0)
+    widest = max((one.width for row in rows for one in row), default=1.0)
+    width = max(columns_width(min(columns, panels)), widest)
     found, top = list[str](), 0.0
     for row in rows:
         left, tallest = 0.0, 0.0

@@ -10,12 +10,15 @@ from perdure.report.figure import Drawing, Rows
 from perdure.report.looks import COLOURS, INK, OUTLINES, SHADES, Look, Palette
 from perdure.report.panels import (
     Lines,
+    arranged,
     dots,
+    lines_of,
     logarithmic,
     names_axis,
     number_axis,
     panel,
     room_of,
+    sharing,
     values,
 )
 from perdure.report.pieces import LETTER, key
@@ -63,10 +66,8 @@ def throughput(rows: Rows, workloads: list[str], names: list[str]) -> Drawing:
     return Drawing(found, keys)
 
 
-def scaling(
-    rows: Rows, workloads: list[str], colours: Palette, title: str = "operations per second"
-) -> Drawing:
-    """Throughput over threads with intervals: a panel per workload, a line per index."""
+def scaling(rows: Rows, colours: Palette, title: str = "operations per second") -> Drawing:
+    """Throughput over threads with intervals: a panel per "panel", a line per index."""
     threads = sorted({row["threads"] for row in rows})
     chart = Lines(
         x=alt.X(
@@ -83,9 +84,8 @@ def scaling(
         logarithmic=True,
         low_high=("low", "high"),
         ordered=threads,
-        panels="workload",
     )  # fmt: skip
-    return chart.drawing(_in_order(rows, "workload", workloads))
+    return chart.drawing(rows)
 
 
 def speedup(rows: Rows, workloads: list[str], colours: Palette) -> Drawing:
@@ -136,11 +136,11 @@ def over_workloads(rows: Rows, colours: Palette, title: str) -> Drawing:
         title=title,
         palette=colours,
         ordered=workloads,
-    ).drawing([row | {"medium": ""} for row in rows])
+    ).drawing(rows)
 
 
-def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: Palette) -> Drawing:
-    """Latency over percentile, both growing: a panel per operation, a line per index."""
+def latency(rows: Rows, percentiles: list[str], colours: Palette) -> Drawing:
+    """Latency over percentile, both growing: a panel per "panel", a line per index."""
     chart = Lines(
         x=alt.X("percentile:N", sort=percentiles, title=None, axis=_names_below(percentiles)),
         columns=("percentile", "latency_ns"),
@@ -149,32 +149,38 @@ def latency(rows: Rows, percentiles: list[str], operations: list[str], colours: 
         logarithmic=True,
         times=True,
         ordered=percentiles,
-        panels="operation",
     )
-    return chart.drawing(_in_order([row | {"medium": ""} for row in rows], "operation", operations))
+    return chart.drawing(rows)
 
 
 def bars(rows: Rows, title: str, colours: Palette, *, times: bool = False) -> Drawing:
-    """One number per index as bars from 0: a panel per workload and number of threads. `times`: the
-    numbers are ns."""
-    for row in rows:
-        plural = "" if row["threads"] == 1 else "s"
-        row["panel"] = f"{row['workload']}, {row['threads']} thread{plural}"
+    """One number per index as bars from 0: a panel per "panel"; those of an "axis" share it.
+    `times`: the numbers are ns."""
+    groups, sizes = arranged(rows)
+    lines = lines_of(one for panels in groups for one in panels)
     found = []
-    for one in dict.fromkeys(row["panel"] for row in rows):
-        here = [row for row in rows if row["panel"] == one]
-        names = list(dict.fromkeys(row["index"] for row in here))
-        chart = (
-            alt.Chart(values(here))
-            .mark_bar(height=11, cornerRadiusEnd=2)
-            .encode(
-                x=alt.X("throughput:Q", title=title, axis=number_axis(times=times)),
-                y=alt.Y("index:N", sort=names, title=None, axis=names_axis(names)),
-                color=alt.Color("index:N", scale=colours.colours(names), legend=None),
+    for panels in groups:
+        names = list(dict.fromkeys(row["index"] for own in panels.values() for row in own))
+        like = sharing(panels, "throughput", logarithmic=False)
+        for one, own in panels.items():
+            most = max(row["throughput"] for row in like[one])
+            chart = (
+                alt.Chart(values(own))
+                .mark_bar(height=11, cornerRadiusEnd=2)
+                .encode(
+                    x=alt.X(
+                        "throughput:Q",
+                        title=title,
+                        scale=alt.Scale(domain=[0, most or 1.0]),
+                        axis=number_axis(times=times),
+                    ),
+                    y=alt.Y("index:N", sort=names, title=None, axis=names_axis(names)),
+                    color=alt.Color("index:N", scale=colours.colours(names), legend=None),
+                )
             )
-        )
-        found.append(panel(chart, one, len(names) * ROW, left=room_of(names)))
-    return Drawing(found)
+            left, height = room_of(names), len(names) * ROW
+            found.append(panel(chart, one, height, left=left, title_lines=lines))
+    return Drawing(found, groups=sizes)
 
 
 def memory(rows: Rows, names: list[str]) -> Drawing:
@@ -217,10 +223,6 @@ def _names_below(names: Sequence[str]) -> alt.Axis:
         labelOverlap=False,
         titleOpacity=0.7,
     )
-
-
-def _in_order(rows: Rows, column: str, order: list[str]) -> Rows:
-    return sorted(rows, key=lambda row: order.index(row[column]))
 
 
 def _shared_words(names: list[str]) -> str:

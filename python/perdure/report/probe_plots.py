@@ -6,7 +6,7 @@ lines, and the legend says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -16,13 +16,17 @@ from perdure.report.looks import COLOURS, FAINT, INK, OUTLINES, PARTS, Look, Pal
 from perdure.report.panels import (
     MARGIN,
     NUMBER,
+    arranged,
+    by,
     dots,
+    lines_of,
     names,
     names_axis,
     number_axis,
     panel,
     right_of,
     room_of,
+    sharing,
     values,
 )
 from perdure.report.pieces import Piece, heading, key
@@ -322,34 +326,65 @@ def _cell(value: Json) -> tuple[Any, ...]:
 
 
 def time_split(rows: Rows, parts: list[str]) -> Drawing:
-    """Stacked bars: a panel per workload, a bar per index and number of threads."""
-    colours = alt.Scale(domain=parts, range=list(PARTS[: len(parts)]))
+    """Stacked bars: a panel per "panel", a bar per index and number of threads; panels of an "axis"
+    share it."""
+    groups, sizes = arranged(rows)
+    groups = [_titled(panels) for panels in groups]
+    lines = lines_of(one for panels in groups for one in panels)
     found = []
-    for workload in dict.fromkeys(row["workload"] for row in rows):
-        here = [row for row in rows if row["workload"] == workload and row["time_ns"] > 0]
-        counts = {row["threads"] for row in here}
-        if len(counts) == 1:  # said once, because long names need the room
-            here = [row | {"bar": row["index"]} for row in here]
-            workload += f", {counts.pop()} thread" + "s"[: here[0]["threads"] != 1]
-        bars = list(dict.fromkeys(row["bar"] for row in here))
-        chart = (
-            alt.Chart(values(here))
-            .mark_bar(height=13)
-            .encode(
-                x=alt.X(
-                    "sum(time_ns):Q",
-                    title="ns per operation",
-                    axis=number_axis(),
-                ),
-                y=alt.Y("bar:N", sort=bars, title=None, axis=names_axis(bars)),
-                color=alt.Color("part:N", scale=colours, legend=None),
-                order=alt.Order("position:Q"),
-            )
-        )
-        found.append(panel(chart, workload, 20 * len(bars), left=room_of(bars)))
+    for panels in groups:
+        totals = {name: _totals(own) for name, own in panels.items()}
+        like = sharing(totals, "time_ns", logarithmic=False)
+        for name, own in panels.items():
+            longest = max(row["time_ns"] for row in like[name])
+            chart, bars = _time_bars(own, parts, longest)
+            height, left = 20 * len(bars), room_of(bars)
+            found.append(panel(chart, name, height, left=left, title_lines=lines))
     square = OUTLINES[1]
     keys = [
         key(part, Look(colour, square), line=False)
         for part, colour in zip(parts, PARTS, strict=False)
     ]
-    return Drawing(found, keys)
+    return Drawing(found, keys, groups=sizes)
+
+
+def _totals(rows: Rows) -> Rows:
+    return [
+        {"time_ns": sum(row["time_ns"] for row in bar), "beside": bar[0]["beside"]}
+        for bar in by(rows, "bar").values()
+    ]
+
+
+def _titled(panels: Mapping[str, Rows]) -> dict[str, Rows]:
+    """With the number of threads in the title where there is one, because long names need the
+    room."""
+    found = {}
+    for title, rows in panels.items():
+        counts = {row["threads"] for row in rows}
+        if len(counts) == 1:
+            rows = [row | {"bar": row["index"]} for row in rows]
+            title += f", {counts.pop()} thread" + "s"[: rows[0]["threads"] != 1]
+        found[title] = rows
+    return found
+
+
+def _time_bars(rows: Rows, parts: list[str], longest: float) -> tuple[Any, list[str]]:
+    """A chart, and the names of its bars."""
+    bars = list(dict.fromkeys(row["bar"] for row in rows))
+    colours = alt.Scale(domain=parts, range=list(PARTS[: len(parts)]))
+    chart = (
+        alt.Chart(values([row for row in rows if row["time_ns"] > 0]))
+        .mark_bar(height=13)
+        .encode(
+            x=alt.X(
+                "sum(time_ns):Q",
+                title="ns per operation",
+                scale=alt.Scale(domain=[0, longest or 1.0]),
+                axis=number_axis(),
+            ),
+            y=alt.Y("bar:N", sort=bars, title=None, axis=names_axis(bars)),
+            color=alt.Color("part:N", scale=colours, legend=None),
+            order=alt.Order("position:Q"),
+        )
+    )
+    return chart, bars

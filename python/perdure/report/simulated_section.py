@@ -6,15 +6,17 @@ the figures of fidelity, where a legend distinguishes their marks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.format import rate
 from perdure.memory import tables as memory_tables
 from perdure.programs import inputs
 from perdure.report import looks, plots, probe_plots, study_section, timelines
+from perdure.report.facets import Facets
 from perdure.report.figure import Figure, Rows, drawn
-from perdure.results import query, record, schemas, verdicts
+from perdure.results import naming, query, record, schemas, verdicts
 from perdure.results.query import Cell
 from perdure.results.record import Run
 from perdure.types import Json
@@ -52,17 +54,44 @@ def section(source: Path, runs: Sequence[Run], *, quick: bool) -> Json | None:
     """
     folder = source if source.is_dir() else source.parent
     own_figures = bool(record.read_manifest(folder, quick=quick).get("figures"))
-    servers = [s for s in (_server(g, own_figures) for g in _by_target(runs)) if s]
+    servers = [one for one in map(Server.of, _by_target(runs)) if one.cells]
     fidelity = _read(folder, "fidelity", quick, _fidelity)
     classes = _read(folder, "classes", quick, _classes)
     if not servers and fidelity is None and classes is None:
         return None
     return {
-        "servers": servers,
+        "tag": naming.origin(server.target for server in servers),
+        "figures": _figures(servers, runs, own_figures),
+        "servers": [_server(server, own_figures) for server in servers],
         "command": _command(folder, quick),
         "fidelity": fidelity,
         "classes": classes,
     }
+
+
+@dataclass(frozen=True)
+class Server:
+    """What ran on the model of one server."""
+
+    target: str
+    runs: Sequence[Run]
+    cells: list[Cell]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Server:
+        cells = query.read(list(runs)).cells
+        cells = [c for c in cells if c.index_class != "harness"] or cells
+        return cls(runs[0].record["target"], runs, cells)
+
+    def simulation(self, cell: Cell) -> Json | None:
+        for run in self.runs:
+            if run.labels == cell.labels:
+                found: Json | None = run.record["repetitions"][0].get("simulation")
+                return found if found and found["per_operation"] else None
+        return None
+
+    def labels(self, cell: Cell) -> dict[str, str]:
+        return cell.labels | {naming.TARGET: self.target}
 
 
 def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
@@ -72,29 +101,31 @@ def _by_target(runs: Sequence[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def _server(runs: list[Run], own_figures: bool) -> Json | None:
-    """One target's figures, counters and cells. A study's own figures replace ours."""
-    data = query.read(runs)
-    cells = [c for c in data.cells if c.index_class != "harness"] or data.cells
-    if not cells:
-        return None
-    target = runs[0].record["target"]
-    name = target.removeprefix("sim:")
-    identifier = "".join(c if c.isalnum() else "-" for c in Path(name).stem)
-    platform = runs[0].record.get("platform") or {}
-    details = {c.number: _simulation(c, runs) for c in cells}
-    best = fastest(cells, runs[0].quick)
-    figures = [] if own_figures else [_scaling(cells, identifier)]
-    if any(details.values()) and not own_figures:
-        figures += _why(cells, details, identifier)
-    figures.append(timelines.figure(f"simulated-timeline-{identifier}", runs, _colours(cells)))
+def _figures(servers: Sequence[Server], runs: Sequence[Run], own_figures: bool) -> list[Figure]:
+    """Of all servers together. A study's own figures replace ours."""
+    if not servers:
+        return []
+    colours = _colours([cell for server in servers for cell in server.cells])
+    names = "".join(c if c.isalnum() else "-" for c in naming.platform(servers[0].target))
+    identifier = "" if len(servers) > 1 else f"-{names}"
+    found = [timelines.figure(f"simulated-timeline{identifier}", runs, colours)]
+    if not own_figures:
+        found = [_scaling(servers, colours, identifier), _why(servers, identifier), *found]
+    return [one for one in found if one]
+
+
+def _server(server: Server, own_figures: bool) -> Json:
+    """One target's counters and cells."""
+    first = server.runs[0]
+    platform = first.record.get("platform") or {}
+    best = fastest(server.cells, first.quick)
     return {
-        "target": target,
-        "title": platform.get("title", name),
+        "target": server.target,
+        "tag": naming.origin([server.target]),
+        "title": platform.get("title", server.target.removeprefix("sim:")),
         "domain": platform.get("persistence_domain", ""),
-        "records": sorted({f"{c.records:,}" for c in cells}),
-        "figures": [f for f in figures if f],
-        "counters": [] if own_figures else _counters(cells, details),
+        "records": sorted({f"{c.records:,}" for c in server.cells}),
+        "counters": [] if own_figures else _counters(server),
         "headings": [*RATIOS, *COUNTERS],
         "cells": [
             {
@@ -106,7 +137,7 @@ def _server(runs: list[Run], own_figures: bool) -> Json | None:
                 "command": c.command,
                 "best": c.number in best,
             }
-            for c in cells
+            for c in server.cells
         ],
     }
 
@@ -123,92 +154,91 @@ def fastest(cells: list[Cell], quick: bool) -> set[int]:
     return found
 
 
-def _simulation(cell: Cell, runs: Sequence[Run]) -> Json | None:
-    for run in runs:
-        if run.labels == cell.labels:
-            found: Json | None = run.record["repetitions"][0].get("simulation")
-            return found if found and found["per_operation"] else None
-    return None
-
-
-def _colours(cells: list[Cell]) -> looks.Palette:
+def _colours(cells: Sequence[Cell]) -> looks.Palette:
     return looks.palette(list(dict.fromkeys((c.index, c.index_class) for c in cells)))
 
 
-def _scaling(cells: list[Cell], identifier: str) -> Figure | None:
+def _scaling(servers: Sequence[Server], colours: looks.Palette, identifier: str) -> Figure | None:
     """Lines over threads; None where nothing ran with several numbers of them."""
-    counts: dict[tuple[str, str], set[int]] = {}
-    for c in cells:
-        counts.setdefault((c.name, c.workload), set()).add(c.threads)
-    cells = [c for c in cells if len(counts[c.name, c.workload]) > 1]
-    if not cells:
+    counts: dict[tuple[str, str, str], set[int]] = {}
+    for server in servers:
+        for c in server.cells:
+            counts.setdefault((server.target, c.name, c.workload), set()).add(c.threads)
+    there = [
+        (c, server.labels(c))
+        for server in servers
+        for c in server.cells
+        if len(counts[server.target, c.name, c.workload]) > 1
+    ]
+    if not there:
         return None
+    facets = Facets.of([labels for _, labels in there], "index", apart=("threads", "workload"))
     rows = [
         {
             "index": c.index,
-            "medium": c.medium,
-            "name": c.name,
-            "workload": c.workload,
+            "workload": labels.get("workload", ""),
+            **{axis: labels.get(axis, "") for axis in facets.axes},
+            **facets.row(labels, labels.get("workload", ""), c.index),
             "threads": c.threads,
             "throughput": c.throughput.value,
             "low": c.throughput.low,
             "high": c.throughput.high,
         }
-        for c in cells
+        for c, labels in there
     ]
-    colours = _colours(cells)
-    workloads = list(dict.fromkeys(c.workload for c in cells))
     return drawn(
-        f"simulated-scaling-{identifier}",
+        f"simulated-scaling{identifier}",
         "Scaling with threads",
         "Successful operations per simulated second. A simulation is exact: the same command gives "
         "the same number, so there are no intervals.",
-        plots.scaling(rows, workloads, colours),
+        plots.scaling(rows, colours),
         rows,
     )
 
 
-def _why(cells: list[Cell], details: dict[int, Json | None], identifier: str) -> list[Figure]:
+def _why(servers: Sequence[Server], identifier: str) -> Figure | None:
     """Where an operation's time goes, at the fewest and at the most threads."""
-    threads = sorted({c.threads for c in cells})
-    rows: Rows = []
-    for cell in cells:
-        detail = details[cell.number]
-        if detail is None or cell.threads not in (threads[0], threads[-1]):
-            continue
-        split = detail["per_operation"]["time_ns"]
-        counted = f"{cell.threads} thread{'' if cell.threads == 1 else 's'}"
-        rows += [
-            {
-                "index": cell.index,
-                "bar": f"{cell.index}, {counted}",
-                "workload": cell.workload,
-                "threads": cell.threads,
-                "part": label,
-                "position": position,
-                "time_ns": round(float(split.get(part) or 0), 2),
-            }
-            for position, (part, label) in enumerate(PARTS.items())
-        ]
-    if not rows:
-        return []
-    return [
-        drawn(
-            f"simulated-time-{identifier}",
-            "Where the time goes",
-            "Nanoseconds of a thread per operation, by what it was doing or waiting for. The parts "
-            "add up to the whole.",
-            probe_plots.time_split(rows, list(PARTS.values())),
-            rows,
-        )
+    threads = sorted({c.threads for server in servers for c in server.cells})
+    there = [
+        (c, server.labels(c), detail["per_operation"]["time_ns"])
+        for server in servers
+        for c in server.cells
+        if c.threads in (threads[0], threads[-1]) and (detail := server.simulation(c))
     ]
+    if not there:
+        return None
+    apart = ("threads", "workload")
+    facets = Facets.of([labels for _, labels, _ in there], "index", apart=apart, dashes=False)
+    rows: Rows = [
+        {
+            "index": cell.index,
+            "bar": f"{cell.index}, {cell.threads} thread{'' if cell.threads == 1 else 's'}",
+            "workload": labels.get("workload", ""),
+            **{axis: labels.get(axis, "") for axis in facets.axes},
+            **facets.row(labels, labels.get("workload", ""), cell.index),
+            "threads": cell.threads,
+            "part": label,
+            "position": position,
+            "time_ns": round(float(split.get(part) or 0), 2),
+        }
+        for cell, labels, split in there
+        for position, (part, label) in enumerate(PARTS.items())
+    ]
+    return drawn(
+        f"simulated-time{identifier}",
+        "Where the time goes",
+        "Nanoseconds of a thread per operation, by what it was doing or waiting for. The parts "
+        "add up to the whole.",
+        probe_plots.time_split(rows, list(PARTS.values())),
+        rows,
+    )
 
 
-def _counters(cells: list[Cell], details: dict[int, Json | None]) -> list[Json]:
-    most = max(c.threads for c in cells)
+def _counters(server: Server) -> list[Json]:
+    most = max(c.threads for c in server.cells)
     lines = []
-    for cell in cells:
-        detail = details[cell.number]
+    for cell in server.cells:
+        detail = server.simulation(cell)
         if detail is None or cell.threads != most:
             continue
         ratios, per_operation = detail.get("ratios", {}), detail["per_operation"]
@@ -233,56 +263,8 @@ def _number(value: float | None) -> str:
 
 def _fidelity(document: Json) -> Json:
     by_name = {e["name"]: e for e in document["experiments"] if e["values"]}
-    figures = []
-    if by_name:
-        figures.append(
-            drawn(
-                "fidelity-errors",
-                "Every point: simulated over measured",
-                "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
-                "beyond it. Panels say what was fitted: "
-                "calibration tables were, predictions were not; selection and unexplained ones "
-                "were in view when mechanisms were chosen.",
-                probe_plots.errors(document),
-                [
-                    {
-                        "experiment": e["name"],
-                        "role": e["role"],
-                        "points": e["points"],
-                        "median_error": e["median_error"],
-                        "p90_error": e["p90_error"],
-                    }
-                    for e in by_name.values()
-                ],
-            )
-        )
-    for upper, lower, cold, hot, title in HEAT_MAPS:
-        if upper in by_name and lower in by_name:
-            first, second = by_name[upper], by_name[lower]
-            svg = probe_plots.heat_map(first, second, negative=cold, positive=hot)
-            caption = (
-                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
-                f"access; measured: as published ({second['paper']}, {second['figure']})."
-            )
-            figures.append(drawn(f"fidelity-{lower}", title, caption, svg, _value_rows(second)))
-    for name in DRAWN:
-        if name in by_name:
-            one = by_name[name]
-            for label, svg in probe_plots.experiment(one):
-                caption = f"Dots: {one['paper']}, {one['figure']}. Lines: simulated."
-                what = label.removeprefix(name).strip("-").replace("-", " ")
-                title = (
-                    f"{one['title']}: {probe_plots.UNIT_TITLES.get(what.replace(' ', '_'), what)}"
-                )
-                figures.append(
-                    drawn(
-                        f"fidelity-{label}",
-                        title.removesuffix(": "),
-                        caption,
-                        svg,
-                        _value_rows(one),
-                    )
-                )
+    figures = [*_errors(document, by_name), *_heat_maps(by_name)]
+    figures += [one for name in DRAWN if name in by_name for one in _beside(by_name[name])]
     return {
         "experiments": [_line(e) for e in document["experiments"]],
         "sets": [_line(s) for s in document["summary"]["sets"]],
@@ -291,6 +273,52 @@ def _fidelity(document: Json) -> Json:
         "figures": figures,
         "notes": list(memory_tables.fidelity_notes(document)),
     }
+
+
+def _errors(document: Json, by_name: Mapping[str, Json]) -> Iterator[Figure]:
+    """Every point of every experiment; none where no experiment has one."""
+    columns = ("name", "role", "points", "median_error", "p90_error")
+    rows = [{column: e[column] for column in columns} for e in by_name.values()]
+    if rows:
+        yield drawn(
+            "fidelity-errors",
+            "Every point: simulated over measured",
+            "A tick per point, at 1 where both are equal; a triangle at the end of the axis is "
+            "beyond it. Panels say what was fitted: "
+            "calibration tables were, predictions were not; selection and unexplained ones "
+            "were in view when mechanisms were chosen.",
+            probe_plots.errors(document),
+            [{"experiment": row.pop("name"), **row} for row in rows],
+        )
+
+
+def _heat_maps(by_name: Mapping[str, Json]) -> Iterator[Figure]:
+    """Of pairs of experiments that are both there."""
+    for upper, lower, cold, hot, title in HEAT_MAPS:
+        if upper in by_name and lower in by_name:
+            first, second = by_name[upper], by_name[lower]
+            yield drawn(
+                f"fidelity-{lower}",
+                title,
+                "Percent of bandwidth lost against local flushed stores, by threads and bytes per "
+                f"access; measured: as published ({second['paper']}, {second['figure']}).",
+                probe_plots.heat_map(first, second, negative=cold, positive=hot),
+                _value_rows(second),
+            )
+
+
+def _beside(experiment: Json) -> Iterator[Figure]:
+    """One experiment's curves beside the published dots, a figure for each metric."""
+    for label, drawing in probe_plots.experiment(experiment):
+        metric = label.removeprefix(experiment["name"]).strip("-").replace("-", " ")
+        unit = probe_plots.UNIT_TITLES.get(metric.replace(" ", "_"), metric)
+        yield drawn(
+            f"fidelity-{label}",
+            f"{experiment['title']}: {unit}".removesuffix(": "),
+            f"Dots: {experiment['paper']}, {experiment['figure']}. Lines: simulated.",
+            drawing,
+            _value_rows(experiment),
+        )
 
 
 def _line(one: Json) -> Json:

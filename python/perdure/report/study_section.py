@@ -1,15 +1,17 @@
 """The report's section about a study with figures of its own: each beside what others found.
 
-A figure is drawn once per target, and what was measured shares none with what was simulated.
+A figure is drawn once of what was measured, and once of what was simulated, with all servers; the
+two share none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from perdure.report import looks, study_figures
 from perdure.report.figure import Figure as Drawn
-from perdure.results import metrics, query, stats
+from perdure.results import metrics, naming, query, stats
 from perdure.results.record import Run
 from perdure.study import claims, entry, memory_claims
 from perdure.study.model import Figure
@@ -43,23 +45,69 @@ def section(manifest: Json, runs: Sequence[Run]) -> Json | None:
     if not (figures or published) or not runs:
         return None
     judged = memory_claims.findings(manifest, runs)
+    origins = [
+        Origin.of(manifest, own)
+        for simulated in (False, True)
+        if (own := [run for run in runs if run.simulated is simulated])
+    ]
     sections = [
-        _target(
-            manifest, [r for r in runs if r.record["target"] == target], judged.get(target, []), i
-        )
+        _target(manifest, target, judged.get(target, []), i, _origin_of(target, origins))
         for i, target in enumerate(targets)
     ]
-    shown = [one for one in sections if one["blocks"] or one["findings"]]
+    shown = [_blocks(manifest, one, sections) for one in origins]
+    shown = [one for one in shown if one["blocks"] or one["quick"] and one["targets"]]
     left_out = manifest.get("left_out", [])
     return {
         "left_out": left_out,
         "command": command(manifest),
-        "targets": shown,
-        "title": _title(shown),
-        "shown": bool(left_out) or any(one["blocks"] or one["quick"] for one in shown),
-        "flames": {key: place for one in sections for key, place in one["flames"].items()},
-        "answered": any(one["findings"] and not one["quick"] for one in shown),
+        "targets": [one for one in sections if one["findings"]],
+        "origins": shown,
+        "title": _title(sections),
+        "shown": bool(left_out or shown),
+        "flames": {key: place for one in origins for key, place in one.flames().items()},
+        "answered": any(one["findings"] and not one["quick"] for one in sections),
     }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was measured, or what was simulated, be it of one server or of several: its drawings, by
+    the name of the figure."""
+
+    runs: Sequence[Run]
+    figures: Sequence[Figure]
+    drawn: Mapping[str, Sequence[Drawn]]
+
+    @classmethod
+    def of(cls, manifest: Json, runs: list[Run]) -> Origin:
+        figures = [entry.read(Figure, table) for table in manifest.get("figures", [])]
+        colours = _colours(runs)
+        drawn = {figure.name: study_figures.draw(figure, runs, colours) for figure in figures}
+        return cls(runs, figures, drawn)
+
+    @property
+    def targets(self) -> list[str]:
+        return list(dict.fromkeys(run.record["target"] for run in self.runs))
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Of each figure that was drawn, where in the page it begins."""
+        return {name: found[0].identifier for name, found in self.drawn.items() if found}
+
+    def flames(self) -> dict[str, str]:
+        """Of each cell with a flame graph (`query.Cell.variant`), the graph's place in the page."""
+        titles = {
+            one.title.removeprefix(f"{figure.title}: "): one.identifier
+            for figure in self.figures
+            if figure.drawing == metrics.FLAME
+            for one in self.drawn[figure.name]
+        }
+        wanted = {query.variant(run): study_figures.flame_title(run) for run in self.runs}
+        return {key: titles[what] for key, what in wanted.items() if what in titles}
+
+
+def _origin_of(target: str, origins: Sequence[Origin]) -> Origin:
+    return next(one for one in origins if target in one.targets)
 
 
 def command(manifest: Json) -> str:
@@ -70,31 +118,18 @@ def command(manifest: Json) -> str:
     return f"./perdure study run {manifest['file']}{quick} --results results/again"
 
 
-def _target(manifest: Json, runs: list[Run], judged: Sequence[claims.Finding], number: int) -> Json:
-    figures = [entry.read(Figure, table) for table in manifest.get("figures", [])]
-    target = runs[0].record["target"]
-    colours = _colours(runs)
-    drawn = {figure.name: study_figures.draw(figure, runs, colours) for figure in figures}
-    places = {name: found[0].identifier for name, found in drawn.items() if found}
+def _target(
+    manifest: Json, target: str, judged: Sequence[claims.Finding], number: int, origin: Origin
+) -> Json:
+    """The findings of one target."""
     findings = [
-        _finding(one, f"finding-{number}-{i}", i, places) for i, one in enumerate(judged, start=1)
-    ]
-    blocks = [
-        {
-            "title": figure.title,
-            "note": figure.note,
-            "drawn": drawn[figure.name],
-            "findings": [one for one in findings if one["figure"] == figure.name],
-        }
-        for figure in figures
+        _finding(one, f"finding-{number}-{i}", i, origin.places)
+        for i, one in enumerate(judged, start=1)
     ]
     return {
         "target": target,
-        "simulated": runs[0].simulated,
-        "tag": f"simulated, {target}" if runs[0].simulated else "measured, native",
-        "records": sorted({f"{int(run.record['records']):,}" for run in runs}),
-        "blocks": [block for block in blocks if block["drawn"] or block["findings"]],
-        "flames": _flames(figures, drawn, runs),
+        "simulated": origin.runs[0].simulated,
+        "tag": naming.origin([target]),
         "counts": _counts(judged),
         "findings": findings,
         "whose": _whose(findings),
@@ -103,22 +138,32 @@ def _target(manifest: Json, runs: list[Run], judged: Sequence[claims.Finding], n
     }
 
 
-def _flames(
-    figures: Sequence[Figure], drawn: Mapping[str, Sequence[Drawn]], runs: Sequence[Run]
-) -> dict[str, str]:
-    """Of each cell with a flame graph (`query.Cell.variant`), the graph's place in the page. The
-    title of a graph ends in the labels of its cell."""
-    titles = {
-        one.title.removeprefix(f"{figure.title}: "): one.identifier
-        for figure in figures
-        if figure.drawing == metrics.FLAME
-        for one in drawn[figure.name]
+def _blocks(manifest: Json, origin: Origin, sections: Sequence[Json]) -> Json:
+    """The figures of an origin, each with the findings about it of each of its targets."""
+    targets = [one for one in sections if one["target"] in origin.targets and one["findings"]]
+    blocks = [
+        {
+            "title": figure.title,
+            "note": figure.note,
+            "drawn": origin.drawn[figure.name],
+            "findings": [
+                one | {"target": naming.platform(target["target"]) if len(targets) > 1 else ""}
+                for target in targets
+                for one in target["findings"]
+                if one["figure"] == figure.name
+            ],
+        }
+        for figure in origin.figures
+    ]
+    return {
+        "tag": naming.origin(origin.targets),
+        "servers": len(origin.targets),
+        "simulated": origin.runs[0].simulated,
+        "records": sorted({f"{int(run.record['records']):,}" for run in origin.runs}),
+        "blocks": [block for block in blocks if block["drawn"] or block["findings"]],
+        "targets": targets,
+        "quick": bool(manifest.get("quick")),
     }
-    wanted = {
-        query.variant(run): ", ".join(v for axis, v in run.labels.items() if axis != "target")
-        for run in runs
-    }
-    return {key: titles[what] for key, what in wanted.items() if what in titles}
 
 
 def _finding(one: claims.Finding, identifier: str, number: int, places: Mapping[str, str]) -> Json:

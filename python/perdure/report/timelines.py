@@ -14,7 +14,7 @@ import altair as alt
 from perdure.report.figure import Drawing, Figure, Rows, drawn
 from perdure.report.looks import Palette
 from perdure.report.panels import Lines, number_axis
-from perdure.results import record
+from perdure.results import naming, record
 from perdure.results.record import Run
 from perdure.types import Json
 
@@ -66,30 +66,27 @@ def intervals(timeline: Sequence[Json]) -> list[tuple[float, float]]:
 
 def _panels(runs: Sequence[Run]) -> dict[str, Rows]:
     """Rows by what tells panels apart; of each panel only the most threads."""
-    cells = list(record.group(runs).values())
+    cells = list(record.group(record.with_targets(runs)).values())
     cells = [cell for cell in cells if cell[0].record["index_class"] != "harness"] or cells
     found = dict[str, Rows]()
     most = dict[str, int]()
+    labels = [cell[0].labels for cell in cells]
+    common = naming.common_medium(labels)
+    told = [axis for axis in dict.fromkeys(a for one in labels for a in one) if axis not in APART]
+    if naming.TARGET in naming.differing(labels):
+        told.append(naming.TARGET)
     for cell in cells:
-        name = _name(cell[0])
+        name = naming.words(cell[0].labels, told)
         most[name] = max(most.get(name, 0), int(cell[0].record["threads"]))
     for cell in cells:
-        threads, name = int(cell[0].record["threads"]), _name(cell[0])
+        threads, name = int(cell[0].record["threads"]), naming.words(cell[0].labels, told)
         if threads == most[name]:
             title = f"{name}, {threads} thread{'' if threads == 1 else 's'}".removeprefix(", ")
-            found.setdefault(title, []).extend(_rows(cell, title))
+            found.setdefault(title, []).extend(_rows(cell, title, common))
     return found
 
 
-def _name(run: Run) -> str:
-    return ", ".join(
-        value if value[:1].isalpha() or axis == "workload" else f"{axis.replace('_', ' ')} {value}"
-        for axis, value in run.labels.items()
-        if axis not in APART and value
-    )
-
-
-def _rows(cell: Sequence[Run], panel: str) -> Rows:
+def _rows(cell: Sequence[Run], panel: str, common: str) -> Rows:
     repetitions = [one for run in cell for one in run.record["repetitions"]]
     by_rate = sorted(repetitions, key=lambda one: float(one["throughput_ops_s"]))
     found = intervals(by_rate[(len(by_rate) - 1) // 2]["timeline"])
@@ -100,7 +97,8 @@ def _rows(cell: Sequence[Run], panel: str) -> Rows:
         {
             "index": index,
             "medium": medium,
-            "name": index if medium == "none" else f"{index} · {medium}",
+            "name": naming.with_medium(index, medium, common),
+            "dash": "" if medium == common else medium,
             "panel": panel,
             "second": round(second, 6),
             "ops_s": round(rate, 1),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.results import verdicts
+from perdure.results import naming, verdicts
 from perdure.results.record import Run, group
 from perdure.results.verdicts import Judgement, Side, Verdict
 from perdure.types import Json
@@ -21,6 +21,9 @@ MARKS = {
 }
 OPEN = 4  # matrices of a target that are not folded
 LARGEST_OPEN = 8  # columns of one that is not folded
+# Pixels, as the style sheet has it: of the text of a page that is 1280 wide, of a letter of a name
+# in a wide font, and of a cell with the word `faster` and with the longest.
+TEXT, LETTER, PADDING, CELL, LONGEST_CELL = 1024, 8.8, 18, 76, 100
 # What tells competitors apart; all other labels are of the place where they compete.
 COMPETITOR, PLACEMENT = ("index", "medium"), "placement"
 Cells = Sequence[list[Run]]
@@ -39,16 +42,14 @@ def section(runs: Sequence[Run], *, quick: bool) -> list[Json]:
 
 def _part(cells: Cells) -> Json:
     cells = [runs for runs in cells if runs[0].record["index_class"] != "harness"]
-    places = [one for one in map(_matrix, _places(cells)) if one]
+    common = naming.common_medium([runs[0].labels for runs in cells])
+    places = [one for own in _places(cells) if (one := _matrix(own, common))]
     for position, one in enumerate(places):
         one["open"] = position < OPEN and len(one["names"]) <= LARGEST_OPEN
     first = cells[0][0] if cells else None
-    simulated = bool(first and first.simulated)
     return {
-        "simulated": simulated,
-        "tag": f"simulated, {first.record['target']}"
-        if first and simulated
-        else "measured, native",
+        "simulated": bool(first and first.simulated),
+        "tag": naming.origin([first.record["target"]] if first else []),
         "places": places,
     }
 
@@ -82,14 +83,14 @@ def _threads(runs: list[Run]) -> int:
     return int(runs[0].record["threads"])
 
 
-def _matrix(cells: Cells) -> Json | None:
+def _matrix(cells: Cells, common: str) -> Json | None:
     """The fastest first; None for less than two."""
     if len(cells) < 2:
         return None
     sides = [Side.of(runs) for runs in cells]
     ranked = verdicts.ranks(sides)
     ordered = [position for position, _ in ranked]
-    names = [_name(cells[position][0].labels, cells) for position in ordered]
+    names = [_name(cells[position][0].labels, cells, common) for position in ordered]
     judged = verdicts.matrix([sides[position] for position in ordered])
     first = [
         name for name, (position, rank) in zip(names, ranked, strict=True)
@@ -100,6 +101,7 @@ def _matrix(cells: Cells) -> Json | None:
         "title": _title(run.labels, cells),
         "threads": run.record["threads"],
         "names": names,
+        "style": _style(names, judged),
         "first": first,
         "rows": [
             {"name": name, "cells": [_cell(one) for one in row]}
@@ -108,21 +110,32 @@ def _matrix(cells: Cells) -> Json | None:
     }
 
 
-def _name(labels: Mapping[str, str], cells: Cells) -> str:
-    axes = _competitor(cells)
-    values = [labels.get(axis, "none") for axis in axes]
-    return " · ".join(value for value in values if value != "none")
+def _style(names: Sequence[str], judged: Sequence[Sequence[Judgement | None]]) -> str:
+    """Classes of a table with these names, so that it fits: names on their side, and if that is not
+    enough cells without their words, which screen readers still get."""
+    open_ones = any(one and one.verdict is Verdict.INCONCLUSIVE for row in judged for one in row)
+    cell = LONGEST_CELL if open_ones else CELL
+    room = TEXT - max(map(_wide, names))
+    if sum(max(cell, _wide(name)) for name in names) <= room:
+        return ""
+    return "many" if cell * len(names) <= room else "many dense"
+
+
+def _wide(name: str) -> float:
+    return LETTER * len(name) + PADDING
+
+
+def _name(labels: Mapping[str, str], cells: Cells, common: str) -> str:
+    """`common`: the only medium of the part."""
+    series = _competitor(cells)[0]
+    return naming.with_medium(labels.get(series, ""), labels.get("medium", "none"), common)
 
 
 def _title(labels: Mapping[str, str], cells: Cells) -> str:
     """`lookup`, and whatever else was chosen there."""
     left_out = (*_competitor(cells), "threads", "target", "workload")
-    more = [
-        value if value.isalpha() else f"{axis.replace('_', ' ')} {value}"
-        for axis, value in labels.items()
-        if axis not in left_out and value != "none"
-    ]
-    return ", ".join([labels.get("workload", "throughput"), *more])
+    more = naming.words(labels, [axis for axis in labels if axis not in left_out])
+    return ", ".join(filter(None, (labels.get("workload", "throughput"), more)))
 
 
 def _cell(judged: Judgement | None) -> Json | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from perdure.results import stats
+from perdure.results import naming, stats
 from perdure.results.record import SAMPLES_NEEDED, Run
 from perdure.results.stats import Interval
 from perdure.results.verdicts import Side
@@ -23,12 +23,14 @@ PERCENTILES = {
     "max": "max",
 }
 
+# Axes that tables and figures have a place for.
+COLUMNS = ("index", "key_kind", "medium", "target", "threads", "workload")
 # Reading order: what the study is about first, what it is compared with after.
 CLASSES = ("persistent", "in_memory", "volatile_pm", "on_disk", "harness")
 
 _CELL = """
 CREATE TABLE cell AS SELECT
-  row_number() OVER () AS run, variant,
+  row_number() OVER () AS run, variant, told,
   document ->> '$.key' AS key,
   document ->> '$.command' AS command,
   document ->> '$.labels.workload' AS workload,
@@ -77,7 +79,9 @@ class Cell:
     index_class: str
     key_kind: str
     medium: str
-    workload: str
+    name: str  # the index, with its medium where results have several: `lbtree · tmpfs`
+    told: str  # whatever else tells cells of an index apart: `value bytes 16`
+    workload: str  # with that: `lookup, value bytes 16`
     threads: int
     records: int
     throughput: Interval
@@ -91,11 +95,6 @@ class Cell:
     def side(self) -> Side:
         """For comparing it."""
         return Side(self.samples, self.simulated, self.quick)
-
-    @property
-    def name(self) -> str:
-        """The index with its medium: `lbtree · tmpfs`."""
-        return self.index if self.medium == "none" else f"{self.index} · {self.medium}"
 
 
 @dataclass
@@ -116,10 +115,16 @@ class Results:
 def read(runs: list[Run]) -> Results:
     """Fills the tables and computes each cell's median and interval."""
     database = duckdb.connect()
-    database.execute("CREATE TABLE input (position INTEGER, variant VARCHAR, document JSON)")
+    database.execute(
+        "CREATE TABLE input (position INTEGER, variant VARCHAR, told VARCHAR, document JSON)"
+    )
     runs = sorted(runs, key=lambda run: CLASSES.index(run.record["index_class"]))
-    rows = [[i, variant(run), json.dumps(_document(run))] for i, run in enumerate(runs)]
-    database.executemany("INSERT INTO input VALUES (?, ?, ?)", rows)
+    told = _told(runs)
+    rows = [
+        [i, variant(run), naming.words(run.labels, told), json.dumps(_document(run))]
+        for i, run in enumerate(runs)
+    ]
+    database.executemany("INSERT INTO input VALUES (?, ?, ?, ?)", rows)
     for statement in (_CELL, _REPETITION, _OPERATION):
         database.execute(statement)
     results = Results(runs, database, [])
@@ -153,9 +158,10 @@ def operations(results: Results) -> list[Json]:
 
 
 def memory(results: Results) -> list[Json]:
-    """Bytes per record after the load, and the speed of loading, per index, medium and key kind."""
+    """Bytes per record after the load, and the speed of loading, per index, medium, key kind and
+    what else tells cells apart."""
     return results.rows(
-        "SELECT index, class, key_kind, medium, any_value(records) AS records, "
+        "SELECT index, class, key_kind, medium, told, any_value(records) AS records, "
         "median(pm_bytes_per_record) AS pm, median(dram_bytes_per_record) AS dram, "
         "median(load_ops_s) AS load_ops_s FROM cell GROUP BY ALL ORDER BY min(run)"
     )
@@ -175,7 +181,7 @@ def _cells(results: Results) -> Iterable[Cell]:
         "SELECT variant, min(run) AS run, "
         "list(throughput_ops_s ORDER BY run, number) AS every_repetition, "
         "any_value(index) AS index, any_value(class) AS class, any_value(key_kind) AS key_kind, "
-        "any_value(medium) AS medium, any_value(workload) AS workload, "
+        "any_value(medium) AS medium, any_value(told) AS told, any_value(workload) AS workload, "
         "any_value(threads) AS threads, any_value(records) AS records, "
         "any_value(command) AS command "
         "FROM repetition GROUP BY variant ORDER BY run"
@@ -185,6 +191,7 @@ def _cells(results: Results) -> Iterable[Cell]:
         "median(throughput_ops_s) AS middle FROM repetition GROUP BY ALL) GROUP BY variant"
     )
     per_process = {row["variant"]: row["medians"] for row in processes}
+    common = naming.common_medium([run.labels for run in results.runs])
     for number, row in enumerate(rows, start=1):
         medians = per_process[row["variant"]]
         # As record.samples_of: processes are the units once there are three of them.
@@ -196,7 +203,9 @@ def _cells(results: Results) -> Iterable[Cell]:
             index_class=row["class"],
             key_kind=row["key_kind"],
             medium=row["medium"],
-            workload=row["workload"] or "",
+            name=naming.with_medium(row["index"], row["medium"], common),
+            told=row["told"],
+            workload=", ".join(filter(None, (row["workload"], row["told"]))),
             threads=row["threads"],
             records=row["records"],
             throughput=stats.median_interval(samples),
@@ -206,6 +215,15 @@ def _cells(results: Results) -> Iterable[Cell]:
             simulated=results.runs[row["run"] - 1].simulated,
             quick=results.runs[row["run"] - 1].quick,
         )
+
+
+def _told(runs: list[Run]) -> list[str]:
+    """The axes in which cells of one index differ and that have no column of their own."""
+    by_index: dict[str, list[dict[str, str]]] = {}
+    for run in runs:
+        by_index.setdefault(run.record["index"], []).append(run.labels)
+    axes = dict.fromkeys(axis for own in by_index.values() for axis in naming.differing(own))
+    return [axis for axis in axes if axis not in COLUMNS]
 
 
 def variant(run: Run) -> str:

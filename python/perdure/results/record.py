@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.errors import InputError
@@ -183,6 +183,11 @@ def group(runs: Iterable[Run]) -> dict[tuple[tuple[str, str], ...], list[Run]]:
     for run in runs:
         groups.setdefault(tuple(sorted(run.labels.items())), []).append(run)
     return groups
+
+
+def with_targets(runs: Iterable[Run]) -> list[Run]:
+    """The runs, each with its target among the labels: figures may show several."""
+    return [replace(run, labels=run.labels | {"target": run.record["target"]}) for run in runs]
 
 
 def samples_of(runs: Iterable[Run]) -> list[float]:

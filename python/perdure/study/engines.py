@@ -6,12 +6,12 @@ is decided there (leases.py), so an engine keeps no state that could be lost.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from perdure.programs import host
 from perdure.study.tasks import Result, Runner, State, Task
 
 POLL_SECONDS = 0.5
@@ -55,7 +55,7 @@ class Here:
                     start(task)
                     sort(task, runner.run(task))
             simulated = [task for task in left if task.simulated]
-            runner.children.spread(simulated, len(os.sched_getaffinity(0)), runner.run, sort)
+            runner.children.spread(simulated, host.granted_cores(), runner.run, sort)
             if len(busy) == len(left):
                 time.sleep(POLL_SECONDS)
             left = busy

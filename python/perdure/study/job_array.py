@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+# Which programs run, where their locks are, and where this package is. Not PERDURE_HOST: each
+# machine has its own.
+HANDED_ON = ("PERDURE_NATIVE", "PERDURE_SIM", "PERDURE_LOCKS", "PYTHONPATH")
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,11 @@ def script(
     shards: int,
     folder: Path,
     native: bool,
+    environment: Mapping[str, str],
 ) -> str:
     """A job script for `shards` jobs that run `command` in `folder`, each with its own --shard.
-    A study with native cells gets machines whole."""
+    A study with native cells gets machines whole. Jobs see those of our variables that they need
+    (`environment`), also where the batch system hands on none."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", f"perdure-{study}")
     return (
         "#!/bin/sh\n"
@@ -57,6 +63,11 @@ def script(
         + "# Add what your site asks for: time, partition or queue, account. Simulations run one\n"
         "# a core: ask for as many as a job shall use. A job that is ended by its time limit\n"
         "# loses only the cells that it was running; submit the script again.\n"
-        f"cd {shlex.quote(str(folder))} || exit\n"
+        + "".join(
+            f"export {name}={shlex.quote(environment[name])}\n"
+            for name in HANDED_ON
+            if environment.get(name)
+        )
+        + f"cd {shlex.quote(str(folder))} || exit\n"
         f'exec {shlex.join(command)} --shard "${system.index}/{shards}"\n'
     )

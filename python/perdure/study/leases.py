@@ -202,10 +202,7 @@ class Leases:
             if os.write(descriptor, text) != len(text):
                 raise OSError(28, os.strerror(28))
             os.fsync(descriptor)
-            with suppress(FileExistsError):
-                outputs.link_new(unique, name)
-            # Not the answer to `link`: over NFS it may be lost, and the repeated call then fails.
-            won = os.path.samestat(name.stat(), os.fstat(descriptor))
+            won = _named(unique, name, descriptor)
             unique.unlink(missing_ok=True)
         except OSError as error:
             if descriptor >= 0:
@@ -230,6 +227,28 @@ class Leases:
                 ours = list(self._ours)
             for lease in ours:
                 lease.beat()
+
+
+def _named(unique: Path, name: Path, descriptor: int) -> bool:
+    """Tries to give our file `name`; false when another has it. Errors: OSError.
+
+    What the file is called decides, and not the answer to `link`: over NFS the answer may be lost,
+    and the call that is repeated then fails, as does one that waits too long (mount option `soft`).
+    Counting the file's links says the same, but not on file systems that have none.
+    """
+    failed: OSError | None = None
+    try:
+        outputs.link_new(unique, name)
+    except OSError as error:
+        failed = error
+    try:
+        if os.path.samestat(name.stat(), os.fstat(descriptor)):
+            return True
+    except FileNotFoundError as error:
+        raise failed or error from None
+    if failed is not None and not isinstance(failed, FileExistsError):
+        raise failed
+    return False
 
 
 def read(file: Path) -> Claim | None:

@@ -41,6 +41,7 @@ function fill(fold) {
   box.tabIndex = 0;
   box.append(table);
   hint.replaceWith(box);
+  tell(box);
 }
 for (const fold of document.querySelectorAll("details.numbers")) {
   fold.addEventListener("toggle", () => fill(fold));
