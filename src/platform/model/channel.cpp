@@ -90,9 +90,8 @@ ChannelRead DramChannel::read(LineAddress line, Time at, bool /*demand*/) {
   const Time ready = place.bank.reads.reserve(at, row_cycle_);
   place.bank.writes.delay(ready, row_cycle_);
   const bool among_writes = last_drained_ > at;
-  // Bursts follow one another while there are writes; which part of one is left is as good as
-  // drawn.
-  const Time rest = among_writes && burst_ != 0 ? burst_ - at % burst_ : 0;
+  // Bursts follow one another while there are writes; what is left of one is drawn.
+  const Time rest = among_writes && burst_ != 0 ? mix64(line ^ at) % burst_ : 0;
   const Time start = reads_.reserve(std::max(ready, at + rest), line_read_);
   writes_.delay(start, line_read_ + (among_writes ? turnaround_ : 0));
   return {latency_ + (missed ? row_miss_ : 0), start - at, hold_};

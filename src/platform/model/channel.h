@@ -103,7 +103,7 @@ class Channel {
 
 class DramChannel final : public Channel {
  public:
-  DramChannel(const DramParameters& parameters, const Ablation& ablation);
+  explicit DramChannel(const DramParameters& parameters, const Ablation& ablation = {});
   ChannelWrite write(LineAddress line, Time at) override;
   void write_directory(LineAddress line, Time at) override;
   ChannelRead read(LineAddress line, Time at, bool demand) override;

@@ -107,7 +107,7 @@ struct PmParameters {
   double piece_read_ns = 62;      ///< an XPLine under way: until its other lines are announced
   double media_read_ns = 36.6;    ///< between two XPLine reads
   double media_write_ns = 105.5;  ///< between two XPLine writes
-  unsigned partitions = 4;        ///< a read waits for what is being written in its own
+  unsigned partitions = 5;        ///< a read waits for what is being written in its own
   double partition_read_ns = 23;  ///< of the time that reads and writes share
   double partition_write_ns = 105.5;
   double read_modify_write_ns = 0;  ///< beyond the write, when the line is not whole

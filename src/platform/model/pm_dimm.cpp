@@ -73,8 +73,19 @@ Time PmDimm::end_of_write_beside(XpLine line, Time at) const noexcept {
   if (ablation_.no_write_hindrance) return at;
   const std::uint64_t partition = partition_count_.remainder(mix64(line));
   Time end = at;
+  if (writes_.busy_until() > at + write_under_way_) {
+    // One write follows another, in partitions that are as good as drawn; the ring below has later
+    // ones only.
+    const std::uint64_t newest = at / media_write_;
+    for (std::uint64_t since = 0; since < parameters_.partitions && since <= newest; ++since)
+      if (partition_count_.remainder(mix64(newest - since)) == partition)
+        return std::max(at, (newest - since) * media_write_ + write_under_way_);
+    return at;
+  }
+  // A line's own last version is in the buffer until the media have it.
   for (const Written& written : written_)
-    if (written.line != no_line && partition_count_.remainder(mix64(written.line)) == partition &&
+    if (written.line != no_line && written.line != line &&
+        partition_count_.remainder(mix64(written.line)) == partition &&
         written.end - media_write_ <= at)
       end = std::max(end, written.end - media_write_ + write_under_way_);
   return end;

@@ -175,6 +175,18 @@ TEST_F(PmDimmTest, AReadWaitsForTheWriteInItsPartition) {
   }
 }
 
+TEST_F(PmDimmTest, UnderWritesWithoutEndAReadWaitsHalfItsLatencyOnAverage) {
+  PmDimm dimm(parameters, ablation, 1);
+  for (LineAddress line = 0; line < 4 * 4000; line += 4) dimm.write(line, 0, counters);
+  double waited = 0;
+  constexpr unsigned reads = 1000;
+  for (unsigned i = 0; i < reads; ++i)
+    waited +=
+        static_cast<double>(dimm.read((1U << 20) + i * 64, us + i * 300 * ns, counters).waited);
+  const double latency = parameters.read_miss_latency_ns + parameters.address_miss_ns;
+  EXPECT_NEAR(waited / reads / 1000 / latency, 0.55, 0.15);
+}
+
 TEST_F(PmDimmTest, NeighboursLieInDifferentSetsAndTheSameLinesOfPagesInOne) {
   parameters.write_buffer_xplines = 16;
   parameters.write_buffer_ways = 4;
