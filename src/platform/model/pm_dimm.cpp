@@ -225,8 +225,10 @@ PmDimm::Read PmDimm::read(LineAddress line, Time at, ChannelCounters& counters) 
   const unsigned piece = 1U << (line & 3);
   write_out_complete(at, counters);
   const std::size_t entry = find(xpline);
-  if (entry != absent && entries_[entry].directory_from <= at) {
-    // Data beside changed directory bits cannot be read before the line is on the media.
+  if (entry != absent && entries_[entry].directory_from <= at &&
+      (entries_[entry].directory & piece) != 0) {
+    // Data beside changed directory bits cannot be read before the line is on the media. Other
+    // lines of the XPLine are where they were.
     const Time written = write_out(entry, at, counters) + media_write_;
     take_from_read_buffer(xpline);
     Read result = read_media(line, written, counters);

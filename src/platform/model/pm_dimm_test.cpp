@@ -86,10 +86,11 @@ TEST_F(PmDimmTest, DataReplaceTheDirectoryBitsBesideThem) {
   EXPECT_TRUE(dimm.conserves());
 }
 
-TEST_F(PmDimmTest, ReadsWaitForDirectoryBitsThatChangedBefore) {
+TEST_F(PmDimmTest, ReadsWaitForTheLinesOwnDirectoryBitsThatChangedBefore) {
   PmDimm dimm(parameters, ablation, 1);
-  dimm.write_directory(0, us, counters);
+  dimm.write_directory(1, us, counters);
   EXPECT_EQ(dimm.read(1, 500 * ns, counters).waited, 0U);  // it came before, though called later
+  EXPECT_EQ(dimm.read(2, 2 * us, counters).waited, 0U);    // another line of the XPLine
   EXPECT_EQ(counters.media_write_bytes, 0U);
   const PmDimm::Read read = dimm.read(1, 2 * us, counters);
   EXPECT_FALSE(read.hit);
