@@ -80,7 +80,7 @@ struct DramParameters {
   double line_read_ns = 3.4;  ///< channel occupancy of 64 B
   double line_write_ns = 4.64;
   double turnaround_ns = 0;     ///< of the bus, for a read among writes
-  double write_burst_ns = 70;   ///< writes go in bursts, which a read waits for
+  double write_burst_ns = 55;   ///< writes go in bursts, which a read waits for
   double write_accept_ns = 57;  ///< flushed line to the acceptance by the controller
   unsigned write_queue_lines = 48;
   double read_hold_ns = 0;  ///< line-fill buffer held by a line that is there already
