@@ -102,7 +102,7 @@ def test_an_ablation_of_nothing_is_refused_before_the_plan(sim_cli: Cli) -> None
 @pytest.mark.skipif(not native.is_built("sim"), reason="needs the Release build")
 def test_the_ablations_are_those_of_the_program() -> None:
     command = ["probe", "I1", "--target", "sim:dram", "--ablate", "typo", "--dry-run"]
-    with pytest.raises(Exception, match="give some of " + ", ".join(ABLATIONS) + "$"):
+    with pytest.raises(Exception, match="give one of " + ", ".join(ABLATIONS) + "$"):
         native.query(*command, kind="sim")
 
 
