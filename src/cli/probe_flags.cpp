@@ -66,6 +66,10 @@ void declare_setting(FlagTable& table, Settings& settings) {
   table.group("Setting");
   table.add("--stride", bytes(8, largest_region), settings.stride_bytes,
             "bytes from access to access, with --pattern stride");
+  table.add("--align", bytes(64, largest_access), settings.align_bytes,
+            "random accesses begin at multiples of this; default: of their size");
+  table.add("--readers", count(1, most_probe_threads), settings.readers,
+            "so many of the threads only read, the others do --op");
   table.add("--fence", fence(), settings.fence_every, "none, each or every=N operations");
   table.add("--op-cost-ns", number(0, 1e9), settings.op_cost_ns,
             "software of the benchmark per operation; I2-I6: 190");
@@ -138,6 +142,9 @@ Result<void> check_sweep(const ProbeFlags& flags) {
   if (strides != settings.stride_bytes.has_value())
     return strides ? usage("needs --stride", "--pattern stride", "say how many bytes")
                    : usage("is for --pattern stride", "--stride", "leave it out");
+  if (settings.align_bytes && *settings.align_bytes % 64 != 0)
+    return usage("is no multiple of 64", "--align " + std::to_string(*settings.align_bytes),
+                 "accesses begin at the start of a line");
   if (settings.stride_bytes && *settings.stride_bytes % 64 != 0)
     return usage("is no multiple of 64", "--stride " + std::to_string(*settings.stride_bytes),
                  "accesses begin at the start of a line");
@@ -155,6 +162,9 @@ Result<void> check_use(const ProbeFlags& flags) {
     if (table.given(flag) && !has("I1")) return usage("is for the probe I1", flag, "leave it out");
   if (table.given("--mix-reads") && !has("bandwidth") && !has("loaded-latency"))
     return usage("is for the probes bandwidth and loaded-latency", "--mix-reads", "leave it out");
+  for (const char* const flag : {"--readers", "--align"})
+    if (table.given(flag) && !has("bandwidth"))
+      return usage("is for the probe bandwidth", flag, "leave it out");
   if (options.target != "native" && !options.target.starts_with("sim:"))
     return not_one_of(options.target, "--target",
                       std::vector<std::string>{"native", "sim:optane100-8280l-2s"});
@@ -224,6 +234,11 @@ Result<std::vector<probe::Point>> points_of(const ProbeRequest& request,
     if (point.kind == probe::Kind::write_buffer && point.region_bytes % 256 != 0)
       return usage("is no multiple of 256", "--regions " + std::to_string(point.region_bytes),
                    "the write buffer is probed by whole XPLines");
+    if (point.readers != 0 && (point.readers >= point.threads || !point.writes()))
+      return usage("leave no thread that writes", "--readers " + std::to_string(point.readers),
+                   "give more --threads, and an --op that writes");
+    if (point.align_bytes != 0 && point.pattern != probe::Pattern::rand)
+      return usage("is for --pattern rand", "--align", "leave it out");
     if (point.kind == probe::Kind::loaded_latency && point.threads < 2)
       return usage("is too few", "--threads 1", "one thread chases, the others load the memory");
   }

@@ -36,6 +36,8 @@ std::string detail_of(const Json& point) {
   if (inputs["flush"].is_string()) add(inputs["flush"].get<std::string>());
   if (inputs["fence"] != "none") add("fence " + inputs["fence"].get<std::string>());
   if (inputs["mix_reads"] != 0) add("reads " + figure(inputs["mix_reads"], "%.2g"));
+  if (inputs["readers"] != 0) add("readers " + inputs["readers"].dump());
+  if (inputs["align_bytes"] != 0) add("align " + inputs["align_bytes"].dump());
   if (inputs["stride_bytes"] != 0) add("stride " + inputs["stride_bytes"].dump());
   if (inputs["op_cost_ns"] != 0) add("+" + figure(inputs["op_cost_ns"], "%g") + " ns");
   if (point.contains("cache") && !point["cache"].is_null())

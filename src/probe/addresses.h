@@ -75,15 +75,19 @@ class SequentialAddresses {
   std::uint64_t at_;
 };
 
-/// Every slot once in random order, then again in another order.
+/// Every slot once in random order, then again in another order. Slots begin `apart` bytes after
+/// one another, and overlap where that is less than an access.
 class RandomAddresses {
  public:
   constexpr RandomAddresses(std::uint64_t slice_bytes, std::uint64_t access_bytes,
-                            std::uint64_t key) noexcept
-      : access_(access_bytes), key_(key), permutation_(slice_bytes / access_bytes, key) {}
+                            std::uint64_t apart, std::uint64_t key) noexcept
+      : apart_(apart),
+        key_(key),
+        permutation_(slice_bytes < access_bytes ? 0 : (slice_bytes - access_bytes) / apart + 1,
+                     key) {}
 
   [[nodiscard]] constexpr std::uint64_t next() noexcept {
-    const std::uint64_t at = permutation_(i_) * access_;
+    const std::uint64_t at = permutation_(i_) * apart_;
     if (++i_ >= permutation_.size()) {
       i_ = 0;
       permutation_ = Permutation(permutation_.size(), ++key_);
@@ -92,7 +96,7 @@ class RandomAddresses {
   }
 
  private:
-  std::uint64_t access_;
+  std::uint64_t apart_;
   std::uint64_t key_;
   Permutation permutation_;
   std::uint64_t i_ = 0;

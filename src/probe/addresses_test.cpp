@@ -74,8 +74,21 @@ TEST(SequentialAddresses, WalkTheSliceAndBeginAgain) {
   EXPECT_EQ(SequentialAddresses(1000, 64, 17).next(), 128U);
 }
 
+TEST(RandomAddresses, BeginWhereTheyAreAlignedAndEndWithinTheSlice) {
+  for (const std::uint64_t apart : {64ULL, 1024ULL}) {
+    RandomAddresses addresses(64 * 100, 256, apart, 5);
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < (64 * 100 - 256) / apart + 1; ++i) {
+      const std::uint64_t at = addresses.next();
+      EXPECT_EQ(at % apart, 0U);
+      EXPECT_LE(at + 256, 64U * 100);
+      EXPECT_TRUE(seen.insert(at).second);
+    }
+  }
+}
+
 TEST(RandomAddresses, VisitEverySlotOnceARound) {
-  RandomAddresses addresses(256 * 100 + 17, 256, 5);
+  RandomAddresses addresses(256 * 100 + 17, 256, 256, 5);
   std::vector<std::uint64_t> first;
   std::vector<std::uint64_t> second;
   for (int i = 0; i < 100; ++i) first.push_back(addresses.next());

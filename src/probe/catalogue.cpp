@@ -43,6 +43,8 @@ Point point_of(const char* experiment, Kind kind, const Settings& s) {
   point.dimms = s.dimms;
   point.prefetch = s.prefetch;
   point.durability = s.durability;
+  point.readers = s.readers.value_or(0);
+  point.align_bytes = s.align_bytes.value_or(0);
   point.operations = s.operations.value_or(0);
   point.stride_bytes = s.stride_bytes.value_or(0);
   return point;

@@ -30,6 +30,8 @@ struct Settings {
   std::vector<double> hit_ratios;
   std::vector<double> mix_reads;
   std::optional<std::uint64_t> stride_bytes;
+  std::optional<unsigned> readers;
+  std::optional<std::uint64_t> align_bytes;
   std::optional<FenceInterval> fence_every;
   std::optional<double> op_cost_ns;
   std::optional<bool> op_cost_overlaps;

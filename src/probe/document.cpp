@@ -48,6 +48,8 @@ Json json_of(const Point& point) {
   json["fence"] = text_of_fence(point.fence_every);
   json["stride_bytes"] = point.stride_bytes;
   json["mix_reads"] = point.mix_reads;
+  json["readers"] = point.readers;
+  json["align_bytes"] = point.align_bytes;
   json["region_bytes"] = point.region_bytes;
   json["op_cost_ns"] = point.op_cost_ns;
   json["op_cost"] = point.op_cost_overlaps ? "overlaps" : "waits";

@@ -100,8 +100,9 @@ std::uint64_t access_pattern(const AccessLoop& loop, const Lane& lane) noexcept 
       return access_loop<op>(SequentialAddresses(loop.slice_bytes, loop.access_bytes, loop.first),
                              loop, lane);
     case Pattern::rand:
-      return access_loop<op>(RandomAddresses(loop.slice_bytes, loop.access_bytes, loop.key), loop,
-                             lane);
+      return access_loop<op>(
+          RandomAddresses(loop.slice_bytes, loop.access_bytes, loop.align_bytes, loop.key), loop,
+          lane);
     case Pattern::stride:
       return access_loop<op>(
           StrideAddresses(loop.slice_bytes, loop.access_bytes, loop.stride_bytes, loop.first), loop,
@@ -254,7 +255,7 @@ std::uint64_t single_accesses(const AccessLoop& loop, bool empty, const Lane& la
   // Words of one line would hit the cache: each access has its own line at least.
   const std::uint64_t step = loop.access_bytes < line_bytes ? line_bytes : loop.access_bytes;
   if (loop.pattern == Pattern::rand)
-    return single_loop(RandomAddresses(loop.slice_bytes, step, loop.key), loop, empty, lane);
+    return single_loop(RandomAddresses(loop.slice_bytes, step, step, loop.key), loop, empty, lane);
   return single_loop(SequentialAddresses(loop.slice_bytes, step, loop.first), loop, empty, lane);
 }
 

@@ -19,6 +19,7 @@ struct AccessLoop {
   std::uint64_t slice_bytes = 0;    ///< at least one access
   std::uint64_t access_bytes = 64;  ///< multiple of 64, or 8, 16, 32
   std::uint64_t stride_bytes = 0;
+  std::uint64_t align_bytes = 64;  ///< of random accesses
   std::uint64_t operations = 0;
   std::uint64_t operations_per_mark = 1;
   FenceInterval fence_every = 0;

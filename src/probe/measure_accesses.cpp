@@ -37,10 +37,11 @@ AccessLoop loop_of(const Measurement& at, unsigned thread, std::uint64_t operati
                                                   : 64;
   loop.slice_bytes = std::max(round_down(part, unit), at.point.access_bytes);
   loop.slice = at.rig.region() + thread * loop.slice_bytes;
-  loop.op = at.point.op;
+  loop.op = thread < at.point.readers ? Op::load : at.point.op;
   loop.pattern = at.point.pattern;
   loop.access_bytes = at.point.access_bytes;
   loop.stride_bytes = at.point.stride_bytes;
+  loop.align_bytes = at.point.align_bytes == 0 ? loop.access_bytes : at.point.align_bytes;
   loop.operations = operations;
   loop.operations_per_mark = std::min<std::uint64_t>(at.rig.operations_per_mark(), operations);
   loop.fence_every = at.point.fence_every;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -28,6 +29,7 @@ class FakeRig final : public Rig {
   [[nodiscard]] Result<void> prepare(const Point& point) override {
     threads_ = point.threads;
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, point.region_bytes)));
+    std::fill_n(memory_.get(), point.region_bytes, fill);
     return {};
   }
   [[nodiscard]] std::byte* region() noexcept override { return memory_.get(); }
@@ -52,6 +54,7 @@ class FakeRig final : public Rig {
   }
   [[nodiscard]] std::string counters_missing() const override { return ""; }
 
+  std::byte fill{0};
   bool apart = false;  ///< each thread starts when the one before has ended
 
  private:
@@ -135,6 +138,28 @@ TEST(Measure, ThreadsThatNeverMeetSaySoInPlaceOfAFigure) {
     EXPECT_NE(apart->skipped->find("never ran side by side"), std::string::npos) << name;
     EXPECT_FALSE(apart->latency_ns.has_value()) << name;
   }
+}
+
+TEST(Measure, ReadersLeaveWhatOthersWriteAlone) {
+  Settings settings;
+  settings.region_bytes = 1 << 20;
+  settings.ops = {Op::store};
+  settings.sizes = {64};
+  settings.threads = {2};
+  settings.readers = 1;
+  settings.operations = 2000;
+  const std::vector<Point> points = points_of("bandwidth", settings);
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_TRUE(points[0].reads() && points[0].writes());
+  FakeRig rig;
+  rig.fill = std::byte{0x55};
+  ASSERT_TRUE(measure(points[0], rig, 1).ok());
+  const auto changed = [&](std::size_t from) {
+    const std::byte* const part = rig.region() + from;
+    return std::any_of(part, part + (1 << 19), [](std::byte b) { return b != std::byte{0x55}; });
+  };
+  EXPECT_FALSE(changed(0)) << "the first thread reads";
+  EXPECT_TRUE(changed(1 << 19));
 }
 
 TEST(Measure, LatencyUnderLoadHasReadOnlyLoadWhateverTheOthersWriteWith) {

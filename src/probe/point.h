@@ -45,6 +45,8 @@ struct Point {
   unsigned threads = 1;
   std::uint64_t stride_bytes = 0;  ///< pattern stride
   double mix_reads = 0;            ///< this share of the operations of a writing point are loads
+  unsigned readers = 0;            ///< so many of the threads only load
+  std::uint64_t align_bytes = 0;   ///< random accesses begin at multiples of it; 0: of their size
   std::uint64_t region_bytes = 0;  ///< over all threads
   FenceInterval fence_every = 0;
   double op_cost_ns = 0;          ///< software of the benchmark, per operation
@@ -59,7 +61,9 @@ struct Point {
   std::optional<pm::FlushInstruction> flush;  ///< nothing: the best there is
   std::uint64_t operations = 0;               ///< over all threads; 0: chosen by the target
 
-  [[nodiscard]] bool reads() const noexcept { return op == Op::load || mix_reads > 0; }
+  [[nodiscard]] bool reads() const noexcept {
+    return op == Op::load || mix_reads > 0 || readers > 0;
+  }
   [[nodiscard]] bool writes() const noexcept { return op != Op::load; }
   [[nodiscard]] std::uint64_t lines_per_operation() const noexcept {
     return (access_bytes + pm::cache_line_bytes - 1) / pm::cache_line_bytes;

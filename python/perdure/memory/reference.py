@@ -62,13 +62,13 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "op_cost": ("waits", "overlaps"),
     "variant": ("as_published", "corrected", "dependent"),
 }
-COUNTS = ("access_size", "threads", "dimms", "stride", "region")
+COUNTS = ("access_size", "threads", "dimms", "stride", "region", "readers", "align")
 NUMBERS = ("op_cost_ns", "mix_reads", "hit_ratio")
 DEFAULTS: dict[str, Value | None] = {
     "probe": "bandwidth", "memory": "pm", "op": "load", "pattern": "seq", "access_size": 64,
     "threads": 1, "stride": None, "region": None, "dimms": None, "node": "local",
     "prefetch": "on", "fence": "none", "mix_reads": None, "op_cost_ns": None, "op_cost": None,
-    "hit_ratio": None, "variant": None, "durability": None,
+    "hit_ratio": None, "variant": None, "durability": None, "readers": None, "align": None,
 }  # fmt: skip
 DESCRIPTION = (
     "title", "paper", "figure", "platform", "role", "set", "measured", "goal_median", "goal_p90",
@@ -78,7 +78,9 @@ ANSWER = ("metric", "unit", "value")
 FENCE = re.compile(r"^(none|each|every=[1-9]\d*)$")
 HEADER = re.compile(r"^#\s*([A-Za-z_0-9]+)\s*:\s*(.*)$")
 # The inputs that a curve is drawn over, in the order in which they are tried.
-AXES = ("access_size", "threads", "region", "hit_ratio", "stride", "mix_reads")
+AXES = (
+    "access_size", "threads", "region", "hit_ratio", "stride", "mix_reads", "readers", "align",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,10 @@ class Point:
         if point["stride"]:
             parts[-1] += f" {point['stride']}"
         parts += [f"{point['access_size']} B", f"{point['threads']} threads"]
-        units = (("region", " B region"), ("hit_ratio", " hits"), ("mix_reads", " reads"))
+        units = (
+            ("region", " B region"), ("hit_ratio", " hits"), ("mix_reads", " reads"),
+            ("readers", " readers"), ("align", " B aligned"),
+        )  # fmt: skip
         for name, unit in units:
             if point[name] is not None:
                 parts.append(f"{point[name]:g}{unit}")
