@@ -223,14 +223,25 @@ bool History::take_effect_unanswered(std::uint32_t operation, std::uint16_t key,
   if (!is_refusal(operation)) return effect(operation, key, value);
   const Operation& what = operations_[operation];
   const bool present = value != absent;
-  if (what.action == Action::insert ? present : !present) return false;
-  if (what.action == Action::insert || what.action == Action::update) {
-    value = what.stamp;
-    return true;
+  switch (what.action) {
+    case Action::insert:
+      if (present) return false;
+      value = what.stamp;
+      return true;
+    case Action::upsert:
+      value = what.stamp;
+      return true;
+    case Action::update:
+      if (!present) return false;
+      value = what.stamp;
+      return true;
+    case Action::remove:
+      if (!present) return false;
+      value = absent;
+      return true;
+    default:
+      return false;
   }
-  if (what.action != Action::remove) return false;
-  value = absent;
-  return true;
 }
 
 void History::settle(std::uint16_t key) {

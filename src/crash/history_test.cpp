@@ -73,12 +73,27 @@ TEST_F(HistoryTest, WhatIsRefusedLaterMayHaveTakenEffectAtACut) {
 }
 
 TEST_F(HistoryTest, WhatFindsNoRoomMayHaveTakenEffectAtACutUntilItAnswers) {
-  const auto insert = add(Action::insert, 5, Outcome::out_of_space);
+  for (const Action action : {Action::insert, Action::upsert}) {
+    operations_.clear();
+    answers_.clear();
+    const auto write = add(action, 5, Outcome::out_of_space);
+    History history(operations_, answers_, 1);
+    history.call(write);
+    EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
+    EXPECT_EQ(history.ret(write), "");
+    EXPECT_THAT(history.allowed(0), ElementsAre(absent));
+  }
+  operations_.clear();
+  answers_.clear();
+  const auto insert = add(Action::insert, 5);
+  const auto update = add(Action::update, 6, Outcome::out_of_space);
   History history(operations_, answers_, 1);
   history.call(insert);
-  EXPECT_THAT(history.allowed(0), ElementsAre(5, absent));
   EXPECT_EQ(history.ret(insert), "");
-  EXPECT_THAT(history.allowed(0), ElementsAre(absent));
+  history.call(update);
+  EXPECT_THAT(history.allowed(0), ElementsAre(5, 6));
+  EXPECT_EQ(history.ret(update), "");
+  EXPECT_THAT(history.allowed(0), ElementsAre(5));
 }
 
 TEST_F(HistoryTest, ARefusalThatIsAnsweredMustHaveAReason) {
