@@ -6,6 +6,7 @@
 #include "crash/report.h"
 #include "crash/ways.h"
 #include "pm/pm.h"
+#include "pool/slab_heap.h"
 
 namespace perdure::crash {
 namespace {
@@ -103,6 +104,27 @@ TEST(CutRunTest, AReplayFileCutsInTheSamePlaces) {
     elsewhere += record(what, workspace).trace_digest != verdict.trace_digest ? 1U : 0U;
   }
   EXPECT_GT(elsewhere, 0U);
+}
+
+/// What found no room has left a record behind; what comes next has its place, its id and version.
+TEST(EngineTest, AFullStoreBelievesNoIntentBesideTheRecordOfARefusedWrite) {
+  EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
+  for (const unsigned room : {1U, 2U}) {
+    Plan plan = plan_for(**IndexRegistry::find("engine"), 1);
+    plan.key_kind = KeyKind::bytes;
+    plan.keys = 16;
+    plan.preload = 8;
+    plan.operations = 40;
+    plan.seed = 100;
+    plan.most_states = 20'000;
+    plan.seconds = 60;
+    plan.subject.pool_bytes =
+        least_pool_bytes(plan.subject, plan.key_kind) + room * SlabHeap::chunk_bytes;
+    Workspace workspace(plan.subject.pool_bytes);
+    const Summary summary = explore_many(plan, workspace, [](const Summary&) {});
+    EXPECT_FALSE(summary.violation.has_value())
+        << room << ": " << summary.violation->oracle << ": " << summary.violation->what;
+  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace perdure::engine {
 namespace {
 
-constexpr IndexRootKind root_kind{"engine", 1, KeyKind::bytes};
+constexpr IndexRootKind root_kind{"engine", 2, KeyKind::bytes};
 constexpr std::uint64_t least_segment_bytes = 4096;
 constexpr std::uint64_t most_segment_bytes = Heap::max_block_bytes;
 /// A thousand segments, so that the last one's free rest matters little, but long appends each.

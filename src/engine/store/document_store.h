@@ -190,8 +190,9 @@ class DocumentStore {
                              Action action);
   [[nodiscard]] bool draft(std::string_view key, std::string_view document, Draft& draft);
   void discard(const Draft& draft) noexcept;
-  void fill(const Draft& draft, RecordHeader header, std::string_view key,
-            std::string_view document) const;
+  /// Returns its checksum.
+  std::uint32_t fill(const Draft& draft, RecordHeader header, std::string_view key,
+                     std::string_view document) const;
   /// Makes intent and record durable: the write is committed.
   Intent& announce(Operation operation, const Intent::Terms& terms);
   /// Makes the write visible.

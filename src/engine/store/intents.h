@@ -1,11 +1,13 @@
 // Intents: what each thread is about to do, two lines for each, in turn.
 //
-//   byte 0       8    16        24       32     40             64
-//        | state | id | version | record | old  | zero         |
-//   state: 0, or bit 63 | operation << 32 | CRC-32C of bytes 8 .. 40
+//   byte 0       8    16        24       32    40          48     64
+//        | state | id | version | record | old | checksum  | zero |
+//   state: 0, or bit 63 | operation << 32 | CRC-32C of bytes 8 .. 48
 //
 // I1  an intent is committed when the line and the record are durable: both are flushed before one
-//     fence, and recovery believes it only if the record agrees with its checksum, id and version.
+//     fence, and recovery believes it only if the record agrees with its checksum, id and version,
+//     and that checksum with the intent's: a write that found no room may have left a record in the
+//     same place, and what comes next has its id and version.
 // I2  stores to one line become durable in their order. The state is zeroed before the rest changes
 //     and set after it, so a state that is not zero belongs to what is beside it.
 // I3  a line is used again only after the fence of the write between, which has flushed the word of
@@ -28,9 +30,10 @@ struct Intent {
   std::atomic<std::uint64_t> state;
   std::uint64_t id;
   std::uint64_t version;
-  std::uint64_t record;  ///< offset of the new record; of a removal null
-  std::uint64_t old;     ///< offset of the record before; null: there was none
-  std::array<std::uint64_t, 3> zero;
+  std::uint64_t record;    ///< offset of the new record; of a removal null
+  std::uint64_t old;       ///< offset of the record before; null: there was none
+  std::uint64_t checksum;  ///< of the new record; of a removal 0
+  std::array<std::uint64_t, 2> zero;
 
   /// What it says, without the state.
   struct Terms {
@@ -38,6 +41,7 @@ struct Intent {
     std::uint64_t version;
     std::uint64_t record;
     std::uint64_t old;
+    std::uint64_t checksum;
   };
   void write(Operation operation, const Terms& terms) noexcept {
     state.store(0, std::memory_order_relaxed);
@@ -46,6 +50,7 @@ struct Intent {
     version = terms.version;
     record = terms.record;
     old = terms.old;
+    checksum = terms.checksum;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     state.store(state_of(operation, terms), std::memory_order_release);
     pm::flush(this, sizeof *this);
@@ -55,7 +60,7 @@ struct Intent {
     state.store(0, std::memory_order_relaxed);
     pm::flush(this, sizeof *this);
   }
-  [[nodiscard]] Terms terms() const noexcept { return {id, version, record, old}; }
+  [[nodiscard]] Terms terms() const noexcept { return {id, version, record, old, checksum}; }
   /// `none` where there is none, or a damaged one.
   [[nodiscard]] Operation operation() const noexcept {
     const std::uint64_t now = state.load(std::memory_order_relaxed);
@@ -71,7 +76,7 @@ struct Intent {
   }
 };
 static_assert(sizeof(Intent) == pm::cache_line_bytes);
-static_assert(offsetof(Intent, version) == 16 && offsetof(Intent, old) == 32);
+static_assert(offsetof(Intent, version) == 16 && offsetof(Intent, checksum) == 40);
 
 /// Of one thread slot.
 using IntentPair = std::array<Intent, 2>;

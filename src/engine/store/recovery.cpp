@@ -46,7 +46,8 @@ void DocumentStore::Recovery::read_intents() {
 bool DocumentStore::Recovery::believe(Write& write) {
   const Intent::Terms& terms = write.terms;
   const bool is_write = write.operation == Operation::write;
-  if (is_write && !copy_if(terms.record, terms.id, terms.version, write.key, write.document))
+  if (is_write && (!copy_if(terms.record, terms.id, terms.version, write.key, write.document) ||
+                   store_.reader_.at(terms.record)->crc != terms.checksum))
     return false;
   Word& word = store_.table_.word(terms.id);
   const std::uint64_t now = word.load(std::memory_order_relaxed);

@@ -171,18 +171,19 @@ Status DocumentStore::commit(const Present& before, std::string_view key, std::s
   }
   const std::uint64_t word = table_.word(id).load(std::memory_order_relaxed);
   const std::uint64_t version = reader_.version_of(word) + 1;
-  fill(draft,
-       {.crc = 0,
-        .segment = draft.segment,
-        .id = id,
-        .version = version,
-        .document_bytes = static_cast<std::uint32_t>(document.size()),
-        .key_bytes = static_cast<std::uint16_t>(key.size()),
-        .extents = static_cast<std::uint16_t>(draft.block.size())},
-       key, document);
+  const std::uint32_t checksum =
+      fill(draft,
+           {.crc = 0,
+            .segment = draft.segment,
+            .id = id,
+            .version = version,
+            .document_bytes = static_cast<std::uint32_t>(document.size()),
+            .key_bytes = static_cast<std::uint16_t>(key.size()),
+            .extents = static_cast<std::uint16_t>(draft.block.size())},
+           key, document);
   pool_.heap().publish(draft.block);
-  Intent& intent =
-      announce(Operation::write, {id, version, draft.offset, is_new ? null_offset : word});
+  Intent& intent = announce(Operation::write,
+                            {id, version, draft.offset, is_new ? null_offset : word, checksum});
 
   const bool has_room = add_to_index(added, id) && (!is_new || add_key(key, id));
   if (!has_room) {
@@ -210,7 +211,7 @@ Status DocumentStore::erase(const Present& before, KeyLocks::Held& held, std::st
     return Status::busy;
   const std::uint64_t word = table_.word(before.id).load(std::memory_order_relaxed);
   const std::uint64_t version = before.record->version + 1;
-  announce(Operation::remove, {before.id, version, null_offset, word});
+  announce(Operation::remove, {before.id, version, null_offset, word, 0});
   swing(before.id, RecordTable::removed | version, before.record);
   take_from_index(gone, before.id);
   take_key(key, before.id);
@@ -259,8 +260,8 @@ void DocumentStore::discard(const Draft& draft) noexcept {
   for (const Reservation& block : draft.block) pool_.heap().free(block.offset, block.bytes);
 }
 
-void DocumentStore::fill(const Draft& draft, RecordHeader header, std::string_view key,
-                         std::string_view document) const {
+std::uint32_t DocumentStore::fill(const Draft& draft, RecordHeader header, std::string_view key,
+                                  std::string_view document) const {
   std::vector<Extent> extents;
   std::size_t at = 0;
   for (const Reservation& block : draft.block) {
@@ -279,6 +280,7 @@ void DocumentStore::fill(const Draft& draft, RecordHeader header, std::string_vi
     record.append(extents.data(), extents.size() * sizeof(Extent));
   record.append(key.data(), key.size());
   record.end();
+  return header.crc;
 }
 
 // One fence for the record, the intent, and the word of the write before (I3).
