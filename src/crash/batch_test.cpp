@@ -9,6 +9,7 @@
 #include "crash/report.h"
 #include "crash/search.h"
 #include "crash/shrink.h"
+#include "crash/test_plan.h"
 #include "crash/toys/toys.h"
 #include "pm/pm.h"
 
@@ -16,12 +17,8 @@ namespace perdure::crash {
 namespace {
 
 Plan plan_of_batches(const IndexInfo& info, unsigned threads) {
-  Plan plan;
-  plan.subject.info = &info;
-  plan.subject.options = small_options(info);
-  plan.threads = threads;
+  Plan plan = small_plan(info, threads);
   plan.batch = 6;
-  plan.seconds = 120;
   return plan;
 }
 

@@ -4,20 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "crash/report.h"
+#include "crash/test_plan.h"
 #include "crash/ways.h"
 #include "pm/pm.h"
 #include "pool/slab_heap.h"
 
 namespace perdure::crash {
 namespace {
-
-Plan plan_for(const IndexInfo& info, unsigned threads) {
-  Plan plan;
-  plan.subject.info = &info;
-  plan.subject.options = small_options(info);
-  plan.threads = threads;
-  return plan;
-}
 
 /// A program that recovers from a cut and goes on: what is wrong only behind a recovery shows.
 class CutTest : public testing::TestWithParam<std::tuple<const char*, KeyKind, unsigned>> {};
@@ -26,9 +19,8 @@ TEST_P(CutTest, ASoundIndexGoesOnBehindACut) {
   const auto [name, kind, threads] = GetParam();
   const IndexInfo& info = **IndexRegistry::find(name);
   Workspace workspace(std::size_t{1} << 20);
-  Plan plan = plan_for(info, threads);
+  Plan plan = small_plan(info, threads);
   plan.most_states = 8'000;
-  plan.seconds = 120;
   plan.key_kind = kind;
   plan.cuts = 4;
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
@@ -47,7 +39,7 @@ TEST(CutRunTest, ARunBehindACutIsTheSameAgain) {
   Case what;
   what.subject.info = *IndexRegistry::find("roart");
   what.subject.options = small_options(*what.subject.info);
-  Plan plan = plan_for(*what.subject.info, 1);
+  Plan plan = small_plan(*what.subject.info, 1);
   what.program = generate(program_plan(plan, 1));
   std::set<std::uint64_t> digests;
   for (what.cut = 2; what.cut < 12; ++what.cut) {
@@ -90,7 +82,7 @@ TEST(CutRunTest, AReplayFileCutsInTheSamePlaces) {
   Case what;
   what.subject.info = *IndexRegistry::find("roart");
   what.subject.options = small_options(*what.subject.info);
-  what.program = generate(program_plan(plan_for(*what.subject.info, 2), 4));
+  what.program = generate(program_plan(small_plan(*what.subject.info, 2), 4));
   ASSERT_EQ(what.program.preload.front().action, Action::load);
   Workspace workspace(std::size_t{1} << 20);
   unsigned elsewhere = 0;
@@ -110,14 +102,13 @@ TEST(CutRunTest, AReplayFileCutsInTheSamePlaces) {
 TEST(EngineTest, AFullStoreBelievesNoIntentBesideTheRecordOfARefusedWrite) {
   EXPECT_TRUE(pm::configure(pm::Durability::adr, pm::FlushInstruction::clwb).ok());
   for (const unsigned room : {1U, 2U}) {
-    Plan plan = plan_for(**IndexRegistry::find("engine"), 1);
+    Plan plan = small_plan(**IndexRegistry::find("engine"), 1);
     plan.key_kind = KeyKind::bytes;
     plan.keys = 16;
     plan.preload = 8;
     plan.operations = 40;
     plan.seed = 100;
     plan.most_states = 20'000;
-    plan.seconds = 60;
     plan.subject.pool_bytes =
         least_pool_bytes(plan.subject, plan.key_kind) + room * SlabHeap::chunk_bytes;
     Workspace workspace(plan.subject.pool_bytes);

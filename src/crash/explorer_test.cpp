@@ -5,6 +5,7 @@
 
 #include "crash/report.h"
 #include "crash/shrink.h"
+#include "crash/test_plan.h"
 #include "crash/toys/toys.h"
 #include "crash/ways.h"
 #include "pm/pm.h"
@@ -17,12 +18,8 @@ namespace {
 constexpr std::size_t toy_bytes = std::size_t{256} << 10;
 
 Plan plan_for(const IndexInfo& info, unsigned threads, std::uint64_t states) {
-  Plan plan;
-  plan.subject.info = &info;
-  plan.subject.options = small_options(info);
-  plan.threads = threads;
+  Plan plan = small_plan(info, threads);
   plan.most_states = states;
-  plan.seconds = 120;
   return plan;
 }
 

@@ -223,25 +223,12 @@ bool History::take_effect_unanswered(std::uint32_t operation, std::uint16_t key,
   if (!is_refusal(operation)) return effect(operation, key, value);
   const Operation& what = operations_[operation];
   const bool present = value != absent;
-  switch (what.action) {
-    case Action::insert:
-      if (present) return false;
-      value = what.stamp;
-      return true;
-    case Action::upsert:
-      value = what.stamp;
-      return true;
-    case Action::update:
-      if (!present) return false;
-      value = what.stamp;
-      return true;
-    case Action::remove:
-      if (!present) return false;
-      value = absent;
-      return true;
-    default:
-      return false;
-  }
+  const bool writes = what.action == Action::insert || what.action == Action::upsert ||
+                      what.action == Action::update;
+  if (!writes && what.action != Action::remove) return false;
+  if (what.action != Action::upsert && present == (what.action == Action::insert)) return false;
+  value = writes ? what.stamp : absent;
+  return true;
 }
 
 void History::settle(std::uint16_t key) {
