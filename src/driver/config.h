@@ -175,6 +175,11 @@ struct BenchConfig {
   [[nodiscard]] unsigned instances() const noexcept {
     return parallel == Parallel::saturated ? threads : 1;
   }
+  /// That the index keeps beside those of the workload.
+  [[nodiscard]] unsigned background_threads() const noexcept {
+    return static_cast<unsigned>(perdure::background_threads({index.name, index.options}, options) *
+                                 instances());
+  }
   /// How many operations are counted where `operations` of the workload are done: of a queue
   /// each payload is pushed and popped.
   [[nodiscard]] std::uint64_t counted_operations(std::uint64_t operations) const noexcept {

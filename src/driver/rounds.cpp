@@ -14,8 +14,8 @@ void Rounds::begin_round() noexcept {
 
 // The end of the run, not the last thread's own reading, which came a few instructions before: so
 // the phase lasts as long as the machine's time split adds up to.
-void Rounds::end_alone() noexcept {
-  std::ranges::fill(ends_, clock_.now());
+void Rounds::end_alone(Ticks end) noexcept {
+  std::ranges::fill(ends_, end);
   end_round();
 }
 

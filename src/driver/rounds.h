@@ -89,7 +89,7 @@ class Rounds {
     look_ = std::move(look);
     begin_round();
   }
-  void end_alone() noexcept;
+  void end_alone(Ticks end) noexcept;
 
   /// Asked once per operation: one load of a line that nobody writes while the round lasts.
   [[nodiscard]] bool round_over() const noexcept {

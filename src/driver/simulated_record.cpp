@@ -210,6 +210,8 @@ Json platform_record(const BenchConfig& config) {
                  {"warm", machine.warm},
                  {"guard", machine.guard},
                  {"ablations", platform::names_of(machine.ablation)}};
+  if (const unsigned threads = config.background_threads(); threads != 0)
+    record["background_threads"] = threads;
   if (config.placement) record["placement"] = placement_record(*config.placement);
   return record;
 }

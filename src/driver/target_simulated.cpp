@@ -98,11 +98,15 @@ class Moments : public std::enable_shared_from_this<Moments> {
     sample_later(start_ + step_);
   }
 
-  /// Events that are still to come do nothing.
+  /// Events that are still to come do nothing. The run may have gone on for what it left to
+  /// threads in the background.
   std::vector<TimelinePoint> end() {
     over_ = true;
-    if (const std::uint64_t operations = rounds_.operations(); operations != operations_)
-      timeline_.push_back({second(simulation_.now()), operations - operations_});
+    const double end = second(start_ + rounds_.active());
+    std::uint64_t left = rounds_.operations() - operations_;
+    for (; !timeline_.empty() && timeline_.back().second > end; timeline_.pop_back())
+      left += timeline_.back().operations;
+    if (left != 0) timeline_.push_back({end, left});
     return std::move(timeline_);
   }
 
@@ -251,7 +255,7 @@ class SimulatedTarget final : public Target {
     const double cpu_started = host_seconds(CLOCK_PROCESS_CPUTIME_ID);
     const std::uint64_t accesses = simulation_.hooked_accesses();
     run(accounting, job);
-    rounds.end_alone();
+    rounds.end_alone(simulation_.end_of_jobs());
     Simulation::outside([&] {
       host_times_.push_back({phase.name, accounting, host_seconds(CLOCK_MONOTONIC) - started,
                              host_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_started,
@@ -304,6 +308,7 @@ Result<std::unique_ptr<Target>> Target::start(const BenchConfig& config) {
   options.platform = machine.platform;
   options.ablation = machine.ablation;
   options.threads = config.threads;
+  options.background_threads = config.background_threads();
   options.cpus = machine.cpus;
   options.pool_node = machine.pool_node;
   options.dram_node = machine.dram_node;

@@ -251,6 +251,17 @@ unsigned IndexOptions::pool_parts(std::size_t nodes) const noexcept {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(node_pools() * nodes, 1, Pool::max_parts));
 }
 
+std::uint64_t background_threads(const DeclaredOptions& declared, const IndexOptions& given) {
+  std::uint64_t threads = 0;
+  for (const IndexOption& option : declared.options) {
+    if (!option.counts_threads) continue;
+    const auto chosen =
+        std::ranges::find(given.choices(), option.name, &IndexOptions::Choice::name);
+    threads += chosen == given.choices().end() ? option.fallback : chosen->value;
+  }
+  return threads;
+}
+
 IndexOption node_pools_option() {
   return {.name = node_pools_name,
           .description = "pools for each NUMA node, PATH, PATH.1, ...; 0: one for all",

@@ -24,6 +24,8 @@ struct IndexOption {
   std::uint64_t fallback;   ///< default, as in the study
   std::uint64_t least;
   std::uint64_t most;
+  /// Its value is a number of threads that work beside those that call (pm/background_thread.h).
+  bool counts_threads = false;
 };
 
 /// Chosen values. `create_index` and `recover_index` check names and ranges and fill in the
@@ -53,6 +55,9 @@ struct DeclaredOptions {
   std::string_view owner;  ///< for errors
   std::span<const IndexOption> options;
 };
+/// Threads that it keeps beside those that call it, with `given` and the defaults.
+[[nodiscard]] std::uint64_t background_threads(const DeclaredOptions& declared,
+                                               const IndexOptions& given);
 /// `given` with the defaults of all that it does not name. Errors: usage (no such option, a value
 /// out of range).
 [[nodiscard]] Result<IndexOptions> with_defaults(const DeclaredOptions& declared,

@@ -8,6 +8,10 @@
 
 #include "pm/pool_part.h"
 
+namespace perdure::pm {
+class BackgroundThread;
+}
+
 namespace perdure::pm::detail::instruction {
 
 inline constexpr bool simulated = true;
@@ -53,6 +57,12 @@ struct FlushSupport {
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 /// Every thread passes a full fence: what the caller pays for the interrupts.
 void heavy_fence() noexcept;
+
+/// False where no simulated thread is free for it, or there is no simulation.
+[[nodiscard]] bool start_background(BackgroundThread& thread) noexcept;
+void wake_background(BackgroundThread& thread) noexcept;
+/// Returns when it has served all and will not be called again.
+void stop_background(BackgroundThread& thread) noexcept;
 
 /// A simulated thread's slot; `no_slot` outside.
 inline constexpr std::size_t no_slot = ~std::size_t{0};

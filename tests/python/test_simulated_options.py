@@ -61,3 +61,39 @@ def test_the_options_of_lists_repeat_byte_for_byte(name: str) -> None:
         text = bench(name, 7, *flags, "--option", option)
         assert bench(name, 7, *flags, "--option", option) == text
         assert seconds(text) != default, f"{option} changes nothing"
+
+
+@pytest.mark.parametrize("name", ["pactree", "dptree"])
+def test_threads_in_the_background_take_work_off_the_others(name: str) -> None:
+    """Without them whoever splits or fills the buffer does the rest within its own insertion."""
+    small = {"pactree": "node_entries=16", "dptree": "buffer_entries=256"}[name]
+    flags = ("--mix", "insert=1", "--records", "2000", "--operations", "12000", "--verify",
+             "--check", "--option", small)  # fmt: skip
+    text = bench(name, 3, *flags)
+    assert bench(name, 3, *flags) == text
+    beside = json.loads(text)
+    alone = json.loads(bench(name, 3, *flags, "--option", "workers=0"))
+    assert beside["platform"]["background_threads"] == 1
+    assert "background_threads" not in alone["platform"]
+    for document in (beside, alone):
+        assert document["verification"]["wrong"] == 0
+    (with_one,), (without,) = beside["repetitions"], alone["repetitions"]
+    assert (
+        with_one["operations"]["insert"]["latency_ns"]["p999"]
+        < without["operations"]["insert"]["latency_ns"]["p999"]
+    )
+    # The time split is that of the three threads, to the last digit (docs/measuring.md).
+    split = sum(with_one["simulation"]["time_ns"].values())
+    assert split == pytest.approx(3 * with_one["seconds"] * 1e9, rel=1e-3)
+    # What a phase has left is no part of its time, nor of its timeline.
+    assert with_one["timeline"][-1]["second"] == pytest.approx(with_one["seconds"], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["pactree", "dptree"])
+def test_where_no_hardware_thread_is_left_the_others_do_that_work(name: str) -> None:
+    flags = ("--mix", "insert=1", "--records", "2000", "--operations", "5600", "--verify")
+    target = ("--target", "sim:optane100-8280l-2s")  # 2 x 28 cores of one thread
+    documents = [
+        json.loads(bench(name, 56, *flags, *target, "--option", f"workers={n}")) for n in (0, 1)
+    ]
+    assert documents[0]["repetitions"] == documents[1]["repetitions"]

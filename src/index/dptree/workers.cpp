@@ -1,60 +1,43 @@
 #include "index/dptree/workers.h"
 
-#include <chrono>
 #include <utility>
 
 #include "pm/pm.h"
 
 namespace perdure::dptree {
 
+// No thread looks at `running_` before the leader is woken.
 void Workers::start(std::function<bool()> serve) {
-  if (threads_ == 0) return;
-  running_.emplace_back([this, serve = std::move(serve)] { lead(serve); });
-  while (running_.size() < threads_) running_.emplace_back([this] { work_along(); });
+  const auto add = [this](pm::BackgroundThread::Serve does) {
+    if (running_.emplace_back().start(std::move(does))) return true;
+    running_.pop_back();
+    return false;
+  };
+  if (threads_ != 0 && add(std::move(serve)))
+    while (running_.size() < threads_ && add([this] {
+             while (help()) {
+             }
+             return false;
+           })) {
+    }
+  if (exist()) running_.front().wake();  // for what was asked before
 }
 
 void Workers::ask(Task task) noexcept {
-  if ((tasks_.load(std::memory_order_relaxed) & task) != 0 ||
-      tasks_.fetch_or(task, std::memory_order_acq_rel) != 0)
-    return;
-  tasks_.notify_one();
+  if ((tasks_.load(std::memory_order_relaxed) & task) == 0 &&
+      tasks_.fetch_or(task, std::memory_order_acq_rel) == 0 && exist())
+    running_.front().wake();
 }
 
-void Workers::lead(const std::function<bool()>& serve) {
-  constexpr std::chrono::milliseconds until_pinned_threads_run(1);
-  for (bool again = false; tasks_.load(std::memory_order_acquire) != stop_task;) {
-    if (!again)
-      tasks_.wait(0, std::memory_order_acquire);
-    else if (tasks_.load(std::memory_order_relaxed) == 0)
-      std::this_thread::sleep_for(until_pinned_threads_run);
-    again = serve();
-  }
-}
-
-void Workers::work_along() {
-  for (std::uint32_t seen = 0; (seen & end_of_shares) == 0;) {
-    shares_.wait(seen, std::memory_order_acquire);
-    seen = shares_.load(std::memory_order_acquire);
-    while (help()) {
-    }
-  }
-}
-
+// The leader first: what it merges may be shared.
 void Workers::stop() {
-  if (running_.empty()) return;
-  ask(stop_task);
-  running_.front().join();
-  shares_.fetch_or(end_of_shares, std::memory_order_release);
-  shares_.notify_all();
-  for (std::size_t i = 1; i < running_.size(); ++i) running_[i].join();
+  for (pm::BackgroundThread& thread : running_) thread.stop();
   running_.clear();
 }
 
 void Workers::share(SharedWork& work) noexcept {
   shared_.store(&work, std::memory_order_seq_cst);
-  if (threads_ < 2) return;
-  shares_.fetch_add(1, std::memory_order_release);
-  shares_.notify_all();
+  for (std::size_t i = 1; i < running_.size(); ++i) running_[i].wake();
 }
 
 void Workers::end_sharing() noexcept {

@@ -12,9 +12,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <thread>
-#include <vector>
+
+#include "pm/background_thread.h"
 
 namespace perdure::dptree {
 
@@ -30,26 +31,26 @@ class SharedWork {
 
 class Workers {
  public:
-  enum Task : std::uint32_t { merge = 1, stop_task = 2, collect = 4 };
+  enum Task : std::uint32_t { merge = 1, collect = 2 };
 
   explicit Workers(std::uint64_t threads) : threads_(threads) {}
   ~Workers() { stop(); }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// False: the threads that write merge, too.
-  [[nodiscard]] bool exist() const noexcept { return threads_ != 0; }
+  /// False: the threads that write merge, too. As before `start` and after `stop`.
+  [[nodiscard]] bool exist() const noexcept { return !running_.empty(); }
   /// Only one thread ever works on a merge.
-  [[nodiscard]] bool is_alone() const noexcept { return threads_ == 1; }
+  [[nodiscard]] bool is_alone() const noexcept { return running_.size() == 1; }
 
-  /// Starts the threads. The leader calls `serve` when there is a task, and each
-  /// millisecond while that returns true.
+  /// Starts the threads, as many as there may be. The leader calls `serve` when there is a task,
+  /// and each millisecond while that returns true.
   void start(std::function<bool()> serve);
   /// Ends them, after all tasks.
   void stop();
   void ask(Task task) noexcept;
   /// The tasks, which are then taken.
-  [[nodiscard]] std::uint32_t take_tasks() noexcept { return tasks_.fetch_and(stop_task); }
+  [[nodiscard]] std::uint32_t take_tasks() noexcept { return tasks_.exchange(0); }
   void withdraw(Task task) noexcept { tasks_.fetch_and(~std::uint32_t{task}); }
 
   /// Lets others help until `end_sharing`, which waits for those that do.
@@ -62,16 +63,11 @@ class Workers {
   bool help() noexcept;
 
  private:
-  static constexpr std::uint32_t end_of_shares = std::uint32_t{1} << 31;
-  void lead(const std::function<bool()>& serve);
-  void work_along();
-
-  const std::uint64_t threads_;
+  const std::uint64_t threads_;  ///< that are wanted
   std::atomic<std::uint32_t> tasks_{0};
   std::atomic<SharedWork*> shared_{nullptr};
-  std::atomic<std::uint32_t> shares_{0};   ///< how often work was shared: what helpers wait for
-  std::atomic<std::uint32_t> helpers_{0};  ///< threads that look at `shared_`
-  std::vector<std::thread> running_;
+  std::atomic<std::uint32_t> helpers_{0};     ///< threads that look at `shared_`
+  std::deque<pm::BackgroundThread> running_;  ///< the leader first
 };
 
 }  // namespace perdure::dptree

@@ -22,17 +22,12 @@ PacTree<Keys>::PacTree(const IndexPlace& place, const IndexRoot& root)
               return std::string(Path(anchor_of(*node_at(node))).text());
             }),
       log_(*place.pool, root.option[stored_log]),
-      has_worker_(place.options.get("workers") != 0),
+      wants_worker_(place.options.get("workers") != 0),
       scans_whole_(place.options.get("as_published") == 0) {}
 
 template <class Keys>
 PacTree<Keys>::~PacTree() {
-  if (worker_.joinable()) {
-    stopping_.store(true, std::memory_order_release);
-    announced_.fetch_add(1, std::memory_order_release);
-    announced_.notify_all();
-    worker_.join();
-  }
+  worker_.stop();
   settle();
 }
 
@@ -171,10 +166,11 @@ PERDURE_REGISTER_INDEX(
                            .most = pactree::max_entries},
                           {.name = "workers",
                            .description = "1: a background thread replays the log; 0: the thread"
-                                          " that wrote the entry, as always under simulation",
-                           .fallback = pm::detail::instruction::simulated ? 0 : 1,
+                                          " that wrote the entry, as always in the crash explorer",
+                           .fallback = 1,
                            .least = 0,
-                           .most = 1},
+                           .most = 1,
+                           .counts_threads = true},
                           {.name = "as_published",
                            .description = "1: a scan counts key and value as two records, as in"
                                           " the public code, and ends after half",

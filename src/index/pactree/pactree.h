@@ -23,7 +23,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/result.h"
@@ -35,6 +34,7 @@
 #include "index/pactree/smo_log.h"
 #include "index/registry.h"
 #include "index/writable_index.h"
+#include "pm/background_thread.h"
 #include "pm/pm.h"
 #include "pool/epoch.h"
 #include "pool/pool.h"
@@ -181,7 +181,6 @@ class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
   void announce();
   /// Replays the log. The caller is pinned and holds `replaying_`.
   void replay_locked() const;
-  void work();
   /// Empties the log as far as there is room, and frees what is retired. No operation runs.
   void settle() const;
   /// Replays what waits in the log, also where the worker would: what was merged is free only then.
@@ -215,11 +214,10 @@ class PacTree final : public WritableIndex<PacTree<Keys>, Keys> {
   mutable pactree::SearchLayer trie_;
   mutable pactree::SmoLog log_;
   mutable pm::VersionLock replaying_;
-  const bool has_worker_;
+  const bool wants_worker_;
   const bool scans_whole_;  ///< not as the public code
   std::atomic<std::uint32_t> announced_{0};
-  std::atomic<bool> stopping_{false};
-  std::thread worker_;
+  pm::BackgroundThread worker_;
 };
 
 template <class Keys>

@@ -8,11 +8,8 @@ namespace perdure {
 // they freed it, by locked instructions, so one of the two sees the other.
 template <class Keys>
 void PacTree<Keys>::announce() {
+  if (worker_.runs()) return worker_.wake();
   announced_.fetch_add(1, std::memory_order_seq_cst);
-  if (has_worker_) {
-    announced_.notify_one();
-    return;
-  }
   std::uint32_t seen = 0;
   do {
     seen = announced_.load(std::memory_order_acquire);
@@ -47,25 +44,19 @@ void PacTree<Keys>::replay_locked() const {
   }
 }
 
-// It waits first: whoever started it has replayed what there was, if the pool was ready.
+// Whoever starts it has replayed what there was, if the pool was ready.
 template <class Keys>
-void PacTree<Keys>::work() {
-  for (std::uint32_t seen = 0;;) {
-    announced_.wait(seen, std::memory_order_acquire);
-    seen = announced_.load(std::memory_order_acquire);
-    if (stopping_.load(std::memory_order_acquire)) return;
-    if (!replaying_.lock()) return;
+void PacTree<Keys>::start_worker() {
+  if (!wants_worker_) return;
+  static_cast<void>(worker_.start([this] {
+    if (!replaying_.lock()) return false;
     {
       const Epochs::Guard guard(epochs_);
       replay_locked();
     }
     replaying_.unlock();
-  }
-}
-
-template <class Keys>
-void PacTree<Keys>::start_worker() {
-  if (has_worker_) worker_ = std::thread([this] { work(); });
+    return false;
+  }));
 }
 
 template <class Keys>

@@ -21,6 +21,7 @@
 #include "platform/runtime/address_space.h"
 #include "platform/runtime/guard.h"
 #include "platform/runtime/profile.h"
+#include "platform/runtime/background.h"
 #include "platform/runtime/scheduler.h"
 #include "platform/runtime/simulated_thread.h"
 #include "platform/runtime/store_sizes.h"
@@ -40,6 +41,7 @@ struct Engine {
   Machine* machine = nullptr;
   AddressSpace space;
   Scheduler scheduler;
+  Background background;
   Transactions transactions;
   Guard guard;
   Profile profile;

@@ -18,20 +18,17 @@
 
 #include "platform/runtime/arena.h"
 #include "platform/runtime/engine.h"
+#include "platform/runtime/futex.h"
 #include "pm/simulated_instructions.h"
 
 namespace {
 
-using perdure::platform::ns;
 using perdure::platform::Time;
 using perdure::platform::runtime::arena_owns;
 using perdure::platform::runtime::current;
 using perdure::platform::runtime::engine;
-
-/// Assumed, not measured on the servers modelled: a futex call that sleeps or wakes, and how long a
-/// woken thread takes to run on its idle core.
-constexpr Time system_call_time = 600 * ns;
-constexpr Time wake_up_time = 2500 * ns;
+using perdure::platform::runtime::system_call_time;
+using perdure::platform::runtime::wake_up_time;
 
 using MutexCall = int (*)(pthread_mutex_t*);
 using LockCall = int (*)(pthread_rwlock_t*);

@@ -110,10 +110,11 @@ class Scheduler::Storage {
   std::vector<pthread_t> owners_;
 };
 
-void Scheduler::start(unsigned threads, CarrierKind carrier) {
+void Scheduler::start(unsigned threads, unsigned background, CarrierKind carrier) {
   carrier_ = carrier;
-  waiting_.reserve(threads);
-  for (unsigned number = 0; number < threads; ++number) {
+  foreground_ = threads;
+  waiting_.reserve(threads + background);
+  for (unsigned number = 0; number < threads + background; ++number) {
     auto thread = std::make_unique<SimulatedThread>();
     thread->number = number;
     thread->stack = new_stack(stack_bytes);
@@ -125,7 +126,8 @@ void Scheduler::start(unsigned threads, CarrierKind carrier) {
 void Scheduler::run(const std::function<void(unsigned)>& job) {
   job_ = &job;
   running_ = true;
-  meet();
+  foreground_left_ = foreground_;
+  meet(threads_.size());
   for (const auto& thread : threads_) {
     thread->finished = false;
     thread->untimed_run = thread->untimed_accesses = 0;
@@ -145,19 +147,22 @@ void Scheduler::run(const std::function<void(unsigned)>& job) {
   }
   running_ = false;
   engine.choose_hooks();
-  meet();
+  foreground_end_ = meet(foreground_);
+  background_time_ += meet(threads_.size()) - foreground_end_;
   for (const auto& thread : threads_)
     if (thread->failure != nullptr) std::rethrow_exception(std::exchange(thread->failure, nullptr));
 }
 
 // A run begins and ends for all threads at once.
-void Scheduler::meet() {
+Time Scheduler::meet(std::size_t threads) {
   Time latest = 0;
-  for (const auto& thread : threads_) latest = std::max(latest, thread->clock);
-  for (const auto& thread : threads_) {
-    engine.machine->wait_until(thread->number, latest);
-    engine.read_clock(*thread);
+  for (std::size_t number = 0; number < threads; ++number)
+    latest = std::max(latest, threads_[number]->clock);
+  for (std::size_t number = 0; number < threads; ++number) {
+    engine.machine->wait_until(static_cast<unsigned>(number), latest);
+    engine.read_clock(*threads_[number]);
   }
+  return latest;
 }
 
 struct FiberEntry {
@@ -186,6 +191,9 @@ void Scheduler::call_job(SimulatedThread& thread) noexcept {
 void Scheduler::finish(SimulatedThread& thread) {
   thread.finished = true;
   if (engine.guarded) engine.guard.settle();
+  if (thread.number < foreground_ && --foreground_left_ == 0)
+    for (unsigned number = foreground_; number < threads_.size(); ++number)
+      wake(*threads_[number], thread.clock);
   const bool last = waiting_.empty();
   if (!events_.empty() && engine.timed)
     call_events(last ? thread.clock
@@ -209,6 +217,26 @@ void Scheduler::yield_untimed(SimulatedThread& thread) {
   const Guard::Turn turn(engine.guard, engine.guarded);
   thread.untimed_run = thread.untimed_accesses = 0;
   enter(thread, key_of(++untimed_turn_, thread.number));
+}
+
+void Scheduler::sleep(SimulatedThread& thread) {
+  const Guard::Turn turn(engine.guard, engine.guarded);
+  thread.asleep = true;
+  SimulatedThread& next = thread_of(take_smallest());
+  set_next_clock();
+  engine.choose_hooks();
+  switch_to(thread, next);
+}
+
+void Scheduler::wake(SimulatedThread& thread, Time time) {
+  if (!std::exchange(thread.asleep, false)) return;
+  if (engine.timed) {
+    engine.machine->wait_until(thread.number, time);
+    engine.read_clock(thread);
+  }
+  insert(key_of(engine.timed ? thread.clock : ++untimed_turn_, thread.number));
+  set_next_clock();
+  engine.choose_hooks();
 }
 
 void Scheduler::enter(SimulatedThread& from, Key own_key) {

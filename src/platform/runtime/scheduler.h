@@ -21,14 +21,21 @@ class Scheduler {
  public:
   static constexpr std::size_t stack_bytes = std::size_t{1} << 20;
 
-  void start(unsigned threads, CarrierKind carrier);
+  /// `background`: further threads, which sleep and are woken (background.h).
+  void start(unsigned threads, unsigned background, CarrierKind carrier);
+  [[nodiscard]] unsigned foreground() const noexcept { return foreground_; }
   [[nodiscard]] std::vector<std::unique_ptr<SimulatedThread>>& threads() noexcept {
     return threads_;
   }
 
-  /// Runs `job` on every thread, from this OS thread. Rethrows the first failure by number.
+  /// Runs `job` on every thread, from this OS thread, until all have ended. Rethrows the first
+  /// failure by number.
   void run(const std::function<void(unsigned)>& job);
   [[nodiscard]] bool running() const noexcept { return running_; }
+  /// When the last run ended for all but the background threads.
+  [[nodiscard]] Time foreground_end() const noexcept { return foreground_end_; }
+  /// How long all others have waited at the ends of runs for what background threads had left.
+  [[nodiscard]] Time background_time() const noexcept { return background_time_; }
   /// Simulated threads beside the one that runs are not at their end.
   [[nodiscard]] bool others_wait() const noexcept { return !waiting_.empty(); }
 
@@ -39,6 +46,13 @@ class Scheduler {
   void yield(SimulatedThread& thread);
   /// The same with clocks that stand still: after every other thread that can run.
   void yield_untimed(SimulatedThread& thread);
+
+  /// All threads but those in the background have ended.
+  [[nodiscard]] bool all_ended() const noexcept { return foreground_left_ == 0; }
+  /// A background thread sleeps until it is woken or all others have ended, of which one has not.
+  void sleep(SimulatedThread& thread);
+  /// It goes on at `time`, if it sleeps.
+  void wake(SimulatedThread& thread, Time time);
 
   void at(Time time, std::function<void()> event);
   /// After clocks were changed from outside, or the model was switched on or off.
@@ -68,7 +82,7 @@ class Scheduler {
   void enter(SimulatedThread& from, Key own_key);
   void switch_to(SimulatedThread& from, SimulatedThread& to);
   void finish(SimulatedThread& thread);
-  void meet();
+  Time meet(std::size_t threads);
   void call_job(SimulatedThread& thread) noexcept;
   void* prepare(SimulatedThread& thread);
   friend struct FiberEntry;
@@ -76,6 +90,10 @@ class Scheduler {
 
   CarrierKind carrier_ = CarrierKind::fibers;
   bool running_ = false;
+  unsigned foreground_ = 0;       ///< threads that are no background threads
+  unsigned foreground_left_ = 0;  ///< of these, in a run, those that have not ended
+  Time foreground_end_ = 0;
+  Time background_time_ = 0;
   Time next_clock_ = never;
   Time untimed_turn_ = 0;
   std::vector<Key> waiting_;   ///< a heap, smallest first

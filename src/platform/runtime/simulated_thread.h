@@ -94,6 +94,7 @@ struct SimulatedThread {
   Transaction* transaction = nullptr;  ///< the one under way
   bool shares_caches = false;          ///< with the sibling of its core
   bool finished = false;
+  bool asleep = false;  ///< in the background, until it is woken
   // Since the last turn, with the model off.
   std::uint32_t untimed_run = 0;       ///< atomic operations
   std::uint32_t untimed_accesses = 0;  ///< all others

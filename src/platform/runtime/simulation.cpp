@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -45,6 +47,22 @@ Result<void> check_options(const SimulationOptions& options) {
   return {};
 }
 
+/// A cpu that no thread has, for one in the background: an idle core of a socket where others run,
+/// a second hardware thread there, or any.
+std::optional<unsigned> free_cpu(const CoreParameters& cpu, std::span<const unsigned> taken) {
+  const unsigned cores = cpu.sockets * cpu.cores_per_socket;
+  const auto is_busy = [&](unsigned socket) {
+    return std::ranges::any_of(
+        taken, [&](unsigned other) { return other % cores / cpu.cores_per_socket == socket; });
+  };
+  for (const bool near : {true, false})
+    for (unsigned number = 0; number < cores * cpu.threads_per_core; ++number)
+      if (std::ranges::find(taken, number) == taken.end() &&
+          is_busy(number % cores / cpu.cores_per_socket) == near)
+        return number;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Simulation*> Simulation::start(SimulationOptions options) {
@@ -54,6 +72,14 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
   std::vector<unsigned> cpus = options.cpus;
   for (auto cpu = static_cast<unsigned>(cpus.size()); cpu < options.threads; ++cpu)
     cpus.push_back(cpu);
+  unsigned background = 0;
+  const unsigned most = std::min(options.background_threads, pm::max_workers - options.threads);
+  for (; background < most; ++background) {
+    if (options.threads + background < cpus.size()) continue;
+    const auto cpu = free_cpu(options.platform.cpu, cpus);
+    if (!cpu) break;
+    cpus.push_back(*cpu);
+  }
   runtime::use_arena_on_this_thread(true);
   machine = std::make_unique<Machine>(options.platform, cpus, options.ablation);
   instance = std::make_unique<Simulation>();
@@ -61,12 +87,14 @@ Result<Simulation*> Simulation::start(SimulationOptions options) {
   engine.space.start(
       machine.get(), {MemoryKind::dram, options.dram_node},
       {options.platform.pm.present ? MemoryKind::pm : MemoryKind::dram, options.pool_node});
-  engine.scheduler.start(options.threads, options.carrier == Carrier::fibers
-                                              ? runtime::CarrierKind::fibers
-                                              : runtime::CarrierKind::threads);
+  engine.scheduler.start(options.threads, background,
+                         options.carrier == Carrier::fibers ? runtime::CarrierKind::fibers
+                                                            : runtime::CarrierKind::threads);
+  engine.background.start(background);
   for (const auto& thread : engine.scheduler.threads())
     thread->shares_caches = machine->shares_caches(thread->number);
-  engine.transactions.start(options.threads, options.platform.cpu.l1, options.platform.cpu.l2);
+  engine.transactions.start(options.threads + background, options.platform.cpu.l1,
+                            options.platform.cpu.l2);
   engine.has_transactions = options.platform.cpu.hardware_transactions;
   engine.profiled = options.profile;
   engine.guarded = options.guard;
@@ -107,6 +135,7 @@ void Simulation::remove_pool(const void* base) { runtime::remove_region(base); }
 // One way with and without a profile: another frame on the stack would move what lies above it.
 void Simulation::run(const std::function<void(unsigned thread)>& job) {
   engine.scheduler.run([&job](unsigned thread) {
+    if (thread >= engine.scheduler.foreground()) return engine.background.run(*runtime::current);
     if (engine.profiled) engine.profile.begin(*runtime::current);
     job(thread);
     if (engine.profiled) engine.profile.end(*runtime::current);
@@ -164,8 +193,8 @@ Counters Simulation::counters() const {
 
 TimeSplit Simulation::time_split() const {
   TimeSplit sum;
-  for (const auto& thread : engine.scheduler.threads()) {
-    const TimeSplit split = engine.machine->time_split(thread->number);
+  for (unsigned thread = 0; thread < engine.scheduler.foreground(); ++thread) {
+    const TimeSplit split = engine.machine->time_split(thread);
     sum.compute += split.compute;
     sum.l1 += split.l1;
     sum.l2 += split.l2;
@@ -176,8 +205,11 @@ TimeSplit Simulation::time_split() const {
     sum.lock_wait += split.lock_wait;
     sum.aborted_transactions += split.aborted_transactions;
   }
+  sum.lock_wait -= engine.scheduler.background_time() * engine.scheduler.foreground();
   return sum;
 }
+
+Time Simulation::end_of_jobs() const noexcept { return engine.scheduler.foreground_end(); }
 
 std::uint64_t Simulation::hooked_accesses() const noexcept {
   std::uint64_t sum = 0;

@@ -26,7 +26,9 @@ struct SimulationOptions {
   Platform platform;
   Ablation ablation;
   unsigned threads = 1;
-  std::vector<unsigned> cpus;  ///< of the platform, one per thread; empty: node 0 first
+  unsigned background_threads = 0;  ///< beside them, if cpus are left: pm/background_thread.h
+  /// Of the platform, one per thread, further ones for background threads; empty: node 0 first.
+  std::vector<unsigned> cpus;
   unsigned pool_node = 0;
   unsigned dram_node = 0;
   Carrier carrier = Carrier::fibers;
@@ -49,9 +51,13 @@ class Simulation {
   /// Gives a range contiguous physical pages of a kind and node of its own (`pm`: the pool's node).
   void add_region(const void* base, std::uint64_t bytes, MemoryKind kind, unsigned node);
 
-  /// Runs job(t) on every simulated thread and returns when all have ended. Clocks go on from the
-  /// latest of the run before. An exception of a job is rethrown.
+  /// Runs job(t) on every simulated thread t < `threads` and returns when all have ended and the
+  /// background threads have nothing to do. Clocks go on from the latest of the run before. An
+  /// exception of a job is rethrown.
   void run(const std::function<void(unsigned thread)>& job);
+
+  /// When the last run's jobs had all ended; what background threads had left came after it.
+  [[nodiscard]] Time end_of_jobs() const noexcept;
 
   /// Off: accesses take no time and change only cache tags (--warm) or nothing at all.
   enum class Model : std::uint8_t { off, tags_only, on };
@@ -72,7 +78,8 @@ class Simulation {
   void compute(Time duration);
 
   [[nodiscard]] Counters counters() const;
-  [[nodiscard]] TimeSplit time_split() const;  ///< of all threads, added up
+  /// Of all threads but those in the background, added up, while jobs run.
+  [[nodiscard]] TimeSplit time_split() const;
   [[nodiscard]] std::uint64_t hooked_accesses() const noexcept;
 
   /// Compares every byte of persistent memory with the shadow, and the model's conservation laws.
