@@ -108,8 +108,8 @@ struct PmParameters {
   double media_read_ns = 36.6;    ///< between two XPLine reads
   double media_write_ns = 105.5;  ///< between two XPLine writes
   unsigned partitions = 5;        ///< a read waits for what is being written in its own
-  double partition_read_ns = 23;  ///< of the time that reads and writes share
-  double partition_write_ns = 105.5;
+  double common_read_ns = 23;     ///< of what reads and writes both use
+  double common_write_ns = 105.5;
   double read_modify_write_ns = 0;  ///< beyond the write, when the line is not whole
   unsigned writes_per_table_write = 57;
   unsigned write_buffer_xplines = 64;

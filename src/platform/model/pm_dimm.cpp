@@ -31,8 +31,8 @@ PmDimm::PmDimm(const PmParameters& parameters, const Ablation& ablation, std::ui
       wear_(wear_slots, Wear{no_line, 0}),
       media_read_(from_ns(parameters.media_read_ns)),
       media_write_(from_ns(parameters.media_write_ns)),
-      shared_read_(from_ns(parameters.partition_read_ns)),
-      shared_write_(from_ns(parameters.partition_write_ns)),
+      common_read_(from_ns(parameters.common_read_ns)),
+      common_write_(from_ns(parameters.common_write_ns)),
       write_under_way_(from_ns(parameters.media_write_ns * parameters.partitions)) {}
 
 PmDimm::Set PmDimm::set_of(XpLine line) noexcept {
@@ -112,13 +112,13 @@ Time PmDimm::write_out(std::size_t at, Time from, ChannelCounters& counters) {
   const XpLine line = tags_[at];
   const bool partial = entries_[at].pieces != whole;
   Time occupancy = media_write_;
-  Time shared = shared_write_;
+  Time common = common_write_;
   if (partial && !ablation_.no_read_modify_write) {
     counters.add(line << 2, &MemoryCounters::read_modify_writes, 1);
     if (parameters_.fetches_on_open == false)
       counters.add(line << 2, &MemoryCounters::media_read_bytes, xpline_bytes);
     occupancy += from_ns(parameters_.read_modify_write_ns);
-    shared += from_ns(parameters_.read_modify_write_ns);
+    common += from_ns(parameters_.read_modify_write_ns);
   }
   counters.add(line << 2, &MemoryCounters::media_write_bytes, xpline_bytes);
   pieces_out_ += static_cast<unsigned>(std::popcount(entries_[at].pieces));
@@ -126,11 +126,11 @@ Time PmDimm::write_out(std::size_t at, Time from, ChannelCounters& counters) {
   if (++media_writes_ % parameters_.writes_per_table_write == 0) {
     counters.add(line << 2, &MemoryCounters::media_write_bytes, xpline_bytes);
     occupancy += media_write_;
-    shared += shared_write_;
+    common += common_write_;
   }
   occupancy += stall_of_wear(line, counters);
-  const Time start = writes_.reserve(std::max(from, partitions_.busy_until()), occupancy);
-  partitions_.delay(start, shared);
+  const Time start = writes_.reserve(std::max(from, common_.busy_until()), occupancy);
+  common_.delay(start, common);
   written_[next_written_++ % written_.size()] = {line, start + media_write_};
   free_entry(at);
   return start;
@@ -139,7 +139,7 @@ Time PmDimm::write_out(std::size_t at, Time from, ChannelCounters& counters) {
 void PmDimm::write_out_complete(Time now, ChannelCounters& counters) {
   while (first_completed_ != completed_.size()) {
     const Completion& next = completed_[first_completed_];
-    const Time start = std::max({writes_.busy_until(), partitions_.busy_until(), next.at});
+    const Time start = std::max({writes_.busy_until(), common_.busy_until(), next.at});
     if (start > now) return;
     const std::size_t at = find(next.line);
     ++first_completed_;
@@ -262,7 +262,7 @@ PmDimm::Read PmDimm::read_media(LineAddress line, Time at, ChannelCounters& coun
     if (!result.address_hit) addresses_.insert(region, 0);
   }
   const Time start = reads_.reserve(end_of_write_beside(xpline, at), media_read_);
-  partitions_.delay(at, shared_read_);
+  common_.delay(at, common_read_);
   result.waited = start - at;
   const auto same = std::find(read_tags_.begin(), read_tags_.end(), xpline);
   const std::size_t slot = same != read_tags_.end()

@@ -5,7 +5,7 @@
 //
 // D1  every piece that was written is in the write buffer or was written to media since.
 // D2  an XPLine occupies at most one entry of the write buffer.
-// D3  media work: writes and reads each have their own rate, and share the partitions between them.
+// D3  media work: writes and reads each have their own rate, and one that both use.
 #pragma once
 
 #include <array>
@@ -122,8 +122,8 @@ class PmDimm {
   std::vector<Wear> wear_;
   std::uint64_t media_writes_ = 0;
   std::uint64_t pieces_in_ = 0, pieces_out_ = 0, pieces_overwritten_ = 0;
-  Server reads_, writes_, partitions_;
-  Time media_read_, media_write_, shared_read_, shared_write_, write_under_way_;
+  Server reads_, writes_, common_;
+  Time media_read_, media_write_, common_read_, common_write_, write_under_way_;
 };
 
 }  // namespace perdure::platform
