@@ -139,6 +139,7 @@ WRONG = [
     ("repetitions = 2", "repetitions = 100_000_000_000", 4, "at most 10000"),
     ("repetitions = 2", "repetitions = 2\nseed = -1", 5, "seed must be a count"),
     ("repetitions = 2", f"repetitions = 2\nseed = {2**64}", 5, "more than 64 bits hold"),
+    ("repetitions = 2", f"repetitions = 2\nseed = 0x{'f' * 5000}", 5, "more than 64 bits hold"),
     ("repetitions = 2", "repetitions = 2\ntimeout_seconds = 0", 5, "must be above 0"),
     ("repetitions = 2", "repetitions = 2\ntimeout_seconds = nan", 5, "must be above 0"),
     ("repetitions = 2", "repetitions = 2\ntimeout_seconds = inf", 5, "at most 1e+06"),
@@ -173,6 +174,12 @@ def test_a_wrong_study_is_refused_with_its_line_and_a_remedy(
     assert "\n" not in message
     assert f":{line}: " in message or f"line {line}" in message
     assert "; " in message, "a remedy follows the semicolon"
+
+
+def test_a_number_of_too_many_digits_is_no_traceback(tmp_path: Path) -> None:
+    path = write(tmp_path, f"seed = {'9' * 5000}\n{STUDY}")
+    with pytest.raises(InputError, match=r"thousands of digits; write a shorter one$"):
+        studies.load(path)
 
 
 def test_every_study_of_the_repository_is_valid() -> None:

@@ -122,7 +122,7 @@ def _count(name: str, value: Any) -> Problem | None:
     is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     if not (is_number or isinstance(value, str) and COUNT.match(value)):
         return Problem(f"{name} must be a count, not {value!r}", 'write 10000 or "10K"')
-    if len(str(value)) > LONGEST_COUNT or count_of(value) >= 2**64:
+    if isinstance(value, str) and len(value) > LONGEST_COUNT or count_of(value) >= 2**64:
         return Problem(f"{name} is more than 64 bits hold", 'write 10000 or "10K"')
     return None
 
