@@ -86,6 +86,13 @@ def test_the_list_says_what_each_baseline_holds(cli: Cli, here: Path) -> None:
     assert "revisions" in cli("baseline", "list").stdout
 
 
+def test_hidden_files_beside_baselines_are_those_of_other_programs(here: Path) -> None:
+    saved = baselines.save("main", results(here / "a", fptree=1), baselines.FOLDER, force=False)
+    saved.file.with_name("._main.jsonl").write_bytes(b"\0\5\26\7")
+    assert [one.name for one in baselines.every(baselines.FOLDER)] == ["main"]
+    assert [one.name for one, _ in baselines.with_runs(baselines.FOLDER)] == ["main"]
+
+
 def test_what_is_no_baseline_is_refused(cli: Cli, here: Path) -> None:
     quick = results(here / "quick", fptree=1)
     (quick / "manifest.json").rename(quick / "manifest-quick.json")
@@ -94,6 +101,7 @@ def test_what_is_no_baseline_is_refused(cli: Cli, here: Path) -> None:
     for arguments, said in (
         (("baseline", "save", "q", "quick"), "a quick run decides nothing"),
         (("baseline", "save", "../x", "kept"), "has a slash"),
+        (("baseline", "save", "\udcff", "kept"), "is not UTF-8"),
         (("baseline", "save", "x", "nowhere"), "no such file"),
         (("baseline", "save", "x"), "no study has run there"),
         (("compare", "--baseline", "mian", "kept"), "did you mean 'main'?"),

@@ -115,3 +115,15 @@ def test_cells_of_one_side_only_are_named_and_not_compared(
     assert len(document["comparisons"]) == 4
     assert [labels["index"] for labels in document["only_a"]] == ["null"] * 2
     assert "2 cells are on one side only" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_flag_with_a_range_takes_numbers_alone(cli: Cli, value: str) -> None:
+    for command, flags in (
+        (("compare", "a", "b"), ("--threshold", "--confidence")),
+        (("study", "run", "x.toml"), ("--scale", "--lease")),
+    ):
+        for flag in flags:
+            done = cli(*command, flag, value)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert flag in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -37,6 +37,12 @@ def test_a_helper_and_whom_it_helps_meet_at_their_last_task() -> None:
         assert helping == theirs[: len(TASKS) // 2][::-1]
 
 
+def test_more_shards_than_tasks_leave_some_without_a_part_of_their_own() -> None:
+    assert order(9, 10**15) == "j" + "ihgfedcba"[::-1]
+    assert order(10**14, 10**15) == "abcdefghij"
+    assert Here(5, 10**15).order([]) == []
+
+
 @pytest.mark.parametrize("variable", ["SLURM_CPUS_ON_NODE", "NCPUS"])
 def test_a_batch_systems_grant_bounds_what_runs_side_by_side(
     monkeypatch: pytest.MonkeyPatch, variable: str

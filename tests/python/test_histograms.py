@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,19 @@ def test_cells_have_files_of_their_own(tmp_path: Path) -> None:
         "lbtree-1-lookup.hgrm", "lbtree-2-lookup.hgrm", "hot-1-lookup.hgrm",
         "lbtree-1-lookup-2.hgrm",
     ]  # fmt: skip
+
+
+def test_no_cell_takes_the_file_of_another(tmp_path: Path) -> None:
+    # As names go into files: two are equal, one is what the second of them is called, and letters
+    # that are none of ours leave nothing.
+    keys = ["a b", "a-b", "a-b-2", "größe", "测试", "x" * 300, "x" * 301]
+    runs = [Run({"keys": key, "index": "hot"}, run().record) for key in keys]
+    runs = [replace(one, labels={**one.labels, "workload": "w"}) for one in runs]
+    files = histograms.write(runs, hgrm=tmp_path)
+    assert len(set(files)) == len(keys) == len(list(tmp_path.iterdir()))
+    assert not [file.name for file in files if file.name.startswith(("-", "."))]
+    for key, file in zip(keys, files, strict=True):
+        assert f"keys {key}, index hot" in file.read_text()
 
 
 def test_records_without_histograms_are_refused_with_a_remedy(cli: Cli, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -170,8 +171,30 @@ def test_whoever_compare_does_not_call_slower_is_as_bold_as_the_fastest() -> Non
     (leader,) = measured_section.leaders(data, "integer")
     assert [cell.index for cell in leader["first"]] == ["lbtree", "dptree", "fptree"]
     assert leader["against"][0]["verdict"] == "faster"
+    assert (leader["against"][0]["mark"], leader["against"][0]["verdict"]) == ("▲", "faster")
     lines = measured_section.overview(data, "integer", quick=True)["lines"]
     assert not any(line["cells"]["lookup"]["best"] for line in lines)
+
+
+def test_an_overview_of_many_workloads_has_a_line_for_each(tmp_path: Path) -> None:
+    # Columns of 92 pixels: ten and a name are wider than a page of 1280 has room for.
+    def overviews(workloads: int, indexes: tuple[str, ...]) -> list[list[str]]:
+        runs = [
+            replace(run, labels=run.labels | {"workload": f"w{number}"})
+            for number in range(workloads)
+            for run in [run_of(index, [1e6, 2e6, 3e6]) for index in indexes]
+        ]
+        page.write(tmp_path / "none.json", runs, tmp_path / "page.html")
+        drawn = (tmp_path / "page.html").read_text()
+        table = drawn.partition('<table class="overview">')[2].partition("</table>")[0]
+        rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+        return [re.findall(r"<t[hd][^>]*>(?:<a[^>]*>)?([\w. /]*)", row) for row in rows]
+
+    few = overviews(9, ("lbtree", "stdmap"))
+    assert (len(few), few[0]) == (3, ["index", *(f"w{n}" for n in range(9))])
+    many = overviews(10, ("lbtree", "stdmap"))
+    assert many[0] == ["workload", "lbtree", "stdmap"]
+    assert many[1:] == [[f"w{n}", "2.00 M/s", "2.00 M/s"] for n in range(10)]
 
 
 def test_simulated_cells_share_a_place_within_the_threshold_alone() -> None:
@@ -193,6 +216,14 @@ def test_three_samples_are_never_called_a_95_percent_interval(text: str) -> None
     assert "(range of 3)" in figures[0].caption, name
     assert "95" not in figures[0].caption
     assert {row["interval"] for row in content["cell_rows"]} == {"range of 3"}
+
+
+def test_a_cell_whose_median_is_0_is_not_called_steady(tmp_path: Path) -> None:
+    runs = [run_of("lbtree", [0, 0, 0, 5e6]), run_of("stdmap", [1e6, 1e6, 1e6])]
+    page.write(tmp_path / "none.json", runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert '<td class="wide">∞ (median 0)</td>' in text and "1 threads</a>: ∞ (median 0)" in text
+    assert "inf %" not in text and "nan" not in text
 
 
 def test_what_else_used_the_machine_makes_no_other_host_of_it() -> None:

@@ -167,7 +167,7 @@ def test_nothing_is_wider_than_the_page(report: Path, width: int, tmp_path: Path
     assert look["scroll"] <= look["width"]
 
 
-@pytest.mark.parametrize("count", [6, 8, 11, 14])
+@pytest.mark.parametrize("count", [6, 8, 11, 14, 17, 20])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_matrix_of_many_indexes_fits_a_desktop(width: int, count: int, tmp_path: Path) -> None:
     runs = []

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,6 +102,13 @@ def test_an_outlier_is_found_and_spread_is_not() -> None:
 def test_dispersion_is_relative_to_the_median() -> None:
     assert stats.dispersion([90, 100, 120]) == pytest.approx(0.3)
     assert stats.dispersion([5]) == 0
+
+
+def test_a_median_of_0_hides_no_spread() -> None:
+    # Written as 0 % it would say that such a cell is as steady as can be.
+    assert stats.dispersion([0, 0, 5]) == math.inf
+    assert stats.dispersion([0, 0, 0]) == 0
+    assert stats.median_interval([0, 0, 0, 0, 0, 5]).relative_width == math.inf
 
 
 @pytest.mark.parametrize("a", [[], [0.0, 1.0]])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conftest import STUDY
+from conftest import ROOT, STUDY
 from perdure.errors import InputError
 from perdure.programs import native
 from perdure.programs import target as targets
@@ -136,6 +136,15 @@ WRONG = [
     ('name = "small"', 'nmae = "small"', 2, "unknown key 'nmae'; did you mean 'name'?"),
     ("repetitions = 2", "repetitions = 0", 4, "at least 1"),
     ("repetitions = 2", 'repetitions = "2"', 4, "must be a whole number"),
+    ("repetitions = 2", "repetitions = 100_000_000_000", 4, "at most 10000"),
+    ("repetitions = 2", "repetitions = 2\nseed = -1", 5, "seed must be a count"),
+    ("repetitions = 2", f"repetitions = 2\nseed = {2**64}", 5, "more than 64 bits hold"),
+    ("repetitions = 2", f"repetitions = 2\nseed = 0x{'f' * 5000}", 5, "more than 64 bits hold"),
+    ("repetitions = 2", "repetitions = 2\ntimeout_seconds = 0", 5, "must be above 0"),
+    ("repetitions = 2", "repetitions = 2\ntimeout_seconds = nan", 5, "must be above 0"),
+    ("repetitions = 2", "repetitions = 2\ntimeout_seconds = inf", 5, "at most 1e+06"),
+    ('records = "10K"', f'records = "{"9" * 400}"', 6, "more than 64 bits hold"),
+    ('records = "10K"', 'records = "99999999T"', 6, "more than 64 bits hold"),
     ('records = "10K"', 'record = "10K"', 6, "unknown key 'record' in [flags]; did you mean 're"),
     ('records = "10K"', 'records = "many"', 6, "records must be a count"),
     ("seconds = 0.1", "seconds = -1", 7, "at least 0"),
@@ -167,6 +176,12 @@ def test_a_wrong_study_is_refused_with_its_line_and_a_remedy(
     assert "; " in message, "a remedy follows the semicolon"
 
 
+def test_a_number_of_too_many_digits_is_no_traceback(tmp_path: Path) -> None:
+    path = write(tmp_path, f"seed = {'9' * 5000}\n{STUDY}")
+    with pytest.raises(InputError, match=r"thousands of digits; write a shorter one$"):
+        studies.load(path)
+
+
 def test_every_study_of_the_repository_is_valid() -> None:
     files = sorted((Path(__file__).parents[2] / "studies").glob("*.toml"))
     assert files
@@ -175,6 +190,13 @@ def test_every_study_of_the_repository_is_valid() -> None:
         assert cells
         # A clock around every operation would halve what fast indexes do.
         assert not [c for c in cells if c.flags.get("latency") == "every"]
+
+
+def test_the_guides_example_is_the_study_that_it_says(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    text = guide.partition("<!-- example -->\n```toml\n")[2].partition("```")[0]
+    found = studies.load(write(tmp_path, text))
+    assert (found.name, len(found.cells), found.repetitions) == ("mine", 4, 3)
 
 
 LARGE = """
@@ -328,6 +350,14 @@ def test_a_switch_that_is_on_by_default_can_be_switched_off() -> None:
 WRONG_LARGE = [
     ('name = "one"', 'name = "../one"', 27, "the name '../one' has a slash"),
     ('name = "large"', 'name = ""', 2, "the name '' is empty"),
+    (
+        "[[published]]",
+        '[[figure]]\nname = "one"\ntitle = "Two"\ncells = { workload = "lookup" }\n[[published]]',
+        31,
+        "there are two figures 'one'",
+    ),
+    ('direction = "above"', "value = inf", 30, "needs a value above 0"),
+    ('direction = "above"', 'direction = "above"\nthan = inf', 30, "`than` is a factor"),
     ('title = "One"\n', "", 26, "does not say its title"),
     ('cells = { workload = ["lookup"] }', 'cells = { workload = ["lokup"] }', 29, "names no cell"),
     ('title = "One"', 'title = "One"\nmetric = "p98"', 29, "unknown metric 'p98'; did you mean"),

@@ -50,6 +50,8 @@ def write(folder: Path, old: str = "", new: str = "") -> Path:
     ("old", "new", "words"),
     [
         ('"btree"]', '"btre"]', ":6: unknown index 'btre'; did you mean 'btree'?"),
+        ('index = ["fptree",\n         "btree"]', "threads = [1]",
+         ':4: a cell has no index; add index = ["fptree"] to [axes]'),
         ("leaf_entries", "leaf_entris", ":12: fptree has no option 'leaf_entris'; did you mean 'l"),
         ('["lookup"]', '["lokup"]', ":7: unknown workload 'lokup'; did you mean 'lookup'?"),
         ('records = "10K"', 'target = "optane100-8280l-2s"',

@@ -9,7 +9,12 @@ import typer
 from perdure.errors import InputError
 
 Scale = Annotated[
-    float, typer.Option(min=1e-6, help="Multiplies records and operations of every cell.")
+    float,
+    typer.Option(
+        min=1e-6,
+        max=1e6,
+        help="Multiplies records and operations of every cell.",
+    ),
 ]
 Target = Annotated[
     str, typer.Option(help="Instead of the study's: native (up to all cores), sim:PLATFORM.")
@@ -21,6 +26,7 @@ Lease = Annotated[
     float,
     typer.Option(
         min=1.0,
+        max=1e6,
         help="Of shards and of Dask: seconds without a sign of life until another machine's cell "
         "is taken over.",
     ),

@@ -163,6 +163,8 @@ def name_problem(name: str) -> str | None:
         return "has a slash or a control character, and becomes a file's name"
     if name.startswith((".", "-")):
         return "begins with a dot or a dash, and becomes a file's name"
+    if any(0xD800 <= ord(c) < 0xE000 for c in name):
+        return "is not UTF-8, and becomes a file's name"
     if len(name.encode()) > LONGEST_NAME:
         return f"is longer than {LONGEST_NAME} bytes, and becomes a file's name"
     return None

@@ -8,11 +8,12 @@ from perdure.format import rate
 from perdure.report import looks, plots, timelines
 from perdure.report.figure import Figure, Row, drawn
 from perdure.report.looks import Palette
-from perdure.report.verdict_matrix import short
+from perdure.report.verdict_matrix import MARKS, short
 from perdure.results import naming, query, record, stats, verdicts
 from perdure.results.query import Cell, Results
 from perdure.types import Json
 
+MOST_COLUMNS = 9  # of an overview, of 92 pixels each, beside a name in a page of 1280
 KIND_TITLES = {
     "integer": "8-byte integer keys",
     "bytes": "Byte-string keys",
@@ -52,9 +53,10 @@ def _of_kind(data: Results, kind: str) -> list[Cell]:
 
 
 def overview(data: Results, kind: str, *, quick: bool) -> Json:
-    """Throughput at the most threads: a line per index and medium, a column per workload.
+    """Throughput at the most threads: a line per index and medium, a column per workload; turned
+    where so many columns are wider than a page.
 
-    Bars in the table are relative to the largest median of the column; whoever shares its first
+    Bars in the table are relative to the largest median of the workload; whoever shares its first
     place is bold, except in a quick run. The harness (`null`) is left out, because it is no index.
     """
     cells = [cell for cell in _of_kind(data, kind) if cell.index_class != "harness"]
@@ -84,6 +86,7 @@ def overview(data: Results, kind: str, *, quick: bool) -> Json:
         "threads": threads,
         "workloads": workloads,
         "lines": list(lines.values()),
+        "turned": len(workloads) > max(MOST_COLUMNS, len(lines)),
     }
 
 
@@ -129,6 +132,7 @@ def _against(leader: Cell, others: list[Cell]) -> Json | None:
         "ratio": short(ratio.value),
         "interval": f"{short(ratio.low)} to {short(ratio.high)}",
         "verdict": str(found.verdict),
+        "mark": MARKS[found.verdict],
     }
 
 

@@ -57,7 +57,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["rate"] = rate
     environment.globals["dark_rules"] = Markup(looks.dark_rules())
-    environment.filters["percent"] = lambda share: f"{share * 100:.1f} %"
+    environment.filters["percent"] = lambda share: quality.percent(share, 1)
     return environment
 
 

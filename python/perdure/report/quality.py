@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,15 @@ def cell_row(cell: Cell) -> Json:
         "interval": cell.throughput.name,
         "samples": len(cell.samples),
         "strip": strip(cell),
-        "dispersion": f"{stats.dispersion(cell.samples) * 100:.1f} %",
+        "dispersion": percent(stats.dispersion(cell.samples), 1),
         "wide": stats.dispersion(cell.samples) > WIDE_DISPERSION,
         "command": cell.command,
     }
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A spread relative to the median; infinite where that is 0."""
+    return f"{share * 100:.{digits}f} %" if math.isfinite(share) else "∞ (median 0)"
 
 
 def strip(cell: Cell) -> str:
@@ -114,7 +120,7 @@ def quality(source: Path, data: Results) -> Json:
     return {
         "warnings": query.warnings(data),
         "wide": [
-            (c, f"{stats.dispersion(c.samples) * 100:.0f} %")
+            (c, percent(stats.dispersion(c.samples)))
             for c in spread
             if stats.dispersion(c.samples) > WIDE_DISPERSION
         ],
@@ -146,7 +152,7 @@ def repeated(manifest: Json) -> Json | None:
         "narrow": ends.count(repetitions.NARROW),
         "wide": [
             (" ".join(v for v in one["labels"].values() if v != "none"),
-             f"{(one['relative_width'] or 0) * 100:.1f} %")
+             percent(math.inf if one["relative_width"] is None else one["relative_width"], 1))
             for one in auto["cells"] if one["ended_by"] == repetitions.BUDGET
         ],
     }  # fmt: skip

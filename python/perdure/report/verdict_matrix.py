@@ -22,8 +22,8 @@ MARKS = {
 OPEN = 4  # matrices of a target that are not folded
 LARGEST_OPEN = 8  # columns of one that is not folded
 # Pixels, as the style sheet has it: of the text of a page that is 1280 wide, of a letter of a name
-# in a wide font, and of a cell with the word `faster` and with the longest.
-TEXT, LETTER, PADDING, CELL, LONGEST_CELL = 1024, 8.8, 18, 76, 100
+# in a wide font, and of a cell with the word `faster`, with the longest, and without one.
+TEXT, LETTER, PADDING, CELL, LONGEST_CELL, DENSE_CELL = 1024, 8.8, 18, 76, 100, 52
 # What tells competitors apart; all other labels are of the place where they compete.
 COMPETITOR, PLACEMENT = ("index", "medium"), "placement"
 Cells = Sequence[list[Run]]
@@ -111,14 +111,17 @@ def _matrix(cells: Cells, common: str) -> Json | None:
 
 
 def _style(names: Sequence[str], judged: Sequence[Sequence[Judgement | None]]) -> str:
-    """Classes of a table with these names, so that it fits: names on their side, and if that is not
-    enough cells without their words, which screen readers still get."""
+    """Classes of a table with these names, so that it fits: names on their side; if that is not
+    enough cells without their words, which screen readers still get; and then with their mark above
+    the ratio."""
     open_ones = any(one and one.verdict is Verdict.INCONCLUSIVE for row in judged for one in row)
     cell = LONGEST_CELL if open_ones else CELL
     room = TEXT - max(map(_wide, names))
     if sum(max(cell, _wide(name)) for name in names) <= room:
         return ""
-    return "many" if cell * len(names) <= room else "many dense"
+    if cell * len(names) <= room:
+        return "many"
+    return "many dense" if DENSE_CELL * len(names) <= room else "many dense stacked"
 
 
 def _wide(name: str) -> float:

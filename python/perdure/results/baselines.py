@@ -106,7 +106,9 @@ def measured_unix(runs: Iterable[Run]) -> float:
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(file.name.removesuffix(SUFFIX) for file in folder.glob(f"*{SUFFIX}"))
+    """Of the files that can be baselines: others, such as hidden ones, are of other programs."""
+    names = sorted(file.name.removesuffix(SUFFIX) for file in folder.glob(f"*{SUFFIX}"))
+    return [name for name in names if not outputs.name_problem(name)]
 
 
 def _file(name: str, folder: Path) -> Path:

@@ -9,8 +9,9 @@ wide: a count goes to the middle of its bucket, the largest value is exact.
 from __future__ import annotations
 
 import io
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ def read(runs: Sequence[Run]) -> Iterator[Timed]:
     """The operations whose histograms were kept, cell by cell."""
     cells = list(group(runs).values())
     varying = _varying([cell[0].labels for cell in cells])
-    taken: dict[str, int] = {}
+    taken = set[str]()
     for cell in cells:
         repetitions = [one for run in cell for one in run.record["repetitions"]]
         for operation in dict.fromkeys(name for one in repetitions for name in one["operations"]):
@@ -72,10 +73,8 @@ def read(runs: Sequence[Run]) -> Iterator[Timed]:
             ]
             if found:
                 values = [cell[0].labels[a] for a in varying if a in cell[0].labels]
-                name = _file_name([*values, operation])
-                taken[name] = taken.get(name, 0) + 1
-                if taken[name] > 1:
-                    name += f"-{taken[name]}"
+                name = _untaken(_file_name([*values, operation]), taken)
+                taken.add(name)
                 yield Timed(name, _about(cell[0], operation), found)
 
 
@@ -158,5 +157,12 @@ def _varying(labels: Sequence[dict[str, str]]) -> list[str]:
 
 
 def _file_name(parts: Iterable[str]) -> str:
-    text = "-".join(re.sub(r"[^0-9A-Za-z_.]+", "-", part).strip("-.") for part in parts)
-    return text[: outputs.LONGEST_NAME]
+    """Without what has no letter of ours; `_about` says in the file what it is of."""
+    texts = (re.sub(r"[^0-9A-Za-z_.]+", "-", part).strip("-.") for part in parts)
+    return "-".join(filter(None, texts))[: outputs.LONGEST_NAME]
+
+
+def _untaken(name: str, taken: Container[str]) -> str:
+    """`name`, or the first of name-2, name-3, ... that no other cell has."""
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], numbered) if one not in taken)

@@ -63,8 +63,8 @@ class Interval:
 
     @property
     def relative_width(self) -> float:
-        """(high - low) / value: how far the estimate can be trusted."""
-        return (self.high - self.low) / self.value if self.value else 0.0
+        """(high - low) / value: how far the estimate can be trusted; infinite where that is 0."""
+        return _relative(self.high - self.low, self.value)
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -112,10 +112,10 @@ def names(intervals: Iterable[Interval]) -> str:
 
 
 def dispersion(samples: Sequence[float]) -> float:
-    """(max - min) / median, the spread a reader should know of; 0 for one sample."""
+    """(max - min) / median, the spread a reader should know of: 0 for one sample, infinite where
+    the median alone is 0."""
     values = _checked(samples)
-    middle = float(np.median(values))
-    return float(np.ptp(values)) / middle if middle else 0.0
+    return _relative(float(np.ptp(values)), float(np.median(values)))
 
 
 def outliers(samples: Sequence[float]) -> list[int]:
@@ -131,6 +131,12 @@ def outliers(samples: Sequence[float]) -> list[int]:
     if mad == 0.0:
         return []
     return [int(i) for i in np.flatnonzero(0.6745 * distance / mad > 3.5)]
+
+
+def _relative(spread: float, middle: float) -> float:
+    if middle:
+        return spread / middle
+    return math.inf if spread else 0.0
 
 
 def _checked(samples: Sequence[float]) -> Samples:

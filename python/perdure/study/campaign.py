@@ -321,9 +321,11 @@ class Campaign:
 
     def _manifest(self, probed: list[Json]) -> Json:
         study = self.study
-        ordered = sorted(
-            self.tasks, key=lambda task: (study.cells.index(task.cell), task.repetition)
-        )
+        ordered = [
+            task
+            for tasks in self._by_cell()
+            for task in sorted(tasks, key=lambda task: task.repetition)
+        ]
         manifest: Json = {
             "study": study.name,
             "file": study.file,

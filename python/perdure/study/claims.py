@@ -329,4 +329,4 @@ def _verdict(claim: Claim, ratio: Interval) -> str:
 
 
 def _is_ratio(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

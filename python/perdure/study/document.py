@@ -71,6 +71,10 @@ class Document:
             raise InputError(
                 f"not valid TOML: {error}", where=str(path), remedy="mend that line"
             ) from error
+        except ValueError as error:  # int() has a limit
+            raise InputError(
+                "a number has thousands of digits", where=str(path), remedy="write a shorter one"
+            ) from error
 
     def table(self, name: str) -> Json:
         """A table at the top level; empty where there is none."""

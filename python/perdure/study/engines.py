@@ -61,9 +61,11 @@ class Here:
             left = busy
 
     def order(self, tasks: Sequence[Task]) -> list[Task]:
-        parts = [list(tasks[n :: self.shards]) for n in range(self.shards)]
+        # Shards beyond the tasks have none of their own.
+        parts = [list(tasks[n :: self.shards]) for n in range(min(self.shards, len(tasks)))]
+        own = parts[self.shard] if self.shard < len(parts) else []
         others = parts[self.shard + 1 :] + parts[: self.shard]
-        return parts[self.shard] + [task for part in others for task in reversed(part)]
+        return own + [task for part in others for task in reversed(part)]
 
 
 HERE = Here()

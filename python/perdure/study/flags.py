@@ -15,6 +15,7 @@ from perdure.results.record import OPERATIONS
 from perdure.types import Json
 
 COUNT = re.compile(r"^\d+(\.\d+)?[KMGT]?i?B?$")
+LONGEST_COUNT = 32  # characters
 LATENCY = re.compile(r"^(off|every|sampled(:[1-9]\d*)?)$")
 RANGE = re.compile(r"^\d+-\d+$")
 MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -118,11 +119,12 @@ def _ablations(_name: str, value: Any) -> Problem | None:
 
 
 def _count(name: str, value: Any) -> Problem | None:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return None
-    if isinstance(value, str) and COUNT.match(value):
-        return None
-    return Problem(f"{name} must be a count, not {value!r}", 'write 10000 or "10K"')
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not (is_number or isinstance(value, str) and COUNT.match(value)):
+        return Problem(f"{name} must be a count, not {value!r}", 'write 10000 or "10K"')
+    if isinstance(value, str) and len(value) > LONGEST_COUNT or count_of(value) >= 2**64:
+        return Problem(f"{name} is more than 64 bits hold", 'write 10000 or "10K"')
+    return None
 
 
 def _range(name: str, value: Any) -> Problem | None:

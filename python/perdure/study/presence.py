@@ -47,7 +47,9 @@ class Check:
             self.workload(flags.get("workload"))
 
     def index(self, flags: Flags, target: str) -> None:
-        listed, name = self.indexes(native.kind_of(target)), str(flags.get("index"))
+        if "index" not in flags:
+            raise self.error("a cell has no index", "[axes]", 'add index = ["fptree"] to [axes]')
+        listed, name = self.indexes(native.kind_of(target)), str(flags["index"])
         entry = native.entry_of(listed, flags)
         if entry is None:
             known = [*listed, *(each.partition(":")[0] for each in listed)]

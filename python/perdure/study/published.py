@@ -32,8 +32,13 @@ class PublishedReader:
 
     def figures(self) -> list[Figure]:
         probed = [probe.get("figure") for probe in self.document.entries("probe")]
+        names = list[str]()
         for i, figure in enumerate(self.document.entries("figure")):
             self.check_figure(("figure", i), figure, needs_cells=figure.get("name") not in probed)
+            if figure["name"] in names:  # its files would take the place of the other's
+                what = f"there are two figures '{figure['name']}'"
+                raise self.document.error(what, ("figure", i, "name"), "give one another name")
+            names.append(figure["name"])
         return [entry.read(Figure, one) for one in self.document.entries("figure")]
 
     def memory_claims(self, figures: Sequence[Figure]) -> list[MemoryClaim]:

@@ -44,6 +44,8 @@ TOP_LEVEL = (
     "probe",
     "memories",
 )
+LONGEST_SECONDS = 1e6  # eleven days; a machine that waits for ever is no answer
+MOST_PROCESSES = 10_000  # of a cell
 BUILT_IN_MEDIA = ("tmpfs", "file", "none")
 
 
@@ -68,7 +70,7 @@ class Reader:
         name = document.typed("name", document.path.stem)
         check_name(document, ("name",), name)
         repetitions, auto = self.repetitions()
-        seed = document.typed("seed", 7)
+        seed, timeout_seconds = self.numbers()
         self.check_tables()
         cells = self.expansion.cells({"seed": seed})
         reader = PublishedReader(document, cells)
@@ -86,7 +88,7 @@ class Reader:
             description=document.typed("description", "").strip(),
             seed=seed,
             repetitions=1 if choices.quick else repetitions,
-            timeout_seconds=float(document.typed("timeout_seconds", 600.0)),
+            timeout_seconds=timeout_seconds,
             media=dict(document.table("media")),
             cells=cells,
             published=published,
@@ -97,6 +99,20 @@ class Reader:
             quick=choices.quick,
             auto=None if choices.quick else auto,
         )
+
+    def numbers(self) -> tuple[int, float]:
+        """The seed, and how many seconds a cell may take."""
+        document = self.document
+        seed, timeout_seconds = document.typed("seed", 7), document.typed("timeout_seconds", 600.0)
+        if problem := check_flag("seed", seed):
+            raise document.error(problem.what, ("seed",), problem.remedy)
+        if not 0 < timeout_seconds <= LONGEST_SECONDS:
+            raise document.error(
+                f"timeout_seconds must be above 0 and at most {LONGEST_SECONDS:g}",
+                ("timeout_seconds",),
+                "write 600, or leave it out",
+            )
+        return seed, float(timeout_seconds)
 
     def repetitions(self) -> tuple[int, Auto | None]:
         """How many processes each cell has, at first where the study says "auto"."""
@@ -116,8 +132,8 @@ class Reader:
                     f"'{key}' goes with automatic repetitions", (key,), 'write repetitions = "auto"'
                 )
         repetitions = document.typed("repetitions", 3)
-        if repetitions < 1:
-            what = "repetitions must be at least 1"
+        if not 1 <= repetitions <= MOST_PROCESSES:
+            what = f"repetitions must be at least 1 and at most {MOST_PROCESSES}"
             raise document.error(what, ("repetitions",), 'use 3 or more, or "auto"')
         return repetitions, None
 

@@ -12,6 +12,7 @@ much less.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -77,11 +78,11 @@ class Auto:
         """For a manifest: how often a cell is run, how well its median is known, and what ended it;
         nothing has where runs are to come."""
         is_over = failed or len(runs) == started
-        width = stats.median_interval(samples_of(runs)).relative_width if runs else None
+        width = stats.median_interval(samples_of(runs)).relative_width if runs else math.inf
         exact = bool(runs) and runs[0].simulated
         return {
             "labels": labels,
             "repetitions": started,
-            "relative_width": 0.0 if exact else width,
+            "relative_width": 0.0 if exact else width if math.isfinite(width) else None,
             "ended_by": self.end(runs, started) or None if is_over else None,
         }
