@@ -22,24 +22,13 @@ from pymongo.errors import (
     WriteError,
 )
 
-from perdure.programs import native
-from served import PATIENCE, Served, all_from, folder_in_memory, served, write_password
+from served import PATIENCE, Served, all_from, served, write_password
 
 ANY_PORT = ("--mongo", "0", "--threads", "2")
 Document = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def real_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build tree's program; a test run without it must not pass silently."""
-    monkeypatch.delenv("PERDURE_NATIVE", raising=False)
-    native.program.cache_clear()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with folder_in_memory() as path:
-        yield path
+pytestmark = pytest.mark.usefixtures("real_programs")
 
 
 @contextmanager
