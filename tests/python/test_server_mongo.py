@@ -143,6 +143,33 @@ def test_documents_go_up_to_sixteen_megabytes(client: pymongo.MongoClient[Docume
     assert caught.value.code == 10334
 
 
+def test_a_damaged_document_is_an_error_and_the_rest_is_served(folder: Path) -> None:
+    pool = folder / "pool"
+    with served(pool, *ANY_PORT) as server, client_of(server) as client:
+        client.test.people.insert_many([{"_id": i, "text": f"needle {i:04}"} for i in range(300)])
+        assert server.stop() == 0
+    at = pool.read_bytes().index(b"needle 0200")
+    with pool.open("r+b") as file:
+        file.seek(at)
+        file.write(b"N")
+    with served(pool, *ANY_PORT) as server, client_of(server) as client:
+        people = client.test.people
+        found: list[int] = []
+        with pytest.raises(OperationFailure, match="damaged record"):
+            for one in people.find():
+                found.append(one["_id"])
+        assert found == [i for i in range(300) if i != 200]
+        assert people.find_one({"_id": 201}) is not None
+        for act in (
+            lambda: people.find_one({"_id": 200}),
+            lambda: people.find_one({"text": "none"}),
+            lambda: people.count_documents({"text": "none"}),
+            lambda: people.update_one({"text": "none"}, {"$set": {"x": 1}}, upsert=True),
+        ):
+            with pytest.raises(OperationFailure, match="damaged record"):
+                act()
+
+
 def test_what_is_not_supported_is_named(client: pymongo.MongoClient[Document]) -> None:
     people = client.test.people
     people.insert_one({"_id": 1, "d": Decimal128("1.5"), "n": 1})
