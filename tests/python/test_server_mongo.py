@@ -143,6 +143,16 @@ def test_documents_go_up_to_sixteen_megabytes(client: pymongo.MongoClient[Docume
     assert caught.value.code == 10334
 
 
+def test_several_indexes_are_made_all_or_none(client: pymongo.MongoClient[Document]) -> None:
+    people = client.test.people
+    people.insert_many([{"_id": i, "a": i} for i in range(5)])
+    with pytest.raises(DuplicateKeyError):
+        people.create_indexes([pymongo.IndexModel("a"), pymongo.IndexModel("absent", unique=True)])
+    assert list(people.index_information()) == ["_id_"]
+    with pytest.raises(OperationFailure, match="always there"):
+        people.create_index([("_id", -1)])
+
+
 def test_a_damaged_document_is_an_error_and_the_rest_is_served(folder: Path) -> None:
     pool = folder / "pool"
     with served(pool, *ANY_PORT) as server, client_of(server) as client:
