@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
+import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pymongo
 import pytest
@@ -19,10 +21,11 @@ from pymongo.errors import (
     DuplicateKeyError,
     OperationFailure,
     PyMongoError,
+    ServerSelectionTimeoutError,
     WriteError,
 )
 
-from served import PATIENCE, Served, all_from, served, write_password
+from served import PATIENCE, Served, all_from, make_certificate, served, write_password
 
 ANY_PORT = ("--mongo", "0", "--threads", "2")
 Document = dict[str, Any]
@@ -255,6 +258,42 @@ def test_the_password_is_asked_for(folder: Path) -> None:
                 pytest.raises(OperationFailure, match="Authentication failed"),
             ):
                 stranger.test.people.find_one()
+
+
+def test_a_password_goes_over_tls_and_nothing_without_it(folder: Path) -> None:
+    certificate, key = make_certificate(folder)
+    password = write_password(folder, "s3cret")
+    flags = ("--password-file", password, "--tls-cert", certificate, "--tls-key", key)
+    with served(folder / "pool", *ANY_PORT, *flags) as server:
+        known: dict[str, Any] = {"username": "perdure", "password": "s3cret"}
+        with client_of(server, tls=True, tlsCAFile=certificate, **known) as client:
+            client.test.people.insert_one({"_id": 1, "x": bytes(3 << 20)})
+            assert client.test.people.count_documents({}) == 1
+        with (
+            client_of(server, tls=True, tlsCAFile=certificate) as stranger,
+            pytest.raises(OperationFailure, match="requires authentication"),
+        ):
+            stranger.test.people.find_one()
+        plain: pymongo.MongoClient[Document] = pymongo.MongoClient(
+            "127.0.0.1", server.port, serverSelectionTimeoutMS=500, **known
+        )
+        with plain, pytest.raises(ServerSelectionTimeoutError):
+            plain.test.people.find_one()
+
+
+def test_a_unix_socket_serves_pymongo_for_its_owner(folder: Path) -> None:
+    path = folder / "docs.sock"
+    with served(folder / "pool", "--socket", str(path), "--threads", "1") as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        address = f"mongodb://{quote_plus(str(path))}"
+        client: pymongo.MongoClient[Document] = pymongo.MongoClient(
+            address, serverSelectionTimeoutMS=PATIENCE * 1000
+        )
+        with client:
+            client.test.people.insert_one({"_id": 1})
+            assert client.test.people.find_one() == {"_id": 1}
+        assert server.stop() == 0
+    assert not path.exists()
 
 
 def test_broken_frames_end_their_connection_and_no_other(folder: Path) -> None:
