@@ -74,7 +74,7 @@ Result<void> export_collection(engine::Engine& engine, const engine::CollectionS
   const std::string base = (folder / file_name(name)).string();
   auto file = OutputFile::open(base + ".bson");
   if (!file) return file.error();
-  auto cursor = engine.collection(collection.name).find();
+  auto cursor = engine.collection(collection.name).find({.skips_damaged = true});
   if (!cursor)
     return Error{ErrorCode::failed, cursor.failure().message, collection.name, "report it"};
   while (!cursor->is_exhausted()) {

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
+from perdure.programs import native
+from served import folder_in_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -105,6 +108,22 @@ def own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     place = tmp_path_factory.mktemp("locks")
     monkeypatch.setenv("PERDURE_LOCKS", str(place))
     return place
+
+
+@pytest.fixture
+def real_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """The build tree's programs, by kind; a test run without them must not pass silently."""
+    for variable in native.VARIABLES.values():
+        monkeypatch.delenv(variable, raising=False)
+    native.program.cache_clear()
+    return native.program
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """For pools, in memory."""
+    with folder_in_memory() as path:
+        yield path
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import jsonschema
 import pytest
 
 from conftest import ROOT
-from perdure.programs import native
 from perdure.study import flags
 
 SCHEMA = json.loads((ROOT / "schema" / "run-record.schema.json").read_text())
@@ -23,11 +23,8 @@ MIX = "lookup=0.4,lookup_negative=0.1,insert=0.1,upsert=0.1,update=0.1,remove=0.
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The build tree's program; a test run without it must not pass silently."""
-    monkeypatch.delenv("PERDURE_NATIVE", raising=False)
-    native.program.cache_clear()
-    return native.program()
+def program(real_programs: Callable[[str], Path]) -> Path:
+    return real_programs("native")
 
 
 def bench(program: Path, *arguments: str) -> Any:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,8 @@ def perdure(*arguments: str | Path, code: int = 0) -> str:
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """The build tree's programs; a test run without them must not pass silently."""
-    for variable in native.VARIABLES.values():
-        monkeypatch.delenv(variable, raising=False)
-    native.program.cache_clear()
-    return {kind: native.program(kind) for kind in native.VARIABLES}
+def programs(real_programs: Callable[[str], Path]) -> dict[str, Path]:
+    return {kind: real_programs(kind) for kind in native.VARIABLES}
 
 
 def bench(program: Path, *arguments: str) -> Any:

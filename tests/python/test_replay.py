@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,14 @@ from pymongo.errors import DuplicateKeyError
 
 from conftest import wait_for
 from perdure.programs import native
-from served import Served, folder_in_memory, served
+from served import Served, served
 
 PORTS = ("--mongo", "0", "--redis", "0", "--threads", "3")
 PLATFORM = "sim:optane100-8280l-2s"
 Document = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def real_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build tree's programs; a test run without them must not pass silently."""
-    for variable in native.VARIABLES.values():
-        monkeypatch.delenv(variable, raising=False)
-    native.program.cache_clear()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with folder_in_memory() as path:
-        yield path
+pytestmark = pytest.mark.usefixtures("real_programs")
 
 
 def engine(*arguments: str | Path, kind: str = "native") -> subprocess.CompletedProcess[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
+import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pymongo
 import pytest
@@ -19,27 +21,17 @@ from pymongo.errors import (
     DuplicateKeyError,
     OperationFailure,
     PyMongoError,
+    ServerSelectionTimeoutError,
     WriteError,
 )
 
-from perdure.programs import native
-from served import PATIENCE, Served, all_from, folder_in_memory, served, write_password
+from served import PATIENCE, Served, all_from, make_certificate, served, write_password
 
 ANY_PORT = ("--mongo", "0", "--threads", "2")
 Document = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def real_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build tree's program; a test run without it must not pass silently."""
-    monkeypatch.delenv("PERDURE_NATIVE", raising=False)
-    native.program.cache_clear()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with folder_in_memory() as path:
-        yield path
+pytestmark = pytest.mark.usefixtures("real_programs")
 
 
 @contextmanager
@@ -154,6 +146,43 @@ def test_documents_go_up_to_sixteen_megabytes(client: pymongo.MongoClient[Docume
     assert caught.value.code == 10334
 
 
+def test_several_indexes_are_made_all_or_none(client: pymongo.MongoClient[Document]) -> None:
+    people = client.test.people
+    people.insert_many([{"_id": i, "a": i} for i in range(5)])
+    with pytest.raises(DuplicateKeyError):
+        people.create_indexes([pymongo.IndexModel("a"), pymongo.IndexModel("absent", unique=True)])
+    assert list(people.index_information()) == ["_id_"]
+    with pytest.raises(OperationFailure, match="always there"):
+        people.create_index([("_id", -1)])
+
+
+def test_a_damaged_document_is_an_error_and_the_rest_is_served(folder: Path) -> None:
+    pool = folder / "pool"
+    with served(pool, *ANY_PORT) as server, client_of(server) as client:
+        client.test.people.insert_many([{"_id": i, "text": f"needle {i:04}"} for i in range(300)])
+        assert server.stop() == 0
+    at = pool.read_bytes().index(b"needle 0200")
+    with pool.open("r+b") as file:
+        file.seek(at)
+        file.write(b"N")
+    with served(pool, *ANY_PORT) as server, client_of(server) as client:
+        people = client.test.people
+        found: list[int] = []
+        with pytest.raises(OperationFailure, match="damaged record"):
+            for one in people.find():
+                found.append(one["_id"])
+        assert found == [i for i in range(300) if i != 200]
+        assert people.find_one({"_id": 201}) is not None
+        for act in (
+            lambda: people.find_one({"_id": 200}),
+            lambda: people.find_one({"text": "none"}),
+            lambda: people.count_documents({"text": "none"}),
+            lambda: people.update_one({"text": "none"}, {"$set": {"x": 1}}, upsert=True),
+        ):
+            with pytest.raises(OperationFailure, match="damaged record"):
+                act()
+
+
 def test_what_is_not_supported_is_named(client: pymongo.MongoClient[Document]) -> None:
     people = client.test.people
     people.insert_one({"_id": 1, "d": Decimal128("1.5"), "n": 1})
@@ -229,6 +258,42 @@ def test_the_password_is_asked_for(folder: Path) -> None:
                 pytest.raises(OperationFailure, match="Authentication failed"),
             ):
                 stranger.test.people.find_one()
+
+
+def test_a_password_goes_over_tls_and_nothing_without_it(folder: Path) -> None:
+    certificate, key = make_certificate(folder)
+    password = write_password(folder, "s3cret")
+    flags = ("--password-file", password, "--tls-cert", certificate, "--tls-key", key)
+    with served(folder / "pool", *ANY_PORT, *flags) as server:
+        known: dict[str, Any] = {"username": "perdure", "password": "s3cret"}
+        with client_of(server, tls=True, tlsCAFile=certificate, **known) as client:
+            client.test.people.insert_one({"_id": 1, "x": bytes(3 << 20)})
+            assert client.test.people.count_documents({}) == 1
+        with (
+            client_of(server, tls=True, tlsCAFile=certificate) as stranger,
+            pytest.raises(OperationFailure, match="requires authentication"),
+        ):
+            stranger.test.people.find_one()
+        plain: pymongo.MongoClient[Document] = pymongo.MongoClient(
+            "127.0.0.1", server.port, serverSelectionTimeoutMS=500, **known
+        )
+        with plain, pytest.raises(ServerSelectionTimeoutError):
+            plain.test.people.find_one()
+
+
+def test_a_unix_socket_serves_pymongo_for_its_owner(folder: Path) -> None:
+    path = folder / "docs.sock"
+    with served(folder / "pool", "--socket", str(path), "--threads", "1") as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        address = f"mongodb://{quote_plus(str(path))}"
+        client: pymongo.MongoClient[Document] = pymongo.MongoClient(
+            address, serverSelectionTimeoutMS=PATIENCE * 1000
+        )
+        with client:
+            client.test.people.insert_one({"_id": 1})
+            assert client.test.people.find_one() == {"_id": 1}
+        assert server.stop() == 0
+    assert not path.exists()
 
 
 def test_broken_frames_end_their_connection_and_no_other(folder: Path) -> None:

@@ -21,22 +21,12 @@ import pytest
 
 from conftest import ROOT, wait_for
 from perdure.programs import native
-from served import Served, all_from, folder_in_memory, make_certificate, served, write_password
+from served import Served, all_from, make_certificate, served, write_password
 
 ANY_PORT = ("--redis", "0", "--threads", "2")
 
 
-@pytest.fixture(autouse=True)
-def real_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build tree's program; a test run without it must not pass silently."""
-    monkeypatch.delenv("PERDURE_NATIVE", raising=False)
-    native.program.cache_clear()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with folder_in_memory() as path:
-        yield path
+pytestmark = pytest.mark.usefixtures("real_programs")
 
 
 @pytest.fixture

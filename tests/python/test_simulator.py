@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,12 @@ import pytest
 
 from conftest import ROOT
 from perdure.memory import reference
-from perdure.programs import native
 from perdure.programs import target as targets
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The build tree's program; a test run without it must not pass silently."""
-    monkeypatch.delenv("PERDURE_SIM", raising=False)
-    native.program.cache_clear()
-    return native.program("sim")
+def program(real_programs: Callable[[str], Path]) -> Path:
+    return real_programs("sim")
 
 
 def perdure(*arguments: str | Path) -> Any:

@@ -28,7 +28,9 @@ Failure failure_of(Status status, std::string_view what) {
     case Status::too_long:
       return {Code::key_too_long, "a key or a document is too long: " + of};
     case Status::corrupt:
-      return {Code::operation_failed, "the record does not agree with its checksum: " + of};
+      return {Code::operation_failed,
+              "a damaged record, which does not agree with its checksum, in " + of +
+                  "; stop the server and run perdure engine check"};
     default:
       return {Code::internal_error, std::string(name_of(status)) + ": " + of};
   }

@@ -165,12 +165,14 @@ Answer<Done> Engine::Parts::fill_entries(const CollectionInfo& collection, const
     const Catalog::View view(catalog);
     found.clear();
     store->scan(from, documents.to, 32, found, next, corrupt);
+    // An index without them would answer as if they did not exist.
+    if (corrupt != 0) return failure_of(Status::corrupt, collection.name);
     for (const DocumentStore::Found& one : found) {
       if (Answer<Done> checked = check_indexable(only, one.document); !checked) return checked;
       const Status status = store->add_entries(one.key);
       if (status == Status::duplicate)
         return duplicate_failure(*store, only, one.key, one.document);
-      if (status != Status::ok && status != Status::not_found && status != Status::corrupt)
+      if (status != Status::ok && status != Status::not_found)
         return failure_of(status, "index '" + index.name + "' of " + collection.name);
     }
   }

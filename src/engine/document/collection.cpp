@@ -92,6 +92,8 @@ class Candidates {
         all_first_(all_first && scan_.plan().index.has_value()) {}
 
   [[nodiscard]] bool is_done() const noexcept { return is_done_; }
+  /// A damaged document, which may match, was left out.
+  [[nodiscard]] bool met_damage() const noexcept { return scan_.corrupt() != 0; }
   Answer<Done> next(std::vector<std::string>& keys) {
     keys.clear();
     if (scan_.plan().is_points) {  // the documents need not be read here
@@ -258,6 +260,7 @@ Answer<UpdateResult> Collection::update_matching(const Writing& writing) {
     candidates.emplace(parts, *collection, writing.filter, writing.many, writing.many);
   }
   std::vector<std::string> keys;
+  bool met_damage = false;
   while (!candidates->is_done()) {
     if (Answer<Done> read = candidates->next(keys); !read) return read.failure();
     for (const std::string& key : keys) {
@@ -269,12 +272,15 @@ Answer<UpdateResult> Collection::update_matching(const Writing& writing) {
       if (change.failure()) return *change.failure();
       if (status == Status::duplicate)
         return duplicate_failure(*parts.store, *collection, key, change.written());
-      if (status != Status::ok && status != Status::unchanged) return failure_of(status, name_);
+      met_damage = met_damage || status == Status::corrupt;
+      if (status != Status::ok && status != Status::unchanged && status != Status::corrupt)
+        return failure_of(status, name_);
       if (change.matched()) ++result.matched;
       if (status == Status::ok) ++result.modified;
       if (change.matched() && !writing.many) return result;
     }
   }
+  if (met_damage || candidates->met_damage()) return failure_of(Status::corrupt, name_);
   return result;
 }
 
@@ -291,6 +297,7 @@ Answer<std::uint64_t> Collection::remove(std::string_view filter, bool many) {
     candidates.emplace(parts, *collection, *parsed, many, false);
   }
   std::vector<std::string> keys;
+  bool met_damage = false;
   while (!candidates->is_done()) {
     if (Answer<Done> read = candidates->next(keys); !read) return read.failure();
     for (const std::string& key : keys) {
@@ -299,11 +306,14 @@ Answer<std::uint64_t> Collection::remove(std::string_view filter, bool many) {
       const Status status = parts.store->modify(key, change);
       if (change.failure()) return *change.failure();
       if (status == Status::ok) ++removed;
-      if (status != Status::ok && status != Status::unchanged && status != Status::not_found)
+      met_damage = met_damage || status == Status::corrupt;
+      if (status != Status::ok && status != Status::unchanged && status != Status::not_found &&
+          status != Status::corrupt)
         return failure_of(status, name_);
       if (status == Status::ok && !many) return removed;
     }
   }
+  if (met_damage || candidates->met_damage()) return failure_of(Status::corrupt, name_);
   return removed;
 }
 

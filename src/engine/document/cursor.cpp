@@ -39,6 +39,8 @@ Answer<Query> parse_query(const FindOptions& options) {
 
 struct Cursor::State {
   std::optional<Scan> scan{};  ///< none: the collection does not exist
+  std::string collection{};
+  bool skips_damaged = false;
   Projection projection{};
   std::optional<Sorter> sorter{};  ///< until all is read
   std::deque<std::string> ready{};
@@ -47,6 +49,10 @@ struct Cursor::State {
   std::size_t piece = 1;          ///< grows while the filter rejects most
 
   [[nodiscard]] bool reads_on() const noexcept { return scan && !scan->is_done() && left > 0; }
+  /// A damaged document was met, which must be said: an answer without it would be a wrong one.
+  [[nodiscard]] bool must_fail() const noexcept {
+    return scan && scan->corrupt() != 0 && !skips_damaged;
+  }
 
   /// Makes more documents ready, or comes to the end.
   Answer<Done> read() {
@@ -106,6 +112,10 @@ Answer<std::vector<std::string>> Cursor::next_batch(std::size_t most_documents,
     batch.push_back(std::move(document));
     state_->ready.pop_front();
   }
+  const bool is_at_end = state_->ready.empty() && !state_->reads_on();
+  const bool is_last_chance = batch.empty() ? most_documents != 0 : state_->left == 0;
+  if (is_at_end && is_last_chance)
+    if (Answer<Done> whole = check_whole(); !whole) return whole.failure();
   return batch;
 }
 
@@ -115,10 +125,17 @@ Answer<std::optional<std::string>> Cursor::next() {
   return batch->empty() ? std::optional<std::string>() : std::optional(std::move(batch->front()));
 }
 
-bool Cursor::is_exhausted() const noexcept { return state_->ready.empty() && !state_->reads_on(); }
+bool Cursor::is_exhausted() const noexcept {
+  return state_->ready.empty() && !state_->reads_on() && !state_->must_fail();
+}
 
 std::uint64_t Cursor::corrupt() const noexcept {
   return state_->scan ? state_->scan->corrupt() : 0;
+}
+
+Answer<Done> Cursor::check_whole() const {
+  if (state_->must_fail()) return failure_of(Status::corrupt, state_->collection);
+  return Done{};
 }
 
 Answer<Cursor> Collection::find(const FindOptions& options) {
@@ -126,6 +143,8 @@ Answer<Cursor> Collection::find(const FindOptions& options) {
   if (!query) return query.failure();
   Engine::Parts& parts = engine_->parts();
   auto state = std::make_unique<Cursor::State>();
+  state->collection = name_;
+  state->skips_damaged = options.skips_damaged;
   state->projection = std::move(query->projection);
   state->skip = options.skip;
   state->left = options.limit != 0 ? options.limit : no_limit;
@@ -172,6 +191,7 @@ Answer<std::uint64_t> Collection::count(std::string_view filter, std::uint64_t s
       if (Answer<Done> read = scan->next(Scan::most_in_piece, found); !read) return read.failure();
       count += found.size();
     }
+    if (scan->corrupt() != 0) return failure_of(Status::corrupt, name_);
   }
   count = std::min(count, most);
   return count > skip ? count - skip : 0;

@@ -41,6 +41,8 @@ struct FindOptions {
   std::string sort{};        ///< empty: any order
   std::uint64_t skip = 0;
   std::uint64_t limit = 0;  ///< 0: none
+  /// Leaves damaged documents out and only counts them (Cursor::corrupt).
+  bool skips_damaged = false;
 };
 
 struct UpdateOptions {
@@ -75,15 +77,19 @@ class Cursor {
   ~Cursor();
 
   /// At most so many documents, of about so many bytes; fewer only at the end. Errors:
-  /// operation_failed where the collection or the index was dropped; query_exceeded_memory_limit;
-  /// unsupported_format.
+  /// operation_failed where the collection or the index was dropped, or where a damaged document
+  /// was met: after all others, or instead of the last that the limit allows, because nobody would
+  /// ask for more; query_exceeded_memory_limit; unsupported_format.
   [[nodiscard]] Answer<std::vector<std::string>> next_batch(std::size_t most_documents,
                                                             std::size_t most_bytes);
   /// Nothing at the end.
   [[nodiscard]] Answer<std::optional<std::string>> next();
   [[nodiscard]] bool is_exhausted() const noexcept;
-  /// Documents that were left out, because they do not agree with their checksums.
+  /// Documents that were left out so far, because they do not agree with their checksums.
   [[nodiscard]] std::uint64_t corrupt() const noexcept;
+  /// For whoever takes no further batch. Errors: operation_failed where a damaged document was met,
+  /// unless the query skips them.
+  [[nodiscard]] Answer<Done> check_whole() const;
 
  private:
   friend class Collection;
@@ -105,6 +111,10 @@ class Collection {
   Answer<Done> insert(std::string_view document);
   /// For whoever has called check_document on it.
   Answer<Done> insert_checked(std::string_view document);
+  // A damaged document may match or not. Changes of many, and removals, leave it as it is, go on
+  // with the rest, and fail then with operation_failed; so does what finds no other document, and a
+  // count by a filter.
+
   /// Errors: bad_value and the like for what is not supported.
   [[nodiscard]] Answer<Cursor> find(const FindOptions& options = {});
   Answer<UpdateResult> update(std::string_view filter, std::string_view update,
@@ -117,7 +127,7 @@ class Collection {
 
   /// Fills the index from the documents that are there, beside other writers. False: it exists.
   /// Errors: duplicate_key, key_too_long, cannot_create_index, index_options_conflict,
-  /// index_key_specs_conflict, out_of_disk_space.
+  /// index_key_specs_conflict, out_of_disk_space; operation_failed where a document is damaged.
   Answer<bool> create_index(const IndexOptions& index);
   /// Errors: namespace_not_found, index_not_found.
   Answer<Done> drop_index(std::string_view index);

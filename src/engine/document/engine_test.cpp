@@ -371,6 +371,63 @@ TEST(Catalog, KnowsEqualIndexesAndConflictingOnes) {
   EXPECT_EQ(engine.people().drop_index("b_1").failure().code, Code::index_not_found);
 }
 
+class DamagedEngine : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 1; i <= 5; ++i)
+      engine_.insert((R"({"_id": )" + std::to_string(i) + R"(, "n": )" + std::to_string(i) +
+                      R"(, "text": "needle)" + std::to_string(i) + R"("})")
+                         .c_str());
+    ASSERT_TRUE(engine_.people().create_index({.field = "n"}).ok());
+    engine_.damage("needle3");
+  }
+  /// The _ids of a first batch, then what the next one says.
+  [[nodiscard]] std::string two_batches(const FindOptions& options) {
+    Answer<Cursor> cursor = engine_.people().find(options);
+    const Answer<std::vector<std::string>> first = cursor->next_batch(10, 1U << 20);
+    if (!first) return name_of(first.failure().code);
+    std::string said = std::to_string(first->size());
+    if (cursor->is_exhausted()) return said;
+    const Answer<std::vector<std::string>> second = cursor->next_batch(10, 1U << 20);
+    return said + ' ' + (second.ok() ? "ok" : name_of(second.failure().code));
+  }
+
+  EngineInImage engine_;
+};
+
+TEST_F(DamagedEngine, ServesTheRestAndThenFails) {
+  EXPECT_EQ(two_batches({}), "4 OperationFailed");
+  EXPECT_EQ(two_batches({.sort = document(R"({"text": -1})")}), "4 OperationFailed");
+  EXPECT_EQ(two_batches({.filter = document(R"({"n": {"$gte": 2}})")}), "3 OperationFailed");
+  EXPECT_EQ(two_batches({.filter = document(R"({"n": {"$gt": 3}})")}), "2");
+  EXPECT_EQ(two_batches({.limit = 2}), "2");
+  EXPECT_EQ(two_batches({.limit = 3}), "OperationFailed") << "nobody would ask for a second batch";
+  EXPECT_EQ(two_batches({.skips_damaged = true}), "4");
+}
+
+TEST_F(DamagedEngine, NeverSaysThatADamagedDocumentIsNotThere) {
+  EXPECT_EQ(engine_.ids(R"({"_id": 3})"), "OperationFailed");
+  EXPECT_EQ(engine_.ids(R"({"n": 3})"), "OperationFailed");
+  EXPECT_FALSE(engine_.people().count(document(R"({"n": {"$gt": 0}})")).ok());
+  EXPECT_EQ(engine_.people().count().value(), 5U);
+}
+
+TEST_F(DamagedEngine, ChangesTheRestAndThenFails) {
+  const std::string set = document(R"({"$set": {"x": 1}})");
+  EXPECT_TRUE(engine_.people().update(document(R"({"_id": 1})"), set).ok());
+  EXPECT_FALSE(engine_.people().update(document(R"({"text": "none"})"), set, {.upsert = true}).ok())
+      << "the damaged document may be the one that is meant";
+  EXPECT_FALSE(engine_.people().update({}, set, {.many = true}).ok());
+  EXPECT_EQ(engine_.people().count(document(R"({"x": 1, "n": {"$gt": 3}})")).value(), 2U);
+  EXPECT_FALSE(engine_.people().remove({}, true).ok());
+  EXPECT_EQ(engine_.people().count().value(), 1U);
+}
+
+TEST_F(DamagedEngine, MakesNoIndexThatWouldLackADocument) {
+  EXPECT_FALSE(engine_.people().create_index({.field = "text"}).ok());
+  EXPECT_EQ(engine_.people().indexes()->size(), 1U);
+}
+
 TEST(Engine, FullPoolRefusesWritesAndStillDrops) {
   EngineInImage engine(4U << 20);
   const std::string filler(20000, 'x');

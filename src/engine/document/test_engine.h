@@ -58,6 +58,14 @@ class EngineInImage {
     Answer<std::optional<std::string>> next = cursor->next();
     return next.ok() && next->has_value() ? json_of(**next) : "nothing";
   }
+  /// Changes a byte of the record that holds `mark`.
+  void damage(std::string_view mark) {
+    const std::span<std::byte> memory(pool_->base(), pool_->bytes());
+    const auto found = std::search(memory.begin(), memory.end(), mark.begin(), mark.end(),
+                                   [](std::byte a, char b) { return static_cast<char>(a) == b; });
+    ASSERT_NE(found, memory.end());
+    *found ^= std::byte{1};
+  }
   void expect_sound() {
     for (const Finding& finding : engine_->check(5)) ADD_FAILURE() << finding.what;
   }

@@ -1,11 +1,10 @@
 #include "engine/pmse/pmse.h"
 
-#include <unistd.h>
-
 #include <map>
 
 #include "core/rng.h"
-#include "index/common/test_store.h"
+#include "index/registry.h"
+#include "pool/test_support.h"
 
 namespace perdure::engine::pmse {
 namespace {
@@ -13,8 +12,9 @@ namespace {
 class PmseTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(PmseTest, AgreesWithAMapThroughSplitsAndRemovals) {
+  const TestFolder folder;
   PoolOptions options;
-  options.path = testing::TempDir() + "perdure_pmse_" + std::to_string(getpid());
+  options.path = folder.file();
   options.heap = HeapKind::pmdk;
   options.bytes = 64U << 20;
   options.overwrite = true;

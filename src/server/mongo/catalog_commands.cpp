@@ -136,6 +136,9 @@ Answer<Done> run_create_indexes(Call& call) {
   for (const std::string_view document : *documents) {
     Answer<engine::IndexOptions> index = read_index(document);
     if (!index) return index.failure();
+    if (index->field == "_id" && index->descends)
+      return {Code::cannot_create_index,
+              "the index of _id is {_id: 1}; it serves both directions, and is always there"};
     if (index->field != "_id") wanted.push_back(std::move(*index));
   }
   const Answer<bool> is_new = call.engine().create_collection(*name);
@@ -146,8 +149,15 @@ Answer<Done> run_create_indexes(Call& call) {
     return static_cast<std::int32_t>(indexes.ok() ? indexes->size() + 1 : 1);
   };
   const std::int32_t before = count();
-  for (const engine::IndexOptions& index : wanted)
-    if (const Answer<bool> made = collection.create_index(index); !made) return made.failure();
+  std::vector<std::string> made;
+  for (const engine::IndexOptions& index : wanted) {
+    const Answer<bool> is_made = collection.create_index(index);
+    if (!is_made) {  // as MongoDB: all of them or none
+      for (const std::string& before : made) (void)collection.drop_index(before);
+      return is_made.failure();
+    }
+    if (*is_made) made.push_back(index.name);
+  }
   engine::append_int32(call.reply, "numIndexesBefore", before);
   engine::append_int32(call.reply, "numIndexesAfter", count());
   engine::append_bool(call.reply, "createdCollectionAutomatically", *is_new);

@@ -143,6 +143,8 @@ Answer<Done> reply_with_cursor(Call& call, engine::Cursor cursor, const std::str
                                std::size_t most, bool keeps_none) {
   Answer<std::vector<std::string>> batch = cursor.next_batch(most, batch_bytes);
   if (!batch) return batch.failure();
+  if (keeps_none)
+    if (Answer<Done> whole = cursor.check_whole(); !whole) return whole;
   engine::DocumentBuilder part(call.reply, "cursor");
   {
     engine::ArrayBuilder documents(part, "firstBatch");
