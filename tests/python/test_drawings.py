@@ -62,6 +62,22 @@ def test_a_line_that_ends_early_has_its_name_in_the_plot() -> None:
     assert places["early"] > places["lasts"]
 
 
+def test_a_panel_that_ends_where_the_axis_begins_has_its_names_in_the_plot() -> None:
+    """Panels of a figure share an axis; one may have its least value only."""
+    common = {"medium": "none", "dash": "", "axis": ""}
+    both = [("insert", 20), ("insert", 40), ("lookup skewed", 20)]
+    ends = [
+        {"index": name, "name": name, "panel": panel, "workload": panel, "beside": panel,
+         "threads": threads, "throughput": at, "low": at, "high": at, **common}
+        for name, at in (("fast", 2e6), ("slow", 1e6))
+        for panel, threads in both
+    ]  # fmt: skip
+    palette = looks.palette([(name, "persistent") for name in ("fast", "slow")])
+    drawing = plots.scaling(ends, palette, "Mop/s")
+    for panel in drawing.panels:
+        assert {">fast</text>", ">slow</text>"} <= set(re.findall(r">\w+</text>", panel.body))
+
+
 SIZE = (230.0, 220.0)  # pixels of a plot
 LASTS = [(0.0, 100.0), (230.0, 100.0)]
 

@@ -181,3 +181,18 @@ def test_the_result_of_a_study_is_printed_though_its_report_cannot_be(
         assert done.returncode == 2
         assert "vl_convert" in done.stderr and done.stderr.count("\n") == 1
         assert ("A small study" in done.stdout) or json.loads(done.stdout)["report"] is None
+
+
+def test_a_folder_may_be_swept_while_another_campaign_tries_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of shards that start at the same moment the first one sweeps the folders of all."""
+    touch = Path.touch
+
+    def touched_then_swept(path: Path, *how: object, **more: object) -> None:
+        touch(path, *how, **more)  # type: ignore[arg-type]
+        outputs.sweep(tmp_path)
+
+    monkeypatch.setattr(Path, "touch", touched_then_swept)
+    assert outputs.folder(tmp_path, "--results") == tmp_path
+    assert list(tmp_path.iterdir()) == []

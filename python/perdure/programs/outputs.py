@@ -117,7 +117,7 @@ def check(path: Path, flag: str = "") -> None:
         target = path.resolve()
         temporary = _temporary(target)
         temporary.touch(exist_ok=False)
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)  # a campaign that starts may have swept it
     except OSError as error:
         raise InputError(
             error.strerror or "cannot be written",
@@ -133,7 +133,7 @@ def folder(path: Path, flag: str = "") -> Path:
         path.mkdir(parents=True, exist_ok=True)
         temporary = _temporary(path / "try")
         temporary.touch(exist_ok=False)
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)  # a campaign that starts may have swept it
     except OSError as error:
         reason = "is no directory" if isinstance(error, FileExistsError) else error.strerror
         raise InputError(

@@ -376,6 +376,8 @@ def names(
 
 def right_of(names: Iterable[str], share: float) -> int:
     """What is right of a plot when names stand where the lines end, at `share` of it."""
+    if share == 0:  # the whole plot is
+        return MARGIN
     room = room_of(names) + 8
     plot = (PANEL - NUMBERS - room) / share
     return max(MARGIN, round(PANEL - NUMBERS - plot))
