@@ -21,6 +21,7 @@ class EngineInImage {
   }
   /// What the image holds now, opened elsewhere.
   [[nodiscard]] std::unique_ptr<EngineInImage> cut() const {
+    wait_for_background(engine_->store());
     std::unique_ptr<EngineInImage> after(new EngineInImage(nullptr));
     after->image_ = std::make_unique<Image>(*image_);
     after->pool_ = std::move(Pool::open_in(after->image_->memory())).value();

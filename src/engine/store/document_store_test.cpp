@@ -207,6 +207,7 @@ TEST(DocumentStore, KeepsRecordsAndIndexInPartsOfTheirOwn) {
   for (std::uint64_t i = 0; i < documents; ++i)
     ASSERT_EQ(store->put("key-of-a-document-" + std::to_string(i), "x.what-it-says", Put::insert),
               Status::ok);
+  wait_for_background(*store);
   // A record holds key and document, the index the key once more.
   EXPECT_GE(count_in(pool->part(0), "what-it-says"), documents);
   EXPECT_EQ(count_in(pool->part(1), "what-it-says"), 0U);
