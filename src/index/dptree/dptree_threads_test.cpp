@@ -64,13 +64,15 @@ TYPED_TEST(DpTreeThreads, MergesAreShared) {
   Store<TypeParam> store({"leaf_entries=8", "buffer_entries=500", "merge_percent=1", "workers=0"},
                          64 << 20);
   std::atomic<bool> ends{false};
-  std::uint64_t stretches = 0;
+  std::atomic<std::uint64_t> stretches{0};
   std::jthread helper([&] {
     while (!ends.load()) stretches += store.peer().help_merging() ? 1 : 0;
   });
   Model<TypeParam> model;
   Rng rng(3);
-  for (std::uint64_t n = 0; n < 40'000; ++n) {
+  // On a busy machine the helper may miss many merges.
+  constexpr std::uint64_t least = 40'000;
+  for (std::uint64_t n = 0; n < least || (stretches == 0 && n < 100 * least); ++n) {
     const auto key = make<TypeParam>(rng.below(20'000));
     if (rng.below(4) == 0) {
       (void)store.index().remove(key);
@@ -82,7 +84,7 @@ TYPED_TEST(DpTreeThreads, MergesAreShared) {
   }
   ends = true;
   helper.join();
-  EXPECT_GT(stretches, 0U);
+  EXPECT_GT(stretches.load(), 0U);
   ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
   ASSERT_TRUE(succeeds(store.crash()));
   expect_equal(store.index(), model);
