@@ -41,9 +41,9 @@ void Background::run(SimulatedThread& thread) {
 void Background::sleep(SimulatedThread& thread, Place& place) {
   constexpr Time soon = 1000 * us;
   if (place.again && !engine.timed) return engine.scheduler.yield_untimed(thread);
-  if (place.again && !std::exchange(place.is_timed, true))
+  if (place.again && !std::exchange(place.has_alarm, true))
     engine.scheduler.at(thread.clock + soon, [&thread, &place, at = thread.clock + soon] {
-      place.is_timed = false;
+      place.has_alarm = false;
       engine.scheduler.wake(thread, at);
     });
   engine.scheduler.sleep(thread);
@@ -52,7 +52,7 @@ void Background::sleep(SimulatedThread& thread, Place& place) {
 bool Background::adopt(pm::BackgroundThread& service) noexcept {
   Place* const place = place_of(nullptr);
   if (place == nullptr) return false;
-  *place = {.service = &service, .serving = place->serving, .is_timed = place->is_timed};
+  *place = {.service = &service, .serving = place->serving, .has_alarm = place->has_alarm};
   return true;
 }
 

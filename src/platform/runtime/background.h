@@ -28,9 +28,9 @@ class Background {
  private:
   struct Place {
     pm::BackgroundThread* service = nullptr;
-    bool serving = false;   ///< its thread is at work in this run
-    bool again = false;     ///< `service` wants to be called without being woken
-    bool is_timed = false;  ///< for which it will be woken
+    bool serving = false;    ///< its thread is at work in this run
+    bool again = false;      ///< `service` wants to be called without being woken
+    bool has_alarm = false;  ///< an event will wake its thread
   };
   [[nodiscard]] Place* place_of(const pm::BackgroundThread* service) noexcept;
   [[nodiscard]] SimulatedThread& thread_of(const Place& place) const noexcept;

@@ -19,9 +19,9 @@
 
 #include "platform/model/machine_inline.h"
 #include "platform/runtime/address_space.h"
+#include "platform/runtime/background.h"
 #include "platform/runtime/guard.h"
 #include "platform/runtime/profile.h"
-#include "platform/runtime/background.h"
 #include "platform/runtime/scheduler.h"
 #include "platform/runtime/simulated_thread.h"
 #include "platform/runtime/store_sizes.h"
