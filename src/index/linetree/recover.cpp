@@ -30,7 +30,7 @@ class Headers {
 
   Headers(const Pool& pool, const Shape& shape, std::uint64_t first, unsigned threads)
       : pool_(pool), leaf_bytes_(shape.bytes()), phase_(first % leaf_bytes_) {
-    constexpr std::uint64_t worth = std::uint64_t{32} << 20;
+    constexpr std::uint64_t worth = std::uint64_t{2} << 20;  // bytes of pool: see design.md
     if (pool.extent_bytes() < worth) return;
     read_ = std::vector<std::atomic<Header*>>(pool.extent_bytes() / together + 1);
     lowest_ = highest_ = below_ = above_ = first / together;
