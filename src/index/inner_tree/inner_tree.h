@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "core/result.h"
@@ -47,6 +48,22 @@ class InnerTree {
     Key lowest;  ///< separator: the lowest key that leads to `leaf` (ignored for the first)
     void* leaf;
   };
+  /// The leaves right of one that was found, as far as they are under the same node: good for
+  /// prefetching, and for nothing else.
+  class Following {
+   public:
+    Following(const Layout& layout, const InnerNode& node, unsigned rank) noexcept
+        : layout_(layout), node_(node), rank_(rank) {}
+    /// The i-th, from 1 on; null where there is none.
+    [[nodiscard]] const void* operator()(unsigned i) const noexcept {
+      return rank_ + i <= layout_.count(node_) ? layout_.child(node_, rank_ + i) : nullptr;
+    }
+
+   private:
+    const Layout& layout_;
+    const InnerNode& node_;
+    unsigned rank_;
+  };
   /// A leaf found without entering it, and what proves later that it covered the key all along.
   struct Position {
     const InnerNode* parent = nullptr;
@@ -63,7 +80,8 @@ class InnerTree {
 
   /// Descends to the leaf that covers `key` and returns `enter(leaf)`, taken at a moment when
   /// `leaf` did cover `key`. `enter` may run several times and must only read (typically the leaf's
-  /// version word). The caller is pinned in `epochs`.
+  /// version word). One that takes a `Following` as well is given it. The caller is pinned in
+  /// `epochs`.
   template <class Enter>
   [[nodiscard]] auto find(Key key, Enter&& enter) const;
 
@@ -251,7 +269,12 @@ template <class Enter>
     if (!start(at) || !descend(at, probe, rank)) continue;
     void* const leaf = layout_.child(*at.node, rank);
     if (!at.node->lock.validate(at.version)) continue;
-    auto entered = enter(leaf);
+    auto entered = [&] {
+      if constexpr (std::is_invocable_v<Enter, void*, Following>)
+        return enter(leaf, Following(layout_, *at.node, rank));
+      else
+        return enter(leaf);
+    }();
     if (at.node->lock.validate(at.version)) return entered;
   }
 }

@@ -237,6 +237,17 @@ TYPED_TEST(InnerTreeTest, BuildsFromSortedLeavesAndFindsEachBound) {
         ASSERT_EQ(positions[i].leaf, expected[i]);
         ASSERT_TRUE(tree.holds(positions[i]));
       }
+      std::size_t last_ones = 0;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const void* const next =
+            tree.find(keys[i], [](void*, auto following) { return following(1); });
+        last_ones += next == nullptr;
+        if (next != nullptr) {
+          ASSERT_LT(i + 1, expected.size());
+          ASSERT_EQ(next, expected[i + 1]);
+        }
+      }
+      EXPECT_LE(last_ones, leaves / 2 + 1);
     }
 }
 

@@ -140,6 +140,10 @@ class LineTree final : public WritableIndex<LineTree<Keys>, Keys> {
   /// Prefetches `line` of the leaf on the way.
   template <Purpose purpose>
   [[nodiscard]] Entered enter(Key key, unsigned line) const;
+  /// The leaf, and what DRAM has of it.
+  void prefetch_whole(const Leaf& leaf) const noexcept;
+  /// For a scan of `count` records: prefetches the leaves that it will probably read.
+  [[nodiscard]] Entered enter_range(Key key, std::size_t count) const;
   /// The slot of the key in a leaf that covers it, or none; also when `stable()`, which is asked
   /// before a blob is followed, became false.
   template <class Stable>

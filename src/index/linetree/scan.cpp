@@ -95,6 +95,31 @@ std::size_t LineTree<Keys>::scan(Key from, std::size_t count, Scan& out) {
   return out.size();
 }
 
+template <class Keys>
+[[gnu::always_inline]] inline void LineTree<Keys>::prefetch_whole(const Leaf& leaf) const noexcept {
+  pm::prefetch(&info_of(&leaf));
+  pm::prefetch(&lock_of(&leaf));
+  leaf.prefetch(shape_);
+}
+
+template <class Keys>
+auto LineTree<Keys>::enter_range(Key key, std::size_t count) const -> Entered {
+  // Leaves filled at random are two thirds full, and the first is read from its middle on.
+  const std::size_t usual = shape_.records() * 2 / 3;
+  const auto more = static_cast<unsigned>(std::min<std::size_t>((count + usual / 2) / usual, 3));
+  for (pm::Backoff backoff;; backoff.wait()) {
+    const Entered at = inner_.find(key, [&](void* found, auto following) {
+      auto* const leaf = static_cast<Leaf*>(found);
+      prefetch_whole(*leaf);
+      for (unsigned i = 1; i <= more; ++i)
+        if (const void* const next = following(i)) prefetch_whole(*static_cast<const Leaf*>(next));
+      pm::VersionLock& lock = lock_of(leaf);
+      return Entered{leaf, &lock, lock.peek()};
+    });
+    if (!pm::VersionLock::is_locked(at.word)) return at;
+  }
+}
+
 // Goes from leaf to leaf along the chain. The successor's version is read before the present leaf's
 // is validated: then the successor was linked, and whoever unlinks or splits it later changes its
 // version. A leaf that changed meanwhile sends us back through the inner nodes, to `bound`, the
@@ -108,15 +133,14 @@ bool LineTree<Keys>::scan_chain(Key from, std::size_t count, Scan& out, Passed* 
   Key bound = from;
   unsigned returns = 0;
   for (pm::Backoff backoff;; backoff.wait()) {
-    Entered at = enter<Purpose::read>(bound, 0);
-    at.leaf->prefetch(shape_);
+    Entered at = enter_range(bound, count - out.size());
     for (bool is_first = true;; is_first = false) {
       const std::uint64_t last = info_of(at.leaf).highest();
       take(*at.leaf, wanted(bound, last), snapshot);
       Entered next;
       if (const std::uint64_t successor = at.leaf->successor(); successor != null_offset) {
         next.leaf = leaf_at(successor);
-        next.leaf->prefetch(shape_);
+        prefetch_whole(*next.leaf);
         next.lock = &lock_of(next.leaf);
         next.word = next.lock->read_begin();
       }
