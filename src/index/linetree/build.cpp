@@ -89,13 +89,8 @@ class Builder {
  private:
   using K = Kind<Keys>;
 
-  /// So many records the leaf gets, 27/32 of its slots on average. Neighbours get different ones:
-  /// else insertions at random would fill all leaves at the same time, and split them then.
-  [[nodiscard]] unsigned fill() const noexcept {
-    constexpr unsigned fills = 7;
-    const auto turn = static_cast<unsigned>(children_.size() * 3 % fills);
-    return chain_.shape.records() * (24 + turn) / 32;
-  }
+  /// So many records a leaf gets: room for some insertions before the first splits.
+  [[nodiscard]] unsigned fill() const noexcept { return chain_.shape.records() * 27 / 32; }
 
   // Records come in ascending order, so all before it are live in their leaf.
   [[nodiscard]] static auto live_up_to(Key key) noexcept {
