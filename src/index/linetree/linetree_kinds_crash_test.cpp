@@ -24,6 +24,22 @@ using Leaf = linetree::Leaf;
 const std::vector<std::string> four_lines{"lines=4"};
 constexpr std::uint64_t leaf_bytes = 256;
 
+// Removes the highest records while `more(what is left)`, and has others take their blobs.
+template <class More>
+void expect_sound_reuse(StringCase& test, linetree_test::BytesModel model, More more) {
+  while (more(model)) {
+    ASSERT_EQ(test.store.index().remove(model.rbegin()->first), Outcome::ok);
+    model.erase(std::prev(model.end()));
+  }
+  test.store.index().quiesce();
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(test.store.index().upsert(name(i), name(i + 1)), Outcome::ok);
+    model[name(i)] = name(i + 1);
+  }
+  ASSERT_TRUE(succeeds(test.store.crash()));
+  expect_equal(test.store.index(), model);
+}
+
 // L1, R2: the blob and the slice, then the word that leads to the blob.
 TEST(LineTreeKindsCrash, StringsAreCommittedByTheirWord) {
   StringCase test({});
@@ -109,18 +125,7 @@ TEST(LineTreeKindsCrash, SplitIsOneWord) {
 
   // What recovery has emptied stays so although the records are removed and their blobs are reused.
   ASSERT_TRUE(succeeds(cuts.cut(right + commit)));
-  auto model = before;
-  while (model.size() > 2) {
-    ASSERT_EQ(test.store.index().remove(model.rbegin()->first), Outcome::ok);
-    model.erase(std::prev(model.end()));
-  }
-  test.store.index().quiesce();
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    ASSERT_EQ(test.store.index().upsert(name(i), name(i + 1)), Outcome::ok);
-    model[name(i)] = name(i + 1);
-  }
-  ASSERT_TRUE(succeeds(test.store.crash()));
-  expect_equal(test.store.index(), model);
+  expect_sound_reuse(test, before, [](const auto& left) { return left.size() > 2; });
 }
 
 // L4: a displacement leaves the slot twice; recovery empties one, and marks the blob once.
@@ -213,18 +218,9 @@ TEST(LineTreeKindsCrash, MergeIsOneWord) {
 
   // The originals are removed after the cut, and their blobs reused.
   ASSERT_TRUE(succeeds(cuts.cut(all)));
-  auto model = test.model;
-  while (!model.empty() && model.rbegin()->first >= separator) {
-    ASSERT_EQ(test.store.index().remove(model.rbegin()->first), Outcome::ok);
-    model.erase(std::prev(model.end()));
-  }
-  test.store.index().quiesce();
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    ASSERT_EQ(test.store.index().upsert(name(i), name(i + 1)), Outcome::ok);
-    model[name(i)] = name(i + 1);
-  }
-  ASSERT_TRUE(succeeds(test.store.crash()));
-  expect_equal(test.store.index(), model);
+  expect_sound_reuse(test, test.model, [&](const auto& left) {
+    return !left.empty() && left.rbegin()->first >= separator;
+  });
 }
 
 TEST(LineTreeKindsCrash, BulkLoadIsOneWord) {

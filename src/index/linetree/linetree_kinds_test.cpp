@@ -1,5 +1,6 @@
-// LineTree's byte strings and slots against a model: keys and values of all lengths, prefixes, full
-// pools, bulk loads, space, and what check_invariants notices.
+// LineTree against a model: random operations of each kind of records; of byte strings and slots
+// keys and values of all lengths, prefixes, full pools, bulk loads, space, and what
+// check_invariants notices.
 #include <gmock/gmock.h>
 
 #include "index/linetree/linetree.h"
@@ -20,6 +21,20 @@ using linetree_test::succeeds;
 using namespace std::string_literals;
 using Leaf = linetree::Leaf;
 
+std::uint64_t key_for(IntegerKeys, Rng& rng) {
+  const std::uint64_t low = rng.below(400);
+  switch (rng.below(4)) {
+    case 0:
+      return low;
+    case 1:
+      return ~low;
+    case 2:
+      return linetree::boundary - 200 + low;
+    default:
+      return mix64(low);
+  }
+}
+std::uint64_t value_for(IntegerKeys, Rng& rng) { return rng(); }
 // Few distinct bytes, zero among them, after prefixes of every length: slices that tie, keys that
 // are prefixes of others.
 std::string key_for(ByteKeys, Rng& rng) {
@@ -109,6 +124,12 @@ void random_changes(std::uint64_t seed, unsigned steps, const char* lines) {
       << "leaves without records are merged away";
 }
 
+TEST(LineTreeKinds, RandomIntegersAgreeWithTheModel) {
+  random_changes<IntegerKeys>(11, 20000, "lines=4");
+  random_changes<IntegerKeys>(12, 20000, "lines=8");
+  random_changes<IntegerKeys>(13, 10000, "lines=16");
+  random_changes<IntegerKeys>(14, 10000, "lines=32");
+}
 TEST(LineTreeKinds, RandomStringsAgreeWithTheModel) {
   random_changes<ByteKeys>(21, 12000, "lines=4");
   random_changes<ByteKeys>(22, 12000, "lines=8");

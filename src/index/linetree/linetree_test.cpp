@@ -1,5 +1,5 @@
-// LineTree against a model: operations, adversarial keys, scans, bulk loads, full pools, and what
-// check_invariants notices.
+// LineTree's integers against a model: adversarial keys, scans, bulk loads, full pools, and what
+// check_invariants notices. Random operations of all kinds are in linetree_kinds_test.cpp.
 #include "index/linetree/linetree.h"
 
 #include <gmock/gmock.h>
@@ -17,91 +17,6 @@ using linetree_test::Integers;
 using linetree_test::large_pool;
 using linetree_test::succeeds;
 using Leaf = linetree::Leaf;
-
-std::uint64_t random_key(Rng& rng) {
-  const std::uint64_t low = rng.below(400);
-  switch (rng.below(4)) {
-    case 0:
-      return low;
-    case 1:
-      return ~low;
-    case 2:
-      return linetree::boundary - 200 + low;
-    default:
-      return mix64(low);
-  }
-}
-
-void expect_scan(IntegerIndex& index, const IntegerModel& model, std::uint64_t from,
-                 std::size_t count) {
-  IntegerScan scan;
-  index.scan(from, count, scan);
-  auto expected = model.lower_bound(from);
-  std::size_t i = 0;
-  for (; i < count && expected != model.end(); ++i, ++expected) {
-    ASSERT_LT(i, scan.size());
-    ASSERT_EQ(scan[i].key, expected->first);
-    ASSERT_EQ(scan[i].value, expected->second);
-  }
-  ASSERT_EQ(scan.size(), i);
-}
-
-void random_operations(std::uint64_t seed, unsigned steps, const char* lines) {
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  Integers store({"inner_entries=3", lines}, HeapKind::slab, large_pool);
-  IntegerModel model;
-  Rng rng(seed);
-  std::uint64_t out = 0;
-  for (unsigned step = 0; step < steps; ++step) {
-    auto& index = store.index();
-    const std::uint64_t key = random_key(rng);
-    const std::uint64_t value = rng();
-    const bool present = model.contains(key);
-    // Growing and shrinking phases take turns, so that leaves split and merge.
-    const std::uint64_t kind = rng.below(10) + (step / 1000 % 2 == 0 ? 0 : 4);
-    if (kind < 4) {
-      ASSERT_EQ(index.insert(key, value), present ? Outcome::exists : Outcome::ok);
-      model.emplace(key, value);
-    } else if (kind == 4) {
-      ASSERT_EQ(index.upsert(key, value), Outcome::ok);
-      model[key] = value;
-    } else if (kind == 5) {
-      ASSERT_EQ(index.update(key, value), present ? Outcome::ok : Outcome::not_found);
-      if (present) model[key] = value;
-    } else if (kind == 6) {
-      ASSERT_EQ(index.lookup(key, out), present ? Outcome::ok : Outcome::not_found);
-      if (present) {
-        ASSERT_EQ(out, model[key]);
-      }
-    } else if (kind == 7) {
-      ASSERT_NO_FATAL_FAILURE(expect_scan(index, model, key, rng.below(60)));
-    } else {
-      ASSERT_EQ(index.remove(key), present ? Outcome::ok : Outcome::not_found);
-      model.erase(key);
-    }
-    if (step % 500 == 499) {
-      ASSERT_NO_FATAL_FAILURE(expect_equal(index, model));
-    }
-    if (step % 5000 == 4999) {
-      ASSERT_TRUE(succeeds(store.crash()));
-    }
-  }
-  ASSERT_TRUE(succeeds(store.crash()));
-  ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
-  while (!model.empty()) {
-    ASSERT_EQ(store.index().remove(model.begin()->first), Outcome::ok);
-    model.erase(model.begin());
-  }
-  expect_equal(store.index(), model);
-  EXPECT_EQ(store.peer().leaves(), 2U) << "leaves without records are merged away";
-}
-
-TEST(LineTree, RandomOperationsAgreeWithTheModel) {
-  random_operations(11, 20000, "lines=4");
-  random_operations(12, 20000, "lines=8");
-  random_operations(13, 10000, "lines=16");
-  random_operations(14, 10000, "lines=32");
-}
 
 // L2, L3: the keys that empty slots hold are keys as well, on the other side of the boundary.
 TEST(LineTree, ExtremeIntegersSortAsUnsigned) {
