@@ -90,8 +90,9 @@ def test_a_killed_study_resumes_and_loses_nothing(
 
 
 def test_failed_cells_keep_the_command_and_stderr_and_run_again(
-    cli: Cli, study: Path, tmp_path: Path
+    cli: Cli, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     results = tmp_path / "results"
     failed = cli("study", "run", study, "--results", results, FAKE_FAIL="lbtree")
     assert failed.returncode == 1
@@ -100,6 +101,8 @@ def test_failed_cells_keep_the_command_and_stderr_and_run_again(
     assert len(kept) == 8
     assert all("lbtree ran out of space" in k["stderr"] and k["exit_code"] == 1 for k in kept)
     assert all(k["command"].startswith("./perdure bench --index lbtree ") for k in kept)
+    # As typed here: a report that is passed on names no folder of its author.
+    assert all(" --pool results/pools/perdure-" in k["command"] for k in kept)
     assert len(cells(results)) == CELLS - 8
     mended = cli("study", "run", study, "--results", results, "--json")
     assert mended.returncode == 0

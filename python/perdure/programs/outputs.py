@@ -30,6 +30,13 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _TEXT: Text = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
+def short(path: Path) -> str:
+    """Relative to the current directory where that is below it: how a user would write it."""
+    with contextlib.suppress(ValueError):
+        return str(path.resolve().relative_to(Path.cwd()))
+    return str(path)
+
+
 def write(path: Path, text: str, *, durable: bool = False) -> None:
     """Makes `path` hold `text`, or leaves it as it was. Errors: PerdureError naming the file.
 

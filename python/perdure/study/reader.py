@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from perdure.errors import InputError, did_you_mean, one_of
+from perdure.programs import outputs
 from perdure.study import expand, memories, presence
 from perdure.study.document import Document
 from perdure.study.expand import Expansion, workload_file
@@ -83,7 +83,7 @@ class Reader:
         left_out += unprofiled
         return Study(
             name=name,
-            file=_short(document.path),
+            file=outputs.short(document.path),
             title=document.typed("title", name),
             description=document.typed("description", "").strip(),
             seed=seed,
@@ -254,10 +254,3 @@ class Reader:
             problem = check_flag(axis, value)
             if problem:
                 raise self.document.error(problem.what, path, problem.remedy, line)
-
-
-def _short(path: Path) -> str:
-    """Relative to the current directory where that is below it: how a user would write it."""
-    with suppress(ValueError):
-        return str(path.resolve().relative_to(Path.cwd()))
-    return str(path)

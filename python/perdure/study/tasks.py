@@ -49,12 +49,12 @@ class Task:
         return " ".join(value for value in self.cell.labels.values() if value != "none")
 
     def shell(self) -> str:
-        """The command as a user would type it; its pool has a name of its own."""
+        """The command as a user would type it here; its pool has a name of its own."""
         directory = self.pool_directory
-        pool = directory / f"perdure-{self.key}.pool" if directory else None
+        pool = outputs.short(directory / f"perdure-{self.key}.pool") if directory else None
         return "./perdure " + shlex.join(self.with_pool(pool)[1:])
 
-    def with_pool(self, pool: Path | None) -> list[str]:
+    def with_pool(self, pool: Path | str | None) -> list[str]:
         return [*self.command, *(("--pool", str(pool)) if pool else ()), "--json"]
 
 

@@ -6,11 +6,14 @@
 
 #include <numeric>
 
+#include "index/common/test_keys.h"
 #include "index/lbtree/test_support.h"
 
 namespace perdure {
 namespace {
 
+using index_test::random_key;
+using index_test::random_value;
 using lbtree_test::BytesModel;
 using lbtree_test::expect_equal;
 using lbtree_test::IntegerModel;
@@ -22,34 +25,6 @@ using Strings = Store<ByteKeys>;
 using Leaf = lbtree::Leaf;
 using Header = lbtree::Header;
 
-std::uint64_t random_key(IntegerKeys, Rng& rng) {
-  const std::uint64_t low = rng.below(400);
-  switch (rng.below(4)) {
-    case 0:
-      return low;
-    case 1:
-      return ~low;
-    case 2:
-      return (std::uint64_t{1} << 63) - 200 + low;
-    default:
-      return mix64(low);
-  }
-}
-std::uint64_t random_value(IntegerKeys, Rng& rng) { return rng(); }
-
-// Few distinct bytes, zero among them, after prefixes of every length: words that tie, keys that
-// are prefixes of others.
-std::string random_key(ByteKeys, Rng& rng) {
-  std::string key(rng.below(3) == 0 ? rng.below(12) : 0, 'p');
-  if (rng.below(64) == 0) key.assign(max_key_bytes - 2, 'q');
-  for (std::uint64_t n = rng.below(4); n > 0 && key.size() < max_key_bytes; --n)
-    key.push_back("\0\x01z\xff"[rng.below(4)]);
-  return key;
-}
-std::string random_value(ByteKeys, Rng& rng) {
-  return std::string(rng.below(40), static_cast<char>('a' + rng.below(26)));
-}
-
 template <class Keys>
 void random_operations(std::uint64_t seed, unsigned steps) {
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -60,8 +35,8 @@ void random_operations(std::uint64_t seed, unsigned steps) {
   typename Keys::ValueOut out{};
   typename Keys::Scan scan;
   for (unsigned step = 0; step < steps; ++step) {
-    const auto key = random_key(Keys{}, rng);
-    const auto value = random_value(Keys{}, rng);
+    const auto key = random_key<Keys>(rng);
+    const auto value = random_value<Keys>(rng);
     const bool present = model.contains(key);
     // Growing and shrinking phases take turns, so that leaves split and vanish.
     const std::uint64_t kind = rng.below(10) + (step / 1000 % 2 == 0 ? 0 : 4);
@@ -306,7 +281,7 @@ void loses_unpublished_leaves(HeapKind heap) {
   Store<Keys> store(heap, 64 << 20, {"as_published=1"});
   Model<Keys> model;
   Rng rng(31);
-  for (unsigned n = 0; n < 3000; ++n) model[random_key(Keys{}, rng)] = random_value(Keys{}, rng);
+  for (unsigned n = 0; n < 3000; ++n) model[random_key<Keys>(rng)] = random_value<Keys>(rng);
   for (const auto& [key, value] : model) ASSERT_EQ(store.index().insert(key, value), Outcome::ok);
   ASSERT_NO_FATAL_FAILURE(expect_equal(store.index(), model));
   for (const auto& [key, value] : model) ASSERT_EQ(store.index().remove(key), Outcome::ok);

@@ -3,12 +3,15 @@
 // check_invariants notices.
 #include <gmock/gmock.h>
 
+#include "index/common/test_keys.h"
 #include "index/linetree/linetree.h"
 #include "index/linetree/test_support.h"
 
 namespace perdure {
 namespace {
 
+using index_test::random_key;
+using index_test::random_value;
 using linetree_test::expect_equal;
 using linetree_test::large_pool;
 using linetree_test::Model;
@@ -21,47 +24,6 @@ using linetree_test::succeeds;
 using namespace std::string_literals;
 using Leaf = linetree::Leaf;
 
-std::uint64_t key_for(IntegerKeys, Rng& rng) {
-  const std::uint64_t low = rng.below(400);
-  switch (rng.below(4)) {
-    case 0:
-      return low;
-    case 1:
-      return ~low;
-    case 2:
-      return linetree::boundary - 200 + low;
-    default:
-      return mix64(low);
-  }
-}
-std::uint64_t value_for(IntegerKeys, Rng& rng) { return rng(); }
-// Few distinct bytes, zero among them, after prefixes of every length: slices that tie, keys that
-// are prefixes of others.
-std::string key_for(ByteKeys, Rng& rng) {
-  std::string key(rng.below(3) == 0 ? rng.below(12) : 0, 'p');
-  if (rng.below(64) == 0) key.assign(max_key_bytes - 2, 'q');
-  for (std::uint64_t n = rng.below(5); n > 0 && key.size() < max_key_bytes; --n)
-    key.push_back("\0\x01z\xff"[rng.below(4)]);
-  return key;
-}
-std::string value_for(ByteKeys, Rng& rng) {
-  return std::string(rng.below(40), static_cast<char>('a' + rng.below(26)));
-}
-std::uint64_t key_for(SlotKeys, Rng& rng) {
-  const std::uint64_t low = rng.below(300);
-  switch (rng.below(3)) {
-    case 0:
-      return low;
-    case 1:
-      return ~low;
-    default:
-      return linetree::boundary - 150 + low;
-  }
-}
-std::string value_for(SlotKeys, Rng& rng) {
-  return std::string(rng.below(max_slot_value_bytes + 1), static_cast<char>(rng.below(256)));
-}
-
 template <class Keys>
 void random_changes(std::uint64_t seed, unsigned steps, const char* lines) {
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -72,8 +34,8 @@ void random_changes(std::uint64_t seed, unsigned steps, const char* lines) {
   typename Keys::Scan scan;
   for (unsigned step = 0; step < steps; ++step) {
     auto& index = store.index();
-    const auto key = key_for(Keys{}, rng);
-    const auto value = value_for(Keys{}, rng);
+    const auto key = random_key<Keys>(rng);
+    const auto value = random_value<Keys>(rng);
     const bool present = model.contains(key);
     // Growing and shrinking phases take turns, so that leaves split and merge.
     const std::uint64_t kind = rng.below(10) + (step / 1000 % 2 == 0 ? 0 : 4);

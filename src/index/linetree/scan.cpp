@@ -105,8 +105,9 @@ template <class Keys>
 template <class Keys>
 auto LineTree<Keys>::enter_range(Key key, std::size_t count) const -> Entered {
   // Leaves filled at random are two thirds full, and the first is read from its middle on.
+  constexpr std::size_t most_ahead = 8;  // see design.md
   const std::size_t usual = shape_.records() * 2 / 3;
-  const auto more = static_cast<unsigned>(std::min<std::size_t>((count + usual / 2) / usual, 3));
+  const std::size_t more = std::min((count + usual / 2) / usual, most_ahead);
   for (pm::Backoff backoff;; backoff.wait()) {
     const Entered at = inner_.find(key, [&](void* found, auto following) {
       auto* const leaf = static_cast<Leaf*>(found);
