@@ -14,7 +14,7 @@ struct Switch {
   const char* name;
   bool Ablation::*member;
 };
-constexpr std::array<Switch, 12> switches = {
+constexpr std::array<Switch, 13> switches = {
     {{"in-order-arrival", &Ablation::in_order_arrival},
      {"lru-write-buffer", &Ablation::lru_write_buffer},
      {"no-directory", &Ablation::no_directory},
@@ -24,6 +24,7 @@ constexpr std::array<Switch, 12> switches = {
      {"no-address-cache", &Ablation::no_address_cache},
      {"no-wear-levelling", &Ablation::no_wear_levelling},
      {"no-flush-gap", &Ablation::no_flush_gap},
+     {"no-hit-places", &Ablation::no_hit_places},
      {"no-buffer-sets", &Ablation::no_buffer_sets},
      {"no-write-hindrance", &Ablation::no_write_hindrance},
      {"no-early-lines", &Ablation::no_early_lines}}};

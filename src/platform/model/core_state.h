@@ -137,7 +137,7 @@ struct alignas(64) CoreState {
         fills(cpu.line_fill_buffers),
         prefetches(32),
         store_buffer(cpu.store_buffer_entries),
-        store_misses(cpu.store_misses),
+        stores_ahead(cpu.stores_ahead),
         write_backs(cpu.outstanding_write_backs),
         later_flushes(cpu.line_fill_buffers),
         tlb(cpu.tlb_entries, std::min(4U, cpu.tlb_entries), true),
@@ -162,10 +162,12 @@ struct alignas(64) CoreState {
   FillBuffers prefetches;
   TimeSplit split_at_begin;
   TimeRing store_buffer;
-  TimeRing store_misses;  ///< ends of the last ones
-  TimeRing write_backs;   ///< when the last lines sent left their write queue
-  Time next_flush = 0;    ///< when the next flushed line can leave
-  Time accepted = 0;      ///< when all lines sent so far are accepted
+  TimeRing stores_ahead;  ///< when the last stores that missed, and runs of those that hit, end
+  LineAddress missed_line = ~LineAddress{0};  ///< of the last store that missed
+  bool hits_follow = false;                   ///< that one's run of hits is in `stores_ahead`
+  TimeRing write_backs;                       ///< when the last lines sent left their write queue
+  Time next_flush = 0;                        ///< when the next flushed line can leave
+  Time accepted = 0;                          ///< when all lines sent so far are accepted
   /// Flushed lines that are still being fetched, in order of time. They are sent when the clock
   /// gets there, because a line sent ahead of time would delay those of other cores.
   std::vector<LaterFlush> later_flushes;

@@ -52,6 +52,7 @@ struct Ablation {
   bool no_address_cache = false;
   bool no_wear_levelling = false;
   bool no_flush_gap = false;        ///< flushed lines of a core leave as soon as they can
+  bool no_hit_places = false;       ///< stores that hit delay none that miss
   bool no_buffer_sets = false;      ///< an XPLine may lie anywhere in the XPBuffer
   bool no_write_hindrance = false;  ///< reads wait for nothing that is being written
   bool no_early_lines = false;      ///< all lines of an XPLine wait for the whole media read

@@ -37,6 +37,7 @@ Machine::State::State(const Platform& with, std::span<const unsigned> cpus, cons
   stream_again = from_ns(cpu.stream_again_ns);
   stream_hold = from_ns(cpu.stream_hold_ns);
   flush_hold = from_ns(cpu.flush_hold_ns);
+  hit_places = without.no_hit_places ? 0 : cpu.store_hit_places;
   flush_gap = without.no_flush_gap ? 0 : from_ns(cpu.flush_gap_ns);
   second_tlb_cost = cycles(cpu.second_tlb_cycles);
   walk_cost = cycles(cpu.page_walk_cycles);
@@ -255,10 +256,12 @@ Time Machine::State::own_line(unsigned core, LineAddress line, Time at) {
   if (!in_l1) {
     flags = own.l2.flags(line);
     if (flags == CacheTags::absent) {
-      // Fewer misses of stores than of loads are under way.
-      advance(core, c.store_misses.oldest(), &TimeSplit::memory_queueing);
-      const Fetch fetch = bring(core, line, std::max(at, c.store_misses.oldest()), true);
-      c.store_misses.push(fetch.done);
+      // A line is asked for when its store is among the next few to become visible.
+      advance(core, c.stores_ahead.oldest(), &TimeSplit::memory_queueing);
+      const Fetch fetch = bring(core, line, std::max(at, c.stores_ahead.oldest()), true);
+      c.stores_ahead.push(fetch.done);
+      c.missed_line = line;
+      c.hits_follow = false;
       own.l2.touch(line, both);
       own.l1.touch(line, both);
       if (streamer || adjacent_line) run_prefetchers(core, line, at, true);
@@ -280,16 +283,19 @@ Time Machine::State::own_line(unsigned core, LineAddress line, Time at) {
   return end;
 }
 
-void Machine::State::enter_store_buffer(unsigned core) noexcept {
+void Machine::State::enter_store_buffer(unsigned core, LineAddress line) noexcept {
   CoreState& c = cores[core];
   advance(core, c.store_buffer.oldest(), &TimeSplit::memory_queueing);
   c.store_buffer.push(c.committed);
+  if (c.hits_follow || line == c.missed_line) return;
+  c.hits_follow = true;
+  for (unsigned i = 0; i < hit_places; ++i) c.stores_ahead.push(c.committed);
 }
 
 void Machine::State::store_line(unsigned core, LineAddress line) {
   CoreState& c = cores[core];
   const Time at = issue_time(c, clocks[core], 0) + translate(c, line);
-  commit(core, own_line(core, line, at));
+  commit(core, line, own_line(core, line, at));
 }
 
 void Machine::State::send_line(unsigned core, LineAddress line, Time at, bool streamed,

@@ -76,12 +76,12 @@ struct Machine::State {
   void store_line(unsigned core, LineAddress line);
   /// The store of a line: when it is visible, if nothing older is in the way.
   Time own_line(unsigned core, LineAddress line, Time at);
-  void commit(unsigned core, Time end) noexcept {
+  void commit(unsigned core, LineAddress line, Time end) noexcept {
     CoreState& c = cores[core];
     if (end > c.committed) c.committed = end;
-    if (c.committed > clocks[core]) enter_store_buffer(core);
+    if (c.committed > clocks[core]) enter_store_buffer(core, line);
   }
-  void enter_store_buffer(unsigned core) noexcept;
+  void enter_store_buffer(unsigned core, LineAddress line) noexcept;
   Time take_fill_buffer(unsigned core, Time at, unsigned& slot) noexcept;
   void insert_l1(unsigned core, LineAddress line, std::uint64_t flags);
   /// Tags only; returns the dirty line that the LLC lost over it, if any.
@@ -131,7 +131,7 @@ struct Machine::State {
   Time prefetch_patience;
   Time flush_cost, stream_cost, fence_cost, atomic_cost, pause_cost;
   std::uint64_t window_positions, compute_positions;  ///< the latter per 2^16 ps
-  unsigned page_shift;
+  unsigned page_shift, hit_places;
   bool streamer, adjacent_line;
 
  private:

@@ -137,6 +137,37 @@ TEST_F(MachineTest, FlushedLinesLeaveOneAfterTheOtherUnlessAblated) {
   }
 }
 
+// Lines are asked for a few stores ahead, and a run of stores that hit takes some of these places.
+TEST_F(MachineTest, StoresThatHitLetFewerMissesOverlapUnlessAblated) {
+  constexpr unsigned lines = 400;
+  platform.cpu.stores_ahead = 9;
+  platform.cpu.store_hit_places = 2;
+  const auto per_miss = [&](unsigned misses, unsigned hits, bool same_line) {
+    build();
+    for (unsigned i = 0; i < 16; ++i) machine->store(0, dram + i * 64, 64);
+    machine->drain(0);
+    const Time before = machine->now(0);
+    for (unsigned i = 0; i < lines; ++i) {
+      const PhysicalAddress line = dram + (16 + i) * 64;
+      machine->store(0, line, 64);
+      if ((i + 1) % misses != 0) continue;
+      for (unsigned hit = 0; hit < hits; ++hit)
+        machine->store(0, same_line ? line : dram + hit * 64, 64);
+    }
+    machine->drain(0);
+    expect_laws();
+    return static_cast<double>(machine->now(0) - before) / lines;
+  };
+  const double alone = per_miss(1, 0, false);
+  EXPECT_NEAR(per_miss(1, 3, true), alone, alone * 0.05) << "a store to the same line joins it";
+  const double between = per_miss(1, 1, false);
+  EXPECT_NEAR(between, alone * 3, alone * 0.4) << "3 of 9 places are misses";
+  EXPECT_NEAR(per_miss(1, 4, false), between, between * 0.05) << "a run is as long as one";
+  EXPECT_LT(per_miss(4, 1, false), alone * 1.7) << "6 of 9 places are misses";
+  ablation.no_hit_places = true;
+  EXPECT_NEAR(per_miss(1, 1, false), alone, alone * 0.05);
+}
+
 TEST_F(MachineTest, WhatIsStreamedAcrossHoldsItsFillBufferLonger) {
   constexpr unsigned lines = 1000;
   const auto stream_to = [&](PhysicalAddress memory) {

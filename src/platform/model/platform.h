@@ -28,8 +28,9 @@ struct CoreParameters {
   unsigned llc_disorder_lines = 800;  ///< dirty lines among which the next to leave an LLC is drawn
   unsigned line_fill_buffers = 12;
   unsigned reorder_buffer_accesses = 72;  ///< loads that may issue past the oldest incomplete one
-  unsigned l2_misses = 24;    ///< of demand and prefetch together; a prefetch beyond is dropped
-  unsigned store_misses = 8;  ///< of stores, under way at once
+  unsigned l2_misses = 24;        ///< of demand and prefetch together; a prefetch beyond is dropped
+  unsigned stores_ahead = 8;      ///< the next stores to be visible whose lines are asked for
+  unsigned store_hit_places = 2;  ///< of these, for a run of stores that hit
   unsigned store_buffer_entries = 56;
   unsigned outstanding_write_backs = 18;  ///< flushed or streamed lines not yet accepted, per core
   double access_cycles = 0.5;             ///< issue of one load or store that hits L1
