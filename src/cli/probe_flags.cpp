@@ -76,6 +76,8 @@ void declare_setting(FlagTable& table, Settings& settings) {
   table.add("--op-cost", one_of<bool>({{"waits", false}, {"overlaps", true}}),
             settings.op_cost_overlaps,
             "waits (as fio's: after the operation's misses) or overlaps");
+  table.add("--op-state", one_of<bool>({{"kept", false}, {"stored", true}}), settings.op_state,
+            "kept in registers, or stored to a line of its own by each operation");
   table.add("--node", named(probe::nodes), settings.node, "local or remote");
   table.add("--dimms", count(1, 64), settings.dimms,
             "DIMMs per socket that memory is interleaved over (simulated)");

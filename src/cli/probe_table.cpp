@@ -40,6 +40,7 @@ std::string detail_of(const Json& point) {
   if (inputs["align_bytes"] != 0) add("align " + inputs["align_bytes"].dump());
   if (inputs["stride_bytes"] != 0) add("stride " + inputs["stride_bytes"].dump());
   if (inputs["op_cost_ns"] != 0) add("+" + figure(inputs["op_cost_ns"], "%g") + " ns");
+  if (inputs["op_state"] == "stored") add("state stored");
   if (point.contains("cache") && !point["cache"].is_null())
     add("in the L" + point["cache"]["level"].dump() + " cache (" +
         format_bytes(point["cache"]["bytes"].get<std::uint64_t>()) + ")");

@@ -39,6 +39,7 @@ Point point_of(const char* experiment, Kind kind, const Settings& s) {
   point.fence_every = s.fence_every.value_or(0);
   point.op_cost_ns = s.op_cost_ns.value_or(0);
   point.op_cost_overlaps = s.op_cost_overlaps.value_or(false);
+  point.op_state = s.op_state.value_or(false);
   point.node = s.node.value_or(Node::local);
   point.dimms = s.dimms;
   point.prefetch = s.prefetch;

@@ -35,6 +35,7 @@ struct Settings {
   std::optional<FenceInterval> fence_every;
   std::optional<double> op_cost_ns;
   std::optional<bool> op_cost_overlaps;
+  std::optional<bool> op_state;
   std::optional<Node> node;
   std::optional<unsigned> dimms;
   std::optional<bool> prefetch;

@@ -53,6 +53,7 @@ Json json_of(const Point& point) {
   json["region_bytes"] = point.region_bytes;
   json["op_cost_ns"] = point.op_cost_ns;
   json["op_cost"] = point.op_cost_overlaps ? "overlaps" : "waits";
+  json["op_state"] = point.op_state ? "stored" : "kept";
   json["hit_ratio"] = or_null(point.hit_ratio);
   json["variant"] =
       point.variant == Variant::none ? Json(nullptr) : Json(text_of(variants, point.variant));

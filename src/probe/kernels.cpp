@@ -1,5 +1,6 @@
 #include "probe/kernels.h"
 
+#include <array>
 #include <atomic>
 
 #include "pm/pm.h"
@@ -61,6 +62,10 @@ std::uint64_t access_loop(Addresses addresses, const AccessLoop& loop, const Lan
   const bool cost_waits = loop.cost_waits;
   const std::uint64_t key = loop.key;
   const auto read_below = static_cast<std::uint64_t>(loop.mix_reads * 0x1p32);
+  const bool has_state = loop.state;
+  alignas(line_bytes) std::array<std::byte, line_bytes> line;
+  std::byte* state = line.data();
+  asm volatile("" : "+r"(state));  // else the compiler knows that nobody reads it
   void* const self = lane.self;
   auto* const done = lane.done;
   auto* const spend = lane.spend;
@@ -71,6 +76,7 @@ std::uint64_t access_loop(Addresses addresses, const AccessLoop& loop, const Lan
   done(self, 0);
   for (std::uint64_t i = 0; i < operations; ++i) {
     std::byte* const at = slice + addresses.next();
+    if (has_state) store_word(state, i);
     if (op == Op::load || (read_below != 0 && (mix64(i + key) >> 32) < read_below))
       sum ^= load_access(at, bytes);
     else

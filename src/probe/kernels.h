@@ -25,6 +25,7 @@ struct AccessLoop {
   FenceInterval fence_every = 0;
   std::uint64_t cost_ps = 0;
   bool cost_waits = true;  ///< it comes after the misses of its operation
+  bool state = false;      ///< a store to a line of the benchmark's own per operation
   double mix_reads = 0;
   std::uint64_t key = 0;    ///< of the address order
   std::uint64_t first = 0;  ///< slot at which a sequential walk begins

@@ -47,6 +47,7 @@ AccessLoop loop_of(const Measurement& at, unsigned thread, std::uint64_t operati
   loop.fence_every = at.point.fence_every;
   loop.cost_ps = static_cast<std::uint64_t>(at.point.op_cost_ns * 1000 + 0.5);
   loop.cost_waits = !at.point.op_cost_overlaps;
+  loop.state = at.point.op_state;
   loop.mix_reads = at.point.mix_reads;
   loop.key = mix64(at.seed ^ mix64(thread + 1)) + 0x10000 * phase;
   // Threads that began on one DIMM would march over the DIMMs in step; those that began late in

@@ -51,6 +51,7 @@ struct Point {
   FenceInterval fence_every = 0;
   double op_cost_ns = 0;          ///< software of the benchmark, per operation
   bool op_cost_overlaps = false;  ///< with the misses of its operation; else it comes after them
+  bool op_state = false;          ///< the benchmark stores its state to a line per operation
   Node node = Node::local;
   std::optional<unsigned> dimms;    ///< per socket; nothing: as the target has it
   std::optional<bool> prefetch;     ///< hardware prefetchers of the cores

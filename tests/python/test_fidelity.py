@@ -60,6 +60,18 @@ def test_a_trend_counts_only_where_the_measured_value_moves(tmp_path: Path) -> N
     assert found.agreement == pytest.approx(2 / 3)
 
 
+def test_a_metric_measured_less_exactly_has_a_noise_of_its_own(tmp_path: Path) -> None:
+    rows = "".join(
+        f"seq,256,{t},{metric},{unit},{value}\n"
+        for metric, unit in (("bandwidth", "GiB/s"), ("ewr", "ratio"))
+        for t, value in ((1, 0.50), (2, 0.54), (4, 0.62))  # by 8 and by 15 percent
+    )
+    for head, steps in ((TABLE, 4), ("# noise_ewr: 0.1\n" + TABLE, 3)):
+        found = reference.load(table(tmp_path, rows, head))
+        pairs = [Pair(p, p.value) for p in found.points]
+        assert fidelity.trends(pairs, found.noise).steps == steps
+
+
 def test_a_simulation_that_stays_flat_has_no_right_trend(tmp_path: Path) -> None:
     found = fidelity.trends(pairs(tmp_path, [(1, 1.0, 5.0), (2, 2.0, 5.0)]))
     assert (found.steps, found.right) == (1, 0)
@@ -76,8 +88,8 @@ def test_trends_follow_one_axis_at_a_time(tmp_path: Path) -> None:
 
 
 def test_trends_ignore_the_software_cost_that_goes_with_the_threads(tmp_path: Path) -> None:
-    head = TABLE.replace("threads,", "threads,op_cost_ns,")
-    rows = "seq,64,1,190,bandwidth,GiB/s,1\nseq,64,2,195,bandwidth,GiB/s,2\n"
+    head = TABLE.replace("threads,", "threads,op_cost_ns,op_cost,op_state,")
+    rows = "seq,64,1,190,waits,,bandwidth,GiB/s,1\nseq,64,2,195,overlaps,stored,bandwidth,GiB/s,2\n"
     points = reference.load(table(tmp_path, rows, head)).points
     assert fidelity.trends([Pair(p, p.value) for p in points]).steps == 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from perdure.errors import InputError, did_you_mean
-from perdure.memory.reference import AXES, Point, Table
+from perdure.memory.reference import AXES, DEFAULT_NOISE, Point, Table, default_noise
 from perdure.programs import native, probes
 from perdure.programs import target as targets
 from perdure.programs.probes import Value
 from perdure.progress import Progress
 from perdure.types import Json
 
-# Two standard deviations of the repetitions on the calibration platform (1.75 %).
-NOISE = 0.035
 QUICK_VALUES = 4
+BENCHMARK = ("op_cost_ns", "op_cost", "op_state")  # what the measuring program itself cost
+Noise = Callable[[str], float]  # of a metric
 RATIOS = ("ewr", "err", "rwr", "buffer_hit_ratio", "write_amplification")
 
 
@@ -174,8 +174,8 @@ def curves(pairs: Sequence[Pair]) -> list[tuple[str, str, list[Pair]]]:
         groups: dict[Any, list[Pair]] = {}
         for pair in pairs:
             if pair.point.input[axis] is not None:
-                # The cost of the software varies with the threads, so it is no axis of its own.
-                rest = tuple(i for i in pair.point.inputs if i[0] not in (axis, "op_cost_ns"))
+                # The cost of the software varies along the curve, so it is no axis of its own.
+                rest = tuple(i for i in pair.point.inputs if i[0] not in (axis, *BENCHMARK))
                 groups.setdefault((pair.point.metric, rest), []).append(pair)
         for members in groups.values():
             if len({p.point.input[axis] for p in members}) > 1:
@@ -184,12 +184,13 @@ def curves(pairs: Sequence[Pair]) -> list[tuple[str, str, list[Pair]]]:
     return found
 
 
-def trends(pairs: Sequence[Pair], noise: float = NOISE) -> Trends:
+def trends(pairs: Sequence[Pair], noise: Noise = default_noise) -> Trends:
     """Counts the steps of all curves, and those where simulated and measured values move alike."""
     steps = right = 0
     for _, _, members in curves(pairs):
+        chance = noise(members[0].point.metric)
         for a, b in itertools.pairwise(members):
-            if abs(b.measured / a.measured - 1) <= noise:
+            if abs(b.measured / a.measured - 1) <= chance:
                 continue
             assert a.simulated is not None and b.simulated is not None
             steps += 1
@@ -197,14 +198,15 @@ def trends(pairs: Sequence[Pair], noise: float = NOISE) -> Trends:
     return Trends(steps, right)
 
 
-def peaks(pairs: Sequence[Pair], noise: float = NOISE) -> list[Peak]:
+def peaks(pairs: Sequence[Pair], noise: Noise = default_noise) -> list[Peak]:
     """The highest point of each bandwidth curve over threads or sizes that rises above noise."""
     found = []
+    chance = noise("bandwidth")
     for axis, name, members in curves(pairs):
         if axis not in ("threads", "access_size") or members[0].point.metric != "bandwidth":
             continue
         top = max(members, key=lambda p: p.measured)
-        if top.measured <= (1 + noise) * min(p.measured for p in members) or len(members) < 3:
+        if top.measured <= (1 + chance) * min(p.measured for p in members) or len(members) < 3:
             continue
         simulated = max(members, key=lambda p: p.simulated or 0)
         found.append(
@@ -213,7 +215,7 @@ def peaks(pairs: Sequence[Pair], noise: float = NOISE) -> list[Peak]:
                 axis,
                 _at(top, axis),
                 _at(simulated, axis),
-                simulated.measured >= (1 - noise) * top.measured,
+                simulated.measured >= (1 - chance) * top.measured,
             )
         )
     return found
@@ -235,7 +237,7 @@ def _document(experiments: Sequence[Experiment]) -> Json:
     roles = dict.fromkeys(e.table.role for e in experiments)
     return {
         "build_id": native.build_id("sim"),
-        "noise": NOISE,
+        "noise": DEFAULT_NOISE,
         "experiments": [_experiment(e) for e in experiments],
         "summary": {
             **figures([p for e in experiments for p in e.compared], experiments),
@@ -248,7 +250,7 @@ def _document(experiments: Sequence[Experiment]) -> Json:
 
 def _experiment(experiment: Experiment) -> Json:
     table = experiment.table
-    found = peaks(experiment.compared)
+    found = peaks(experiment.compared, table.noise)
     skipped = [p for p in experiment.pairs if p.simulated is None]
     return {
         "name": table.name,
@@ -270,9 +272,9 @@ def _experiment(experiment: Experiment) -> Json:
 def figures(pairs: Sequence[Pair], experiments: Sequence[Experiment]) -> Json:
     errors = [pair.error for pair in pairs]
     absolute = [abs((p.simulated or 0) - p.measured) for p in pairs if p.point.metric in RATIOS]
-    counted = [trends(e.compared) for e in experiments]
+    counted = [trends(e.compared, e.table.noise) for e in experiments]
     total = Trends(sum(t.steps for t in counted), sum(t.right for t in counted))
-    found = [peak for e in experiments for peak in peaks(e.compared)]
+    found = [peak for e in experiments for peak in peaks(e.compared, e.table.noise)]
     return {
         "points": len(pairs),
         "median_error": statistics.median(errors) if errors else None,
@@ -339,7 +341,7 @@ def _pair(point: Point, task: probes.Task, swept: Value | None, answers: probes.
 
 
 def _kind(point: Point) -> Any:
-    free = (*AXES, "op_cost_ns")
+    free = (*AXES, *BENCHMARK)
     return point.metric, tuple(i for i in point.inputs if i[0] not in free)
 
 

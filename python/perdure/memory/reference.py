@@ -60,6 +60,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "prefetch": ("on", "off"),
     "durability": ("adr", "eadr", "none"),
     "op_cost": ("waits", "overlaps"),
+    "op_state": ("kept", "stored"),
     "variant": ("as_published", "corrected", "dependent"),
 }
 COUNTS = ("access_size", "threads", "dimms", "stride", "region", "readers", "align")
@@ -68,12 +69,15 @@ DEFAULTS: dict[str, Value | None] = {
     "probe": "bandwidth", "memory": "pm", "op": "load", "pattern": "seq", "access_size": 64,
     "threads": 1, "stride": None, "region": None, "dimms": None, "node": "local",
     "prefetch": "on", "fence": "none", "mix_reads": None, "op_cost_ns": None, "op_cost": None,
-    "hit_ratio": None, "variant": None, "durability": None, "readers": None, "align": None,
+    "op_state": None, "hit_ratio": None, "variant": None, "durability": None, "readers": None,
+    "align": None,
 }  # fmt: skip
 DESCRIPTION = (
     "title", "paper", "figure", "platform", "role", "set", "measured", "goal_median", "goal_p90",
-    "goal_absolute",
+    "goal_absolute", *(f"noise_{metric}" for metric in UNITS),
 )  # fmt: skip
+# Two standard deviations of the repetitions on the calibration platform (1.75 %).
+DEFAULT_NOISE = 0.035
 ANSWER = ("metric", "unit", "value")
 FENCE = re.compile(r"^(none|each|every=[1-9]\d*)$")
 HEADER = re.compile(r"^#\s*([A-Za-z_0-9]+)\s*:\s*(.*)$")
@@ -150,6 +154,15 @@ class Table:
     def goal(self, kind: str) -> float | None:
         text = self.description.get(f"goal_{kind}")
         return float(text) if text else None
+
+    def noise(self, metric: str) -> float:
+        """How far two measured values of one metric differ by chance, relative to the first."""
+        text = self.description.get(f"noise_{metric}")
+        return float(text) if text else default_noise(metric)
+
+
+def default_noise(_metric: str) -> float:
+    return DEFAULT_NOISE
 
 
 def directory() -> Path:
@@ -243,7 +256,7 @@ class _Reader:
             raise self.error(
                 f"unknown role '{value}'", line, did_you_mean(value, ROLES, one_of(ROLES))
             )
-        if name.startswith("goal_") and value:
+        if name.startswith(("goal_", "noise_")) and value:
             self.number(name, value, line)
         if name == "platform" and _is_file(value) and not (self.file.parent / value).is_file():
             raise self.error(f"no platform file {value}", line, "give its path from this table")

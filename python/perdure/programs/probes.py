@@ -42,13 +42,13 @@ FLAG: dict[str, str] = {
     "stride": "--stride", "access_size": "--sizes", "threads": "--threads",
     "region": "--region", "dimms": "--dimms", "node": "--node", "prefetch": "--prefetch",
     "fence": "--fence", "mix_reads": "--mix-reads", "op_cost_ns": "--op-cost-ns",
-    "op_cost": "--op-cost", "durability": "--durability", "readers": "--readers",
-    "align": "--align",
+    "op_cost": "--op-cost", "op_state": "--op-state", "durability": "--durability",
+    "readers": "--readers", "align": "--align",
 }  # fmt: skip
 FLAGS_OF = {
     "bandwidth": ("memory", "op", "pattern", "stride", "threads", "region", "dimms", "node",
-                  "prefetch", "fence", "mix_reads", "op_cost_ns", "op_cost", "durability",
-                  "readers", "align"),
+                  "prefetch", "fence", "mix_reads", "op_cost_ns", "op_cost", "op_state",
+                  "durability", "readers", "align"),
     "latency": ("memory", "op", "pattern", "threads", "region", "dimms", "node", "prefetch",
                 "durability"),
     "chase": ("memory", "op", "access_size", "dimms", "node", "prefetch"),
