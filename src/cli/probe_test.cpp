@@ -37,6 +37,7 @@ constexpr Bad bad_probe_flags[] = {
     {"probe bandwidth --fence sometimes", "give one of none, each, every=N"},
     {"probe bandwidth --fence every=0", "--fence every"},
     {"probe bandwidth --op-cost-ns=-1", "--op-cost-ns"},
+    {"probe bandwidth --op-state lost", "give one of kept, stored"},
     {"probe bandwidth --op-cost-ns 1,2", "takes one value"},
     {"probe bandwidth --op-cost-ns nan", "--op-cost-ns"},
     {"probe bandwidth --node far", "--node"},

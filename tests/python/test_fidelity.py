@@ -12,6 +12,7 @@ import pytest
 
 from perdure.memory import fidelity, reference
 from perdure.memory.fidelity import Pair
+from perdure.programs import native
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 TABLE = """# title: Streaming stores
@@ -241,3 +242,29 @@ def test_sets_are_labelled_by_what_was_fitted(tmp_path: Path, sim_cli: Cli) -> N
     assert {"i4-remote.svg", "u-fence.svg", "i7-ewr.svg"} <= set(drawn)
     assert all(re.search(r">dots measured: \w+.*; lines simulated: \w+", text, re.S)
                for text in drawn.values())  # fmt: skip
+
+
+@pytest.mark.skipif(not native.is_built("sim"), reason="needs the Release build")
+def test_a_state_that_each_operation_stores_delays_its_misses() -> None:
+    def bandwidth(*arguments: str) -> float:
+        command = (
+            *(
+                str(native.program("sim")),
+                "probe",
+                "bandwidth",
+                "--memory",
+                "dram",
+                "--op",
+                "store",
+            ),
+            *("--target", "sim:optane100-8260-2s", "--pattern", "rand", "--sizes", "64"),
+            *("--threads", "1", "--prefetch", "off", "--quick", "--json", *arguments),
+        )
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        (point,) = json.loads(done.stdout)["points"]
+        return float(point["bandwidth_gib_s"])
+
+    stored = ("--op-state", "stored")
+    kept = bandwidth()
+    assert bandwidth(*stored) < 0.6 * kept
+    assert bandwidth(*stored, "--ablate", "no-hit-places") > 0.9 * kept
