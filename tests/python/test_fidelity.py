@@ -145,6 +145,31 @@ def test_a_table_says_whether_the_software_waits_for_misses(tmp_path: Path, sim_
     assert "unknown op_cost" in done.stderr and "overlaps" in done.stderr
 
 
+def test_a_table_names_the_benchmark_whose_loops_it_was_measured_with(
+    tmp_path: Path, sim_cli: Cli
+) -> None:
+    head = TABLE.replace("# op: ntstore\n", "").replace("pattern,", "op,pattern,stride,")
+    rows = (
+        ("load,seq,,1024", ""),
+        ("load,seq,,2048", "--op-cost-ns 7 --op-cost waits"),
+        ("load,rand,,8192", ""),
+        ("load,rand,,16384", "--op-cost-ns 7 --op-cost waits"),
+        ("load,stride,64,4096", ""),
+        ("store,seq,,64", ""),
+        ("store+clwb,rand,,64", "--op-state stored"),
+        ("ntstore,rand,,64", ""),
+    )
+    for row, flags in rows:
+        one = table(tmp_path, f"{row},1,bandwidth,GiB/s,1\n", "# benchmark: lattester\n" + head)
+        done = sim_cli("fidelity", "--reference", one, "--dry-run")
+        assert done.returncode == 0, done.stderr
+        assert flags in done.stdout and ("--op-" in done.stdout) == bool(flags), row
+    wrong = table(tmp_path, "load,seq,,64,1,bandwidth,GiB/s,1\n", "# benchmark: latester\n" + head)
+    done = sim_cli("fidelity", "--reference", wrong, "--dry-run")
+    assert done.returncode == 2
+    assert "unknown benchmark 'latester'" in done.stderr and "lattester" in done.stderr
+
+
 def test_a_readers_own_table_is_compared(tmp_path: Path, sim_cli: Cli) -> None:
     # The stand-in says min(8, 2 * threads) GiB/s: 4 and 8.
     file = table(tmp_path, "seq,256,2,bandwidth,GiB/s,5\nseq,256,4,bandwidth,GiB/s,8\n")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -73,7 +74,8 @@ DEFAULTS: dict[str, Value | None] = {
     "align": None,
 }  # fmt: skip
 DESCRIPTION = (
-    "title", "paper", "figure", "platform", "role", "set", "measured", "goal_median", "goal_p90",
+    "title", "paper", "figure", "platform", "role", "set", "benchmark", "measured", "goal_median",
+    "goal_p90",
     "goal_absolute", *(f"noise_{metric}" for metric in UNITS),
 )  # fmt: skip
 # Two standard deviations of the repetitions on the calibration platform (1.75 %).
@@ -85,6 +87,26 @@ HEADER = re.compile(r"^#\s*([A-Za-z_0-9]+)\s*:\s*(.*)$")
 AXES = (
     "access_size", "threads", "region", "hit_ratio", "stride", "mix_reads", "readers", "align",
 )  # fmt: skip
+
+
+def lattester(point: Mapping[str, Value | None]) -> dict[str, Value]:
+    """What the loops of Yang et al. (FAST'20, their released code) add to an access.
+
+    The strided ones take a line an iteration, the random ones at most 512 B. From 32 iterations on
+    the loop's end is mispredicted, and the core waits for its loads; where an access has one new
+    line, that was fetched on the wrong path. Random ones store their state each time.
+    """
+    op, pattern, size = point["op"], point["pattern"], int(point["access_size"] or 0)
+    iterations = size // (512 if pattern == "rand" else 64)
+    if op == "load" and iterations >= 32 and point["stride"] != 64:
+        cost = point["op_cost_ns"]
+        return {"op_cost": "waits", "op_cost_ns": 7.0 if cost is None else cost}
+    if op in ("store", "store+clwb") and pattern == "rand":
+        return {"op_state": "stored"}
+    return {}
+
+
+BENCHMARKS = {"lattester": lattester}  # by what measured with them
 
 
 @dataclass(frozen=True)
@@ -252,6 +274,12 @@ class _Reader:
         )
 
     def check_entry(self, name: str, value: str, line: int) -> None:
+        if name == "benchmark" and value not in BENCHMARKS:
+            raise self.error(
+                f"unknown benchmark '{value}'",
+                line,
+                did_you_mean(value, BENCHMARKS, one_of(BENCHMARKS)),
+            )
         if name == "role" and value not in ROLES:
             raise self.error(
                 f"unknown role '{value}'", line, did_you_mean(value, ROLES, one_of(ROLES))
@@ -299,6 +327,8 @@ class _Reader:
             name: self.parsed(name, texts[name], line) if texts.get(name) else default
             for name, default in DEFAULTS.items()
         }
+        if "benchmark" in self.description:
+            inputs |= BENCHMARKS[self.description["benchmark"]](inputs)
         self.check_inputs(inputs, line)
         metric, unit = texts["metric"], texts["unit"]
         self.parsed("metric", metric, line)
