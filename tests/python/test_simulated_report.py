@@ -286,7 +286,7 @@ figure = "fig4"
 of = { index = "fptree", threads = 20 }
 over = { index = "fptree", threads = 1 }
 value = 1000.0
-differs = "it is an example"
+differs = "it is an `--example` & more"
 [[published]]
 what = "hot is faster"
 source = "a paper"
@@ -318,7 +318,10 @@ def test_a_study_with_figures_is_one_command(sim_cli: Cli, tmp_path: Path) -> No
     assert '<a href="#fig4-simulated-optane">lookups scale</a>' in scale and "above 1x" in scale
     assert "<i>✓</i> agrees" in scale and '<td class="why"></td>' in scale
     assert '<a href="#fig4-simulated-optane">lookups do not scale</a>' in not_scale
-    assert re.search(r"<i>(✗|~)</i> ", not_scale) and "it is an example" in not_scale
+    assert (
+        re.search(r"<i>(✗|~)</i> ", not_scale)
+        and "it is an <code>--example</code> &amp; more" in not_scale
+    )
     assert "<td>hot is faster</td>" in hot and "not measured <small>hot</small>" in hot
     assert all(f">{what}<" not in text for what in ("lookups scale", "hot is faster"))
     links = re.compile(r'<p class="refs">Findings: (.*?)</p>', re.S).search(text)

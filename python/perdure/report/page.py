@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from perdure import __version__
 from perdure.errors import InputError
@@ -56,9 +56,21 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["rate"] = rate
+    environment.filters["code"] = code
     environment.globals["dark_rules"] = Markup(looks.dark_rules())
     environment.filters["percent"] = lambda share: quality.percent(share, 1)
     return environment
+
+
+def code(text: str) -> Markup:
+    """Text of a study in which `--flags` stand between backticks, as in its file."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
 
 
 def content(source: Path, runs: list[Run], baselines: Path | None = None) -> Json:
